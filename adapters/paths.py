@@ -7,13 +7,19 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.pathtext import to_bytes, to_text
 from tracehint.hintgen.hints.template import parse
-from tracehint.hintgen.match.match import Declared
 from tracehint.hintgen.text.textfile import TextFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.match.match import Declared
+
 
 _NAMES = TextFile(kind="A list of names", limit="names-bytes", check="Check --names.")
 PRIVATE = b".tracehint"  # our own directory below a root; never hinted
@@ -43,6 +49,8 @@ class Paths:
         """`known` of the files with their sizes, those of files that are there first."""
         if not self.sizes:
             return known
+        from tracehint.hintgen.match.match import Declared
+
         known = known or Declared()
         before = known.sizes if known.sizes is not None else [None] * len(files)
         sizes = [self.sizes.get(path, old) for path, old in zip(files, before, strict=True)]
@@ -101,7 +109,7 @@ def read_names(path: Path) -> list[bytes]:
     for name in names:
         if not inside(name):
             raise InputError(
-                f"{path}: {to_text(name)[:200]} does not lie below the data's directory",
+                f"{path}: {to_text(name)[:200]} is not below the data's directory",
                 "Give names relative to it.",
             )
     return list(dict.fromkeys(names))
@@ -127,3 +135,39 @@ def _size(name: bytes, fd: int) -> int | None:
     except OSError:
         return None
     return info.st_size if stat.S_ISREG(info.st_mode) else None
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Paths below the data root, and their producing and consuming tasks (columns of `known`)."""
+
+    files: list[bytes]
+    known: Declared
+
+
+def run_paths(run: str | Path) -> RunPaths:
+    """Read a bundle, or the JSON of `analyze`; raises BundleError or InputError."""
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import load_run
+    from tracehint.hintgen.learn.facts import facts_of
+
+    analysis = load_run(run, Options()).analysis
+    facts, tasks = facts_of(analysis), analysis.tasks
+    del analysis  # most of the memory of a large run
+    return paths_in(tasks, facts)
+
+
+def paths_in(tasks: pa.Table, facts: pa.Table) -> RunPaths:
+    """Those of a run that is there already: the analysis's tasks, and its facts."""
+    import pyarrow as pa
+
+    from tracehint.hintgen.declared import declared_of
+
+    type_of = dict(zip(*(tasks[name].to_pylist() for name in ("task", "type")), strict=True))
+    files = facts["path"].to_pylist()
+    below = [inside(path) for path in files]
+    if not all(below):
+        facts = facts.filter(pa.array(below, pa.bool_()))
+        files = facts["path"].to_pylist()
+    known = declared_of(facts, lambda task: f"{type_of[task]}:{task}")
+    return RunPaths(files, replace(known, sizes=facts["size_bytes"].to_pylist()))

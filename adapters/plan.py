@@ -2,25 +2,28 @@
 
 Rules speak of files that may not exist yet. Concrete paths come from the directory itself, from
 the workflow's own graph, and from what the rules remember (literal templates, examples, values per
-file). Where every known file of a directory agrees on a hint, the directory carries it as well, so
-that files created later get it where the store hands it down. Where the hint file holds a plan for
-this run, the plan's files have its hints, whatever the rules say.
+file). Where the run creates files in a directory and every known file there agrees on a hint, the
+directory carries it as well, so that files created later get it where the store hands it down.
+Where the hint file holds a plan for this run, the plan's files have its hints, whatever the rules
+say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tracehint.adapters.paths import Paths, inside, planned_files
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.hints.model import UNCONDITIONAL, HintFile, Rule
 from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.hints.vocabulary import common_hints
 from tracehint.hintgen.match.known import Verdict
 from tracehint.hintgen.match.match import Matcher
-from tracehint.hintgen.text.units import plural
+from tracehint.schemas.wording import plural
 
 Kind = Literal["file", "directory"]
 
@@ -48,18 +51,18 @@ class TagPlan:
 
     def remarks(self) -> list[str]:
         """What people have to know about the matching, a line each."""
-        said = []
+        lines = []
         if self.costly:
-            said.append(
+            lines.append(
                 f"{plural(self.costly, 'name')} too costly to match with all rules, and so without "
                 "a hint (limit match-work, docs/reference/limits.md)"
             )
         if self.untyped:
-            said.append(
-                f"{plural(self.untyped, 'file')} without a hint: who makes them tells how they are "
-                "used, their names do not (`tracehint run` knows, or --workflow, --like)"
+            lines.append(
+                f"{plural(self.untyped, 'file')} without a hint: the name does not show the "
+                "producing task (`tracehint run` knows it, or --workflow, --like)"
             )
-        return said
+        return lines
 
 
 def build_plan(
@@ -154,19 +157,26 @@ def _made_in_run(rule: Rule) -> bool:
 def _directories(
     hints: HintFile, matched: Mapping[bytes, Target | None], plan: TagPlan, create: bool
 ) -> list[Target]:
-    """Defaults for directories in which every known file, hinted or not, says the same."""
+    """Defaults for directories in which every known file, hinted or not, has the same hint, and
+    the run creates one, or several in the launch directory: a directory acts on all that is created
+    in it, and engines and users leave files there that nothing here names."""
     placement = {h.name for rule in hints.rules for h in rule.hints if h.level == "placement"}
     members: dict[bytes, list[Mapping[str, str]]] = {}
     rules: dict[bytes, dict[str, str]] = {}
+    created: Counter[bytes] = Counter()
+    counts = {rule.id: _created_by(rule) for rule in hints.rules}
     for path, target in matched.items():
         folder = path.rpartition(b"/")[0]
         members.setdefault(folder, []).append(target.hints if target else {})
         if target:
             rules.setdefault(folder, {})[target.rule] = target.pattern
-    _add_unseen(hints, matched, members, rules)
+            created[folder] += counts.get(target.rule, 1)
+    _add_unseen(hints, matched, members, rules, created)
     targets = []
     for folder in sorted(rules):
-        common = _common(members[folder], placement)
+        if created[folder] < (1 if folder else _SEVERAL):
+            continue
+        common = {k: v for k, v in common_hints(members[folder]).items() if k in placement}
         names = {name for values in members[folder] for name in values if name in placement}
         plan.conflicts += [(folder, name) for name in sorted(names - set(common))]
         if common:
@@ -181,6 +191,17 @@ def _directories(
                 )
             )
     return targets
+
+
+_SEVERAL = 2  # files that a default of the launch directory has to be for
+
+
+def _created_by(rule: Rule) -> int:
+    """How many files that the run creates one known file of the rule stands for: none, if it is an
+    input; several, if the template has a placeholder."""
+    if not _made_in_run(rule):
+        return 0
+    return 1 if parse(rule.template).literal else _SEVERAL
 
 
 def _with_told(targets: list[Target], hints: HintFile, create: bool) -> list[Target]:
@@ -201,33 +222,29 @@ def _with_told(targets: list[Target], hints: HintFile, create: bool) -> list[Tar
     return sorted(found.values(), key=lambda target: target.path)
 
 
-def _common(members: Sequence[Mapping[str, str]], placement: set[str]) -> dict[str, str]:
-    first, *rest = members
-    return {
-        name: value
-        for name, value in first.items()
-        if name in placement and all(other.get(name) == value for other in rest)
-    }
-
-
 def _add_unseen(
     hints: HintFile,
     matched: Mapping[bytes, Target | None],
     members: dict[bytes, list[Mapping[str, str]]],
     rules: dict[bytes, dict[str, str]],
+    created: Counter[bytes],
 ) -> None:
     """Rules without a known path speak for their own directory; a refused template is a veto."""
     seen = {target.rule for target in matched.values() if target}
     for rule in hints.rules:
         template = parse(rule.template)
         folder = template.directory
-        if rule.id in seen or not _one_directory(template.text, folder) or rule.conditions:
+        if (
+            rule.id in seen
+            or not _one_directory(template.text, folder)
+            or rule.conditions != UNCONDITIONAL
+        ):
             continue
         # A value that follows from scale differs per file: no default can stand for it.
-        values = {h.name: h.value for h in rule.hints if not h.formula}
-        values |= {h.name: f"{h.value}?{rule.id}" for h in rule.hints if h.formula}
+        values = {h.name: h.value for h in rule.hints if not h.formula.fn}
         members.setdefault(folder, []).append(values)
-        if any(not h.formula for h in rule.hints):
+        created[folder] += _created_by(rule)
+        if any(not h.formula.fn for h in rule.hints):
             rules.setdefault(folder, {})[rule.id] = rule.pattern
     for refusal in hints.refused:
         try:

@@ -46,12 +46,12 @@ def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
-    from tracehint.analyzer import root_paths
-    from tracehint.analyzer.columns import column
-    from tracehint.analyzer.flow.access import EpochTasks
-    from tracehint.analyzer.flow.identity import build_objects
+    from tracehint.analyzer import roots as root_paths
+    from tracehint.analyzer.arrays import column
+    from tracehint.analyzer.dataflow.accesses import EpochTasks
+    from tracehint.analyzer.dataflow.identity import build_objects
+    from tracehint.analyzer.execution.resources import connect
     from tracehint.analyzer.roots import data_roots
-    from tracehint.analyzer.sql import connect
     from tracehint.analyzer.tasks.segmentation import segment_tasks
 
     segmented = segment_tasks(bundle, analysis.options)

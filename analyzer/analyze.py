@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.dataflow.declarations import Ahead
+    from tracehint.analyzer.dataflow.model import Flow
+    from tracehint.analyzer.dataflow.partitions import Execution
     from tracehint.analyzer.execution.resources import Resources
-    from tracehint.analyzer.flow.ahead import Ahead
-    from tracehint.analyzer.flow.extents import Execution
-    from tracehint.analyzer.flow.model import Flow
-    from tracehint.analyzer.model import Analysis, Options
-    from tracehint.analyzer.tasks.model import Segmentation
+    from tracehint.analyzer.model import Analysis, Options, Segmentation
     from tracehint.schemas.store import Bundle
 
 __all__ = ["BACKENDS", "analyze", "analyze_at"]
@@ -66,33 +65,36 @@ def analyze(
     `owned`: the tables are taken out of the bundle, so that each goes when nothing needs it.
     Works on damaged and partial bundles: `run["completeness"]` says what is missing.
     """
-    from tracehint.analyzer import root_paths
+    from tracehint.analyzer import roots
+    from tracehint.analyzer.dataflow.build import build_flow
     from tracehint.analyzer.execution.local import LocalExtents
     from tracehint.analyzer.execution.resources import Resources
-    from tracehint.analyzer.flow.build import build_flow
     from tracehint.analyzer.model import Options
     from tracehint.analyzer.roots import data_roots
-    from tracehint.analyzer.run import lost_events, run_object
+    from tracehint.analyzer.run import lost_events, requested, run_object
 
     options, resources = options or Options(), resources or Resources()
-    bundle = _taken(bundle, options, owned=owned)
+    bundle = _own_bundle(bundle, options, owned=owned)
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
-    segmented, ahead = _begun(bundle, options, resources)
+    segmented, ahead = _segment_run(bundle, options, resources)
+    stated = requested(bundle, segmented)
     follow = partial(build_flow, owned=True, ahead=ahead)
     del ahead
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
-    flow = follow(bundle, segmented, data, options, root_paths, extents)
+    flow = follow(bundle, segmented, data, options, roots, extents)
     notes = [*flow.notes, *segmented.notes]
     run = run_object(bundle, segmented.tasks, data, options, extents, notes)
+    if stated:
+        run["requested"] = stated
     del bundle, extents, follow  # most of the memory, where the caller does not keep it
-    return _labelled(run, segmented, flow, lost, options, resources)
+    return _label_analysis(run, segmented, flow, lost, options, resources)
 
 
-def _taken(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
+def _own_bundle(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
     """The bundle with tables that may be dropped; `owned`: the given one keeps none of them."""
     from tracehint.analyzer.sites import assign
 
@@ -102,17 +104,19 @@ def _taken(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
     return replace(bundle, manifest=assign(bundle.manifest, options.sites), tables=tables)
 
 
-def _begun(bundle: Bundle, options: Options, resources: Resources) -> tuple[Segmentation, Ahead]:
+def _segment_run(
+    bundle: Bundle, options: Options, resources: Resources
+) -> tuple[Segmentation, Ahead]:
     """The first step: the tasks, with the files and what is declared beside them."""
-    from tracehint.analyzer.execution.threads import beside
-    from tracehint.analyzer.flow.ahead import Ahead, declared_of
-    from tracehint.analyzer.flow.identity import find_objects
+    from tracehint.analyzer.dataflow.declarations import Ahead, declared_of
+    from tracehint.analyzer.dataflow.identity import find_objects
+    from tracehint.analyzer.execution.resources import start_beside
     from tracehint.analyzer.memory import give_back
+    from tracehint.analyzer.tasks.activity import with_waiting
     from tracehint.analyzer.tasks.segmentation import segment_tasks
-    from tracehint.analyzer.tasks.waiting import with_waiting
     from tracehint.schemas.compact import in_one
 
-    start = partial(beside, resources=resources)
+    start = partial(start_beside, resources=resources)
     found = start(partial(find_objects, bundle))
     declared = start(partial(in_one, bundle.tables["declared_io"], ("path", "direction")))
     tasks = with_waiting(bundle, segment_tasks(bundle, options))
@@ -122,7 +126,7 @@ def _begun(bundle: Bundle, options: Options, resources: Resources) -> tuple[Segm
     return tasks, Ahead(found, reading, start)
 
 
-def _labelled(
+def _label_analysis(
     run: dict[str, Any],
     segmented: Segmentation,
     flow: Flow,
@@ -133,7 +137,7 @@ def _labelled(
     """The last step: the labels."""
     from tracehint.analyzer.memory import give_back
     from tracehint.analyzer.model import Analysis
-    from tracehint.analyzer.patterns.whole import label
+    from tracehint.analyzer.patterns.run_labels import label
     from tracehint.analyzer.sites import bytes_between
 
     give_back()
@@ -144,12 +148,13 @@ def _labelled(
         run["between_sites_bytes"] = bytes_between(segmented.tasks, flow.edges)
     tables = {
         "tasks": segmented.tasks, "files": flow.files, "producers": flow.producers,
-        "consumers": flow.consumers, "edges": flow.edges,
+        "edges": flow.edges,
     }  # fmt: skip  # a table
     for name, table in tables.items():
         resources.ready(name, table)
-    patterns, groups = label(flow, segmented.tasks, options, run, lost, resources)
+    labelled = label(flow, segmented.tasks, options, run, lost, resources)
     return Analysis(
-        run, **tables, patterns=patterns, groups=groups, options=options,
+        run, **tables, consumers=labelled.consumers, patterns=labelled.patterns,
+        groups=labelled.groups, options=options,
         proc_task=segmented.proc_task, declared_task=segmented.declared_task,
     )  # fmt: skip  # a table

@@ -1,12 +1,16 @@
-"""Arrays of whole numbers: the few steps that numpy has no fast or no single word for."""
+"""Arrays of whole numbers, and columns of Arrow tables as numpy arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 Ints = npt.NDArray[np.int64]
 Shorts = npt.NDArray[np.int32]
@@ -35,7 +39,7 @@ def slim(values: Numbers) -> Numbers:
     return values.astype(np.int32)
 
 
-def together(columns: Sequence[Numbers]) -> Numbers:
+def concat_numbers(columns: Sequence[Numbers]) -> Numbers:
     """The numbers of all columns, in order; equal ones of slim columns stay in one place."""
     some = [column for column in columns if len(column)] or columns[:1]
     first = some[0]
@@ -59,7 +63,7 @@ def distinct(values: Ints) -> Ints:
     return ordered[starts_of(ordered)]
 
 
-def numbered(values: Ints) -> tuple[Ints, Ints]:
+def rank_values(values: Ints) -> tuple[Ints, Ints]:
     """(the sorted distinct values, each one's place among them); none of them is negative.
 
     Values without large gaps are looked up in a table, others are sorted.
@@ -80,8 +84,8 @@ def alike(*columns: Ints) -> tuple[Ints, Ints]:
     """(the first row of each distinct row, which of these each row is as)."""
     code = np.zeros(len(columns[0]), np.int64)
     for values in columns:
-        kinds, own = numbered(values - values.min(initial=0))
-        code = numbered(code * len(kinds) + own)[1]
+        kinds, own = rank_values(values - values.min(initial=0))
+        code = rank_values(code * len(kinds) + own)[1]
     first = np.full(int(code.max(initial=-1)) + 1, len(code), np.int64)
     first[code[::-1]] = np.arange(len(code))[::-1]  # of equal ones the last assignment stays
     return first, code
@@ -94,7 +98,7 @@ def in_turn(values: Ints) -> tuple[Ints, Ints]:
     first = starts_of(top)
     if len(first) and np.array_equal(top[first], np.arange(len(first))):
         return values, first
-    kinds, number = numbered(values)
+    kinds, number = rank_values(values)
     first = np.empty(len(kinds), np.int64)
     first[number[::-1]] = np.arange(len(number))[::-1]
     order = np.argsort(first)
@@ -226,7 +230,7 @@ def spread(start: Ints, count: Ints) -> Ints:
     return np.repeat(start - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
 
 
-def joined(key: Ints, of: Ints, value: Ints) -> tuple[Ints, Ints]:
+def join_pairs(key: Ints, of: Ints, value: Ints) -> tuple[Ints, Ints]:
     """(a place in `key`, a value) for each value whose `of` is the key there. No key is negative,
     and no `of`."""
     many = int(max(key.max(initial=0), of.max(initial=0))) + 1
@@ -234,3 +238,69 @@ def joined(key: Ints, of: Ints, value: Ints) -> tuple[Ints, Ints]:
     first = np.cumsum(count) - count
     row = np.repeat(np.arange(len(key)), count[key])
     return row, value[order_by(of)][spread(first[key], count[key])]
+
+
+MISSING = -1
+
+
+def column(table: pa.Table, name: str, null: int = MISSING) -> Ints:
+    """An integer column as int64, or a boolean one as int8; nulls become `null`."""
+    found = numbers(table, name, null)
+    return found if table.schema.field(name).type == "bool" else ints(found)
+
+
+def numbers(table: pa.Table, name: str, null: int = MISSING) -> np.ndarray:
+    """A column of whole numbers in the type that it has (int64 with nulls), booleans as int8.
+
+    Nulls become `null`. What lies in one piece is not copied: it is not to be written to.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = table.column(name)
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.int8())
+    elif values.null_count:  # `null` may be any number, however small those of the column are
+        values = values.cast(pa.int64())
+    if values.null_count:
+        values = pc.fill_null(values, null)
+    return np.asarray(values.to_numpy())
+
+
+def in_order(table: pa.Table, name: str) -> pa.Table:
+    """The table sorted by a column; itself, if it is."""
+    key = column(table, name)
+    return table if np.all(key[1:] >= key[:-1]) else table.take(order_by(key))
+
+
+def floats(table: pa.Table, name: str) -> np.ndarray:
+    """A column as float64; nulls become NaN."""
+    return np.asarray(table.column(name).to_numpy(), np.float64)
+
+
+def codes(table: pa.Table, name: str) -> Ints:
+    """A text column as numbers of its different texts, in the order of their first row."""
+    encoded = table.column(name).combine_chunks().dictionary_encode()
+    return ints(encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
+
+
+def encode_column(table: pa.Table, name: str) -> tuple[Ints, pa.Array]:
+    """A text column without nulls as (the number of each row's text, the different texts)."""
+    import pyarrow as pa
+
+    values = table.column(name)
+    if not pa.types.is_dictionary(values.type):
+        values = values.dictionary_encode()
+    values = values.unify_dictionaries()
+    if not values.num_chunks:
+        return np.zeros(0, np.int64), pa.array([], values.type.value_type)
+    parts = [chunk.indices.to_numpy(zero_copy_only=False) for chunk in values.chunks]
+    return np.concatenate(parts, dtype=np.int64), values.chunk(0).dictionary
+
+
+def binary(table: pa.Table, name: str) -> pa.Array:
+    """A binary column as one array."""
+    import pyarrow as pa
+
+    values = table.column(name)
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], pa.binary())

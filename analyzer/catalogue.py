@@ -1,6 +1,6 @@
 """The patterns, one row each: what the rooms after the analysis need to know of all of them.
 
-What a pattern is stands in analyzer/patterns/labels.py (or groups.py), its numbers in numbers.py;
+What a pattern is stands in analyzer/patterns/facts.py (or groups.py), its numbers in numbers.py;
 docs/how-to/add-a-pattern.md adds one.
 """
 
@@ -39,6 +39,8 @@ CATALOGUE: tuple[Pattern, ...] = (
     Pattern("stage_in", 0.8, "#8A8A8A", "local"),
     Pattern("stage_out", 0.9, "#8A8A8A"),
 )  # fmt: skip  # a table
+# The least readers of a broadcast, scatter or partly shared file, and writers of a gather.
+MIN_SHARING = 2
 NAMES = tuple(p.name for p in CATALOGUE)
 GROUPED = tuple(p.name for p in CATALOGUE if p.grouped)
 

@@ -35,7 +35,7 @@ def keep_memory(*, sql: bool = False) -> None:
     asked about the run; its threads would wait for each other at one arena.
 
     The kernel clears every page that it hands out. An analysis makes and drops some gigabytes of
-    arrays, so that was more than a third of its time (docs/rationale/kept-memory.md). Asking for
+    arrays, so that was more than a third of its time (docs/explanation/design.md). Asking for
     huge pages, as numpy does, clears more than is used. Without glibc nothing changes.
     """
     import ctypes

@@ -168,11 +168,32 @@ class Options:
     link_rates: tuple[float, float] | None = None
 
 
+PROC_TASK = pa.schema([("proc", pa.int64()), ("task", pa.int64())])
+DECLARED_TASK = pa.schema([("declared", pa.string()), ("task", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """The tasks of a run and what belongs to each.
+
+    `tasks` has the schema TASKS, ordered by start; `proc_task` has one row per
+    process epoch of the bundle; `declared_task` says which task stands for which row of
+    `declared_tasks` (by its `task` text), for the declared inputs and outputs. `notes`: what
+    could be cut otherwise, and how to ask for it. `makers`: see tasks/producing_programs.py.
+    """
+
+    tasks: pa.Table
+    proc_task: pa.Table
+    declared_task: pa.Table = field(default_factory=DECLARED_TASK.empty_table)
+    notes: tuple[str, ...] = ()
+    makers: tuple[dict[str, Any], ...] = ()
+
+
 @dataclass
 class Analysis:
     """Result of `analyzer.analyze`: `run` is the contract's `run` object, the rest are tables.
 
-    `proc_task` and `declared_task` are those of the task segmentation (analyzer/tasks/model.py):
+    `proc_task` and `declared_task` are those of the Segmentation:
     they join the bundle's rows to tasks. None: the analysis was read from its JSON.
     """
 

@@ -15,17 +15,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import distinct
-from tracehint.analyzer.base import base_folder, below, processes_of, worked_in, workplaces
-from tracehint.analyzer.columns import coded, numbers
+from tracehint.analyzer.arrays import distinct, encode_column, numbers
 from tracehint.analyzer.memory import give_back
-from tracehint.analyzer.path_rules import ODD, is_system, looks_like_data
+from tracehint.analyzer.path_rules import (
+    BOOKKEEPING,
+    ODD,
+    RUNTIME,
+    SOFTWARE,
+    in_system,
+    is_runtime,
+    is_system,
+    looks_like_data,
+)
+from tracehint.analyzer.workflow_directory import (
+    base_folder,
+    below,
+    processes_of,
+    worked_in,
+    workplaces,
+)
 from tracehint.schemas.compact import different, wide
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.tasks.model import Segmentation
+    import numpy.typing as npt
+
+    from tracehint.analyzer.model import Segmentation
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
+
 
 MAX_ROOTS = 16
 _PROBE_BYTES = 64
@@ -48,7 +65,7 @@ def data_roots(
         raw = (c.encode("utf-8", "surrogateescape") for c in chosen)
         roots = {_clean(posixpath.join(cwd, r)) for r in raw}
     else:
-        roots = _derived(bundle, cwd, segmented)
+        roots = _derive_roots(bundle, cwd, segmented)
         give_back()
     return sorted(roots, key=lambda r: (-len(r), r))
 
@@ -58,7 +75,7 @@ def started_in(manifest: Manifest) -> bytes:
     return _clean(manifest.cwd.encode("utf-8", "surrogateescape") or b"/")
 
 
-def _derived(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[bytes]:
+def _derive_roots(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[bytes]:
     if not bundle.manifest.cwd:  # imported: any place may be the one where it ran
         found = _outermost(_merge_siblings(_used_folders(bundle)))
         return found or {cwd}
@@ -90,16 +107,16 @@ def _used_folders(bundle: Bundle) -> set[bytes]:
     opens = bundle.tables["opens"]
     counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
     used = pc.or_(pc.or_(*counters), opens.column("created"))
-    unique = _absolute([different(opens.column("path").filter(used))], _declared(bundle))
+    unique = _absolute([different(opens.column("path").filter(used))], _declared_paths(bundle))
     return _folders_of(unique.filter(pa.array(looks_like_data(unique))))
 
 
-def _declared(bundle: Bundle, direction: str | None = None) -> pa.Array:
+def _declared_paths(bundle: Bundle, direction: str | None = None) -> pa.Array:
     """The different paths that are declared, as inputs (in), outputs (out) or either."""
     table = bundle.tables["declared_io"]
-    code, paths = coded(table, "path")
+    code, paths = encode_column(table, "path")
     if direction is not None:
-        way, words = coded(table, "direction")
+        way, words = encode_column(table, "direction")
         code = code[pc.equal(words, direction).to_numpy(zero_copy_only=False)[way]]
     there = np.zeros(len(paths), bool)
     there[code] = True
@@ -201,7 +218,7 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
         kept.column("new_path").drop_null(),
     ]
     alone = not bundle.tables["processes"].num_rows
-    unique = _absolute(parts, _declared(bundle, "out") if alone else None)
+    unique = _absolute(parts, _declared_paths(bundle, "out") if alone else None)
     return _folders_of(unique.filter(pc.invert(pa.array(is_system(unique)))))
 
 
@@ -248,3 +265,76 @@ def _parents(folder: bytes) -> Iterable[bytes]:
     while folder not in (b"/", b""):
         folder = posixpath.dirname(folder)
         yield folder
+
+
+def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
+    """Per path: true for software (outside the roots, environments, caches, engines' own files)."""
+    whole = pa.array(paths, pa.binary())
+    relative, root = _split(whole, roots)
+    # Each look at all paths counts, and few of them have anything of it anywhere.
+    odd = pc.match_substring_regex(whole, f"{SOFTWARE}|{BOOKKEEPING}|{RUNTIME}").fill_null(False)
+    some = relative.filter(odd)
+    found = pc.match_substring_regex(some, f"{SOFTWARE}|{BOOKKEEPING}")
+    found = pc.or_(found, is_runtime(whole.filter(odd)))
+    software = pc.replace_with_mask(odd, odd, found)
+    if b"/" in roots:  # below it lies the system too; other roots inside it were asked for
+        inside = root == list(roots).index(b"/")
+        software = pc.or_(software, pa.array(in_system(whole) & inside))
+    answer = pc.or_(pc.less(pa.array(root), 0), software)
+    return pc.or_(answer, _in_environments(whole, whole.filter(odd), roots))
+
+
+def _in_environments(paths: Any, near: Any, roots: Sequence[bytes]) -> Any:
+    """Paths below a virtual environment or conda prefix, found by its marker among those in
+    `near`."""
+    marks = pc.extract_regex(pc.unique(near), r"(?s)^(?P<prefix>.*)/(?:pyvenv\.cfg|conda-meta/.*)$")
+    prefixes = pc.unique(marks.drop_null().field("prefix")).to_pylist()
+    answer = pa.array(np.zeros(len(paths), bool))
+    for prefix in sorted(prefixes)[:256]:
+        # a root inside the environment was asked for
+        if prefix and not any(below(root, prefix) for root in roots):
+            answer = pc.or_(answer, pc.starts_with(paths, prefix + b"/"))
+    return answer
+
+
+def relative_paths(paths: Any, roots: Sequence[bytes]) -> Any:
+    """Paths below a root relative to it, others unchanged; the root itself is `.`.
+
+    Several roots can give two paths the same text: then all but those of the first root in
+    `roots` stay absolute. Give all paths of a run in one call.
+    """
+    whole = pa.array(paths, pa.binary())
+    tails, root = _split(whole, roots)
+    inside = root >= 0
+    here = pa.array(inside & (pc.binary_length(tails).fill_null(0).to_numpy(False) > 1))
+    short = pc.if_else(pa.array(inside), pa.scalar(b".", pa.binary()), whole)
+    short = pc.replace_with_mask(short, here, _cut_prefix(tails.filter(here), 1))
+    if len(roots) < 2:
+        return short
+    encoded = short.dictionary_encode()
+    code = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    lowest = np.full(len(encoded.dictionary) + 1, len(roots))
+    np.minimum.at(lowest, code[inside], root[inside])
+    take = inside & (root == lowest[code])
+    return pc.if_else(pa.array(take), short, whole)
+
+
+def _split(paths: Any, roots: Sequence[bytes]) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Per path the part below its (longest) root, with a leading /, and the root's number or -1."""
+    tails, number = paths, np.full(len(paths), -1, np.int64)
+    for i in sorted(range(len(roots)), key=lambda i: -len(roots[i])):
+        root = roots[i].rstrip(b"/")
+        hit = pc.or_(pc.starts_with(paths, root + b"/"), pc.equal(paths, roots[i]))
+        fresh = hit.fill_null(False).to_numpy(zero_copy_only=False) & (number < 0)
+        if fresh.any():
+            number[fresh] = i
+        if root and fresh.any():
+            mask = pa.array(fresh)
+            cut = _cut_prefix(paths.filter(mask), len(root))
+            tails = pc.replace_with_mask(tails, mask, cut)
+    return tails, number
+
+
+def _cut_prefix(paths: Any, start: int) -> Any:
+    """Each path without its first `start` bytes (binary_slice without a stop fails in PyArrow)."""
+    return pc.binary_replace_slice(paths, 0, start, b"")

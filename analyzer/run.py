@@ -9,20 +9,23 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.sites import hosts_by_site
+from tracehint.analyzer.tasks.batch import requested_of_slurm
 from tracehint.analyzer.text import clean
 from tracehint.schemas.losses import EVENTS, events, kinds_that, losses_of, score, words
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.flow.extents import Execution
-    from tracehint.analyzer.model import Options
+    from tracehint.analyzer.dataflow.partitions import Execution
+    from tracehint.analyzer.model import Options, Segmentation
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
 
 # What an answer is worth when the collector is blind to this all the time. Other blind spots
 # matter only when a run goes there, and then show up as losses.
 BLIND_SCORE = {"bytes": 0.5, "offsets": 0.8, "copy_file_range": 0.8, "static_binaries": 0.95}
+_REQUESTED = ("cores", "memory_bytes", "peak_bytes")  # columns of declared_tasks
 _SIGNALS = {s.value: s.name for s in signal.Signals}
 
 
@@ -55,6 +58,30 @@ def run_object(
         "completeness": _completeness(bundle, extents, notes),
         "parameters": parameters(options),
     }
+
+
+def requested(bundle: Bundle, segmented: Segmentation) -> dict[str, dict[str, int]]:
+    """By type of task the most cores and bytes of memory that one requests, and the most memory
+    that one used, as far as the engine states it, or else Slurm."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows, tasks = bundle.tables["declared_tasks"], segmented.tasks
+    by_type = requested_of_slurm(bundle.tables["processes"], segmented)
+    names = [n for n in _REQUESTED if rows.column(n).null_count < rows.num_rows]
+    if not names:
+        return by_type
+    of = segmented.declared_task
+    at = pc.index_in(rows.column("task"), value_set=of.column("declared"))
+    task = of.column("task").take(at)
+    kind = tasks.column("type").take(pc.index_in(task, value_set=tasks.column("task")))
+    table = pa.table({"type": kind, **{n: rows.column(n) for n in names}})
+    found = table.group_by("type").aggregate([(n, "max") for n in names]).to_pylist()
+    for row in found:
+        stated = {n: row[f"{n}_max"] for n in names if row[f"{n}_max"] is not None}
+        if row["type"] is not None and stated:
+            by_type.setdefault(row["type"], {}).update(stated)
+    return dict(sorted(by_type.items()))
 
 
 def parameters(options: Options) -> dict[str, Any]:
@@ -147,7 +174,7 @@ def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.T
     """
     if not bundle.tables["losses"].num_rows:
         return None
-    from tracehint.analyzer.sql import connect
+    from tracehint.analyzer.execution.resources import connect
 
     con = connect()
     for name in ("losses", "opens"):
@@ -167,12 +194,12 @@ def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> d
     worth = score(losses, seen, whole=manifest.complete)
     for code in manifest.blind_to:
         worth *= BLIND_SCORE.get(code, 1.0)
-    said = [*words(losses), *_missing(bundle), *bundle.problems, *manifest.notes]
+    reported = [*words(losses), *_missing(bundle), *bundle.problems, *manifest.notes]
     return {
         "score": round(worth, 4),
         "blind_to": list(manifest.blind_to),
         "losses": {clean(kind): n for kind, n in losses.items()},
-        "notes": list(dict.fromkeys([*map(clean, said), *notes])),
+        "notes": list(dict.fromkeys([*map(clean, reported), *notes])),
     }
 
 
@@ -193,11 +220,15 @@ def _missing(bundle: Bundle) -> list[str]:
     """Tables of which rows are missing."""
     table = bundle.tables["losses"]
     rows = zip(*(table.column(c).to_pylist() for c in ("kind", "count", "detail")), strict=True)
-    return [f"{detail}: {n} rows missing" for kind, n, detail in rows if kind == "missing_rows"]
+    return [
+        f"{detail}: {plural(n, 'row')} missing"
+        for kind, n, detail in rows
+        if kind == "missing_rows"
+    ]
 
 
 def troubles(manifest: Manifest) -> list[str]:
-    """What is to be said before anything else: the command failed, the recorder was stopped."""
+    """Warnings that come before anything else: the command failed, the recorder was stopped."""
     found = []
     status = manifest.exit_status
     if status:

@@ -74,8 +74,8 @@ def _escape(char: str) -> str:
     )
 
 
-def shortened(text: str, width: int) -> str:
-    """At most `width` characters, the middle left out."""
+def shorten_head(text: str, width: int) -> str:
+    """At most `width` characters: a third of them from the head, the others from the end."""
     if len(text) <= width:
         return text
     head = (width - 1) // 3

@@ -21,11 +21,12 @@ class Availability:
     blind_to: tuple[str, ...] = ()  # codes stored in manifest.blind_to
     cost: str = ""  # one line, measured: "about 1.1x CPU on small I/O"
     broken: bool = False  # of another version: `auto` says so, and does not pass it over
+    incomplete: str = ""  # what it would miss on this machine only: `auto` passes it over
 
     @property
     def decides(self) -> bool:
         """Whether `auto` goes no further: it takes this one, or says that it is broken."""
-        return self.usable or self.broken
+        return (self.usable and not self.incomplete) or self.broken
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class RecordRequest:
     output: Path  # bundle directory
     data_roots: tuple[str, ...] = ()
     keep_args: bool = False
+    no_args: bool = False  # of commands, the program alone is stored
     force: bool = False
     quiet: bool = False
     host: str = ""  # empty: this machine's name
@@ -68,6 +70,7 @@ class RecordResult:
     exit_status: int
     signal: int | None = None  # set when the command died from a signal
     losses: Mapping[str, int] = field(default_factory=dict)  # kind (schemas/losses.py) -> count
+    bundle: Path | None = None  # the directory that was written, held open
 
     @property
     def lost_events(self) -> int:

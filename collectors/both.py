@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 from tracehint.collectors.ebpf import EbpfCollector
 from tracehint.collectors.preload import PreloadCollector
-from tracehint.collectors.run import told
+from tracehint.collectors.run import report_failures
 from tracehint.schemas.store import read_bundle
 
 if TYPE_CHECKING:
@@ -35,19 +35,20 @@ class BothCollectors:
         for name, found in (
             ("ebpf", EbpfCollector().check()), ("preload", PreloadCollector().check()),
         ):  # fmt: skip  # a table
-            if not found.usable:
-                return Availability(False, f"{name}: {found.reason}", found.remedy)
+            if not found.usable or found.incomplete:
+                why = found.incomplete or found.reason
+                return Availability(False, f"{name}: {why}", found.remedy)
         return Availability(True, "ebpf and preload can record one run")
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Record with both and list on stderr what differs."""
-        from tracehint.collectors.preload.record import environment, prepare
+        from tracehint.collectors.preload.record import prepare
 
         beside = request.output.with_name(request.output.stem + ".preload.trace")
         prepared = prepare(replace(request, output=beside), launched=False)
-        ours = environment(prepared.folder, {**request.inherited, **request.environment})
+        ours = prepared.environment({**request.inherited, **request.environment})
         result = EbpfCollector().record(replace(request, environment=ours))
-        with told(f"The recordings are {request.output} and {beside}."):
+        with report_failures(f"The recordings are {request.output} and {beside}."):
             prepared.finish({"exit_status": result.exit_status, "outlived": 0})
             found = differences(read_bundle(request.output), read_bundle(beside))
             _tell(found, beside)
@@ -64,8 +65,8 @@ def _tell(found: pa.Table, beside: Path) -> None:
 
 def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
     """Bytes per process, file and direction that are not the same: columns pid, path, op, ebpf,
-    preload. Without mapped files, of which both know different bounds, and what the loader reads
-    before the library runs."""
+    preload. Without mapped files, of which both know different bounds, io_uring, and what the
+    loader reads before the library runs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -77,7 +78,7 @@ def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
         pc.fill_null(both.column(name), 0) for name in ("bytes_sum", "bytes_sum_preload")
     )
     # eBPF also sees the library look at a program before it is executed
-    looked = pc.is_in(path, value_set=_executed(ebpf))
+    looked = pc.is_in(path, value_set=_executed_paths(ebpf))
     looked = pc.and_(looked, pc.greater(here, there))
     found = pa.table(
         {"pid": both["pid"], "path": path, "op": both["op"], "ebpf": here, "preload": there}
@@ -85,7 +86,7 @@ def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
     return found.filter(pc.invert(pc.or_(pc.equal(here, there), looked)))
 
 
-def _executed(bundle: Bundle) -> pa.Array:
+def _executed_paths(bundle: Bundle) -> pa.Array:
     """Programs, and the first arguments: of a script the first is its interpreter."""
     import pyarrow as pa
 
@@ -101,7 +102,7 @@ def _bytes(bundle: Bundle) -> pa.Table:
 
     extents = bundle.tables["extents"]
     moved = pc.and_(
-        pc.not_equal(extents.column("how"), "mmap"),
+        pc.invert(pc.is_in(extents.column("how"), value_set=pa.array(["mmap", "io_uring"]))),
         pc.is_in(extents.column("op"), value_set=pa.array(["read", "write"])),
     )
     opens = bundle.tables["opens"].select(["open", "file", "path"])

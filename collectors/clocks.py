@@ -7,13 +7,16 @@ stated. Without contradictions the clocks stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.mounts import is_network
+from tracehint.schemas.tables import TABLES
 
 _LIMIT_NS = 86_400 * 10**9  # more than a day apart is not a clock that runs wrong
 
@@ -39,7 +42,7 @@ where a.host <> b.host and a.made is not null and b.used is not null group by al
 """
 
 
-def apart(spans: Sequence[tuple[int, int | None]]) -> str:
+def note_distant_logs(spans: Sequence[tuple[int, int | None]]) -> str:
     """A note when logs (start and end in ns) lie more than a day apart; empty: they do not."""
     known = sorted((start, end or start) for start, end in spans if start > 0)
     latest, gap, after = 0, 0, 0
@@ -68,7 +71,8 @@ def shared_mounts(manifest: Manifest) -> pa.Table:
                     "path": path,
                     "cut": len(path),
                     "source": source,
-                    "shared": mount.get("shared") is True or _network(mount),
+                    "shared": mount.get("shared") is True
+                    or is_network(str(mount.get("fstype", ""))),
                 }
             )
     hosts_of: dict[str, set[str]] = {}
@@ -81,27 +85,6 @@ def shared_mounts(manifest: Manifest) -> pa.Table:
     return pa.Table.from_pylist([{k: r[k] for k in schema.names} for r in keep], schema=schema)
 
 
-def _network(mount: dict[str, object]) -> bool:
-    """File systems that show one tree on every host; local ones may have equal sources."""
-    fstype = str(mount.get("fstype", ""))
-    return fstype.startswith(("nfs", "fuse.", "lustre", "beegfs", "ceph", "gluster")) or fstype in (
-        "gpfs",
-        "mmfs",
-        "pvfs2",
-        "orangefs",
-        "afs",
-        "cifs",
-        "smb3",
-        "9p",
-        "virtiofs",
-        "wekafs",
-        "panfs",
-        "ocfs2",
-        "gfs2",
-        "moosefs",
-    )
-
-
 def corrections(opens: Iterable[pa.Table], manifest: Manifest) -> dict[str, int]:
     """Nanoseconds to add to each host's times; empty when nothing needs or can be moved.
 
@@ -112,15 +95,15 @@ def corrections(opens: Iterable[pa.Table], manifest: Manifest) -> dict[str, int]
         return {}
     with duckdb.connect() as db:
         db.register("mounts", mounts)
-        seen = [_asked(db, _SEEN, "opens", piece) for piece in opens]
-        behind = _asked(db, _BEHIND, "seen", pa.concat_tables(seen)).to_pylist()
+        seen = [_query_table(db, _SEEN, "opens", piece) for piece in opens]
+        behind = _query_table(db, _BEHIND, "seen", pa.concat_tables(seen)).to_pylist()
     rows = [(row["maker"], row["reader"], int(row["behind"])) for row in behind]
     if not any(least > 0 for _, _, least in rows):
         return {}
     return _solve([h.name for h in manifest.hosts], rows)
 
 
-def _asked(db: duckdb.DuckDBPyConnection, query: str, name: str, table: pa.Table) -> pa.Table:
+def _query_table(db: duckdb.DuckDBPyConnection, query: str, name: str, table: pa.Table) -> pa.Table:
     """The answer to a query about a table of this name."""
     db.register(name, table)
     found: pa.Table = db.sql(query).to_arrow_table()
@@ -146,7 +129,7 @@ def _solve(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, in
     return {}
 
 
-def shifted(table: pa.Table, shifts: dict[str, int]) -> pa.Table:
+def shift_times(table: pa.Table, shifts: dict[str, int]) -> pa.Table:
     """The rows with every time (column `*_ns`) moved by the correction of their host."""
     times = [name for name in table.schema.names if name.endswith("_ns")]
     if not shifts or not times or not len(table):
@@ -163,3 +146,96 @@ def statement(shifts: dict[str, int]) -> str:
     """What was corrected, for the manifest's notes."""
     parts = [f"{host} by {n / 1e9:.6f} s" for host, n in sorted(shifts.items())]
     return "Clocks were aligned so that no file is read before it was made: " + ", ".join(parts)
+
+
+_UNITE = """
+select host, target as file, any_value(dev) as dev, any_value(ino) as ino,
+    any_value(generation) as generation, max(fstype) as fstype, any_value(kind) as kind,
+    arg_max(size_bytes, file) as size_bytes, bool_or(deleted) as deleted,
+    arg_min(existed, file) as existed
+from files join targets using (file) group by host, target order by target
+"""
+
+
+class FileTimes(NamedTuple):
+    """First and last time (ns) at which the names of each file changed or were used."""
+
+    first: np.ndarray
+    last: np.ndarray
+
+
+class United(NamedTuple):
+    """The files, each once, and which number each number stands for; both sorted by `old`."""
+
+    files: pa.Table
+    old: np.ndarray
+    new: np.ndarray
+
+    def renamed(self, table: pa.Table) -> pa.Table:
+        """A table with the new numbers in its column `file`, if it has one."""
+        index = table.schema.get_field_index("file")
+        if index < 0 or not len(table) or not len(self.old):
+            return table
+        given = table["file"].to_numpy()
+        at = np.clip(np.searchsorted(self.old, given), 0, len(self.old) - 1)
+        found = np.where(self.old[at] == given, self.new[at], given)
+        return table.set_column(index, table.schema.field(index), [pa.array(found)])
+
+
+def uses(names: pa.Table, files: pa.Table) -> FileTimes:
+    """Of the rows of `files`, in their order; a file without names was used never."""
+    ids = files["file"].to_numpy()
+    first = np.full(len(ids), np.iinfo(np.int64).max)
+    last = np.full(len(ids), np.iinfo(np.int64).min)
+    if len(names) and len(ids):
+        place, given = np.argsort(ids), names["file"].to_numpy()
+        at = place[np.clip(np.searchsorted(ids[place], given), 0, len(ids) - 1)]
+        known = ids[at] == given
+        times = names["t_ns"].to_numpy()[known]
+        np.minimum.at(first, at[known], times)
+        np.maximum.at(last, at[known], times)
+    return FileTimes(first, last)
+
+
+def one_file_each(files: pa.Table, used: FileTimes) -> United:
+    """Rows of one inode of one host, from several bundles, become one file.
+
+    Inodes are used again: a file that was made after the other had gone is another one.
+    """
+    none = np.zeros(0, np.int64)
+    if not len(files):
+        return United(files, none, none)
+    same, order = _same(files, used)
+    if not same.any():
+        return United(files, none, none)
+    ids = files["file"].to_numpy()
+    leader = np.maximum.accumulate(np.where(same, 0, np.arange(len(ids))))
+    target = np.empty(len(ids), np.int64)
+    target[order] = ids[order][leader]
+    place = np.argsort(ids)
+    return United(_unite_files(files, ids, target), ids[place], target[place])
+
+
+def _same(files: pa.Table, used: FileTimes) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each file is the one before it, and the order of rows of that answer."""
+    host = files["host"].combine_chunks().dictionary_encode().indices.to_numpy()
+    dev, ino, gen = (files[c].to_numpy() for c in ("dev", "ino", "generation"))
+    order = np.lexsort((used.first, gen, ino, dev, host))
+    same = np.ones(len(order), bool)
+    same[0] = False
+    for values in (host, dev, ino, gen):
+        ranked = values[order]
+        same[1:] &= ranked[1:] == ranked[:-1]
+    gone = files["deleted"].to_numpy(zero_copy_only=False)[order]
+    after = used.first[order][1:] > used.last[order][:-1]
+    same[1:] &= ~(gone[:-1] & after)
+    return same & (dev[order] > 0), order
+
+
+def _unite_files(files: pa.Table, ids: np.ndarray, target: np.ndarray) -> pa.Table:
+    with duckdb.connect() as db:
+        db.register("files", files)
+        db.register("targets", pa.table({"file": ids, "target": target}))
+        found: pa.Table = db.sql(_UNITE).to_arrow_table()
+    schema = TABLES["files"]
+    return found.select(schema.names).cast(schema)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.schemas.manifest import RecordingHost
+from tracehint.schemas.mounts import mount_of
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -62,31 +63,26 @@ def mounts() -> list[dict[str, Any]]:
                 "options": parts[5],
             }
         )
-    return [*found, *_shared(found)]
+    return [*found, *_shared_rows(found)]
 
 
 def _part(source: str, root: str) -> str:
     return source if root == "/" else f"{source}[{root}]"
 
 
-def _shared(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _shared_rows(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows for the directories that the user says are shared."""
     rows = []
     for name in filter(None, os.environ.get(SHARED, "").split(":")):
         path = os.path.realpath(name)
-        inside = [m for m in table if path == m["path"] or _below(path, str(m["path"]))]
-        if inside:
-            mount = max(inside, key=lambda m: len(str(m["path"])))
+        mount = mount_of(path, table)
+        if mount is not None:
             rest = path[len(str(mount["path"]).rstrip("/")) :]
             row = {**mount, "path": path, "shared": True}
             if rest:
                 row["source"] = f"{mount['source']}:{rest}"
             rows.append(row)
     return rows
-
-
-def _below(path: str, folder: str) -> bool:
-    return path.startswith(folder.rstrip("/") + "/")
 
 
 def clock() -> dict[str, int]:

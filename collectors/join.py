@@ -2,14 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tracehint.collectors.clocks import apart
-from tracehint.collectors.parts import IDENTIFIERS, highest, moved, offsets_of
+from tracehint.collectors import clocks
+from tracehint.collectors.clocks import FileTimes, note_distant_logs, one_file_each, uses
+from tracehint.errors import BundleError, TracehintError
 from tracehint.schemas.manifest import Manifest, RecordingHost
+from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR
+from tracehint.schemas.store import one_ahead, segment_files
 from tracehint.schemas.tables import TABLES
+
+if TYPE_CHECKING:
+    from tracehint.schemas.store import Bundle
+    from tracehint.schemas.writer import BundleWriter
+
+
+# identifier -> columns of the tables that hold it
+IDENTIFIERS: dict[str, tuple[str, ...]] = {
+    "proc": ("proc", "parent", "prev"),
+    "file": ("file",),
+    "open": ("open",),
+    "seq": ("seq",),
+}
+
+
+@dataclass(frozen=True)
+class BundlePart:
+    """One bundle of several; `table` reads the rows of a table."""
+
+    path: Path
+    manifest: Manifest
+    problems: list[str]
+    rows: dict[str, int]
+    highest: dict[str, int]  # of each identifier, in any table
+    used: FileTimes  # of the rows of the table `files`
+    table: Callable[[str], pa.Table]
+
+
+def in_memory(bundle: Bundle) -> BundlePart:
+    """A bundle whose rows stay where they are."""
+    return _part(bundle, bundle.tables.__getitem__)
+
+
+def set_aside(bundle: Bundle, folder: Path) -> BundlePart:
+    """A bundle whose rows wait in a fresh directory. Raises TracehintError: there is no room."""
+    try:
+        folder.mkdir()
+        for name, table in bundle.tables.items():
+            _write(table, folder / name)
+    except OSError as error:
+        raise TracehintError(
+            f"{folder.parent}: {bundle.path.name} cannot be set aside: {error.strerror or error}",
+            "Name a directory with more room in TMPDIR.",
+        ) from None
+    return _part(bundle, lambda name: _read_table_file(folder / name))
+
+
+def _part(bundle: Bundle, table: Callable[[str], pa.Table]) -> BundlePart:
+    tables = bundle.tables
+    return BundlePart(
+        path=bundle.path,
+        manifest=bundle.manifest,
+        problems=bundle.problems,
+        rows={name: found.num_rows for name, found in tables.items()},
+        highest={key: highest(tables, key) for key in IDENTIFIERS},
+        used=uses(tables["names"], tables["files"]),
+        table=table,
+    )
+
+
+def highest(tables: dict[str, pa.Table], key: str) -> int:
+    """The largest identifier in any table: a damaged bundle may lack its owner's row."""
+    found = 0
+    for table in tables.values():
+        for column in IDENTIFIERS[key]:
+            if column in table.schema.names and len(table):
+                found = max(found, pc.max(table[column]).as_py() or 0)
+    return found
+
+
+def offset_identifiers(table: pa.Table, offsets: dict[str, int]) -> pa.Table:
+    """The rows with their identifiers moved up."""
+    for key, columns in IDENTIFIERS.items():
+        for name in columns:
+            index = table.schema.get_field_index(name)
+            if index < 0 or not offsets[key]:
+                continue
+            values = pc.add(table[name], pa.scalar(offsets[key], pa.int64()))
+            table = table.set_column(index, table.schema.field(index), values)
+    return table
+
+
+def offsets_of(parts: list[dict[str, int]]) -> list[dict[str, int]]:
+    """By how much each part's identifiers are moved up, from the highest of each."""
+    found = [dict.fromkeys(IDENTIFIERS, 0)]
+    for most in parts[:-1]:
+        found.append({key: found[-1][key] + most[key] for key in IDENTIFIERS})
+    return found
+
+
+def _write(table: pa.Table, file: Path) -> None:
+    if not table.num_rows:
+        return
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with (
+        pa.OSFile(str(file), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema, options=options) as out,
+    ):
+        out.write_table(table)
+
+
+def _read_table_file(file: Path) -> pa.Table:
+    if not file.exists():
+        return TABLES[file.name].empty_table()
+    with pa.OSFile(str(file)) as source:
+        return pa.ipc.open_file(source).read_all()
 
 
 def join_tables(parts: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
@@ -18,7 +133,10 @@ def join_tables(parts: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
         return parts[0]
     offsets = offsets_of([{key: highest(part, key) for key in IDENTIFIERS} for part in parts])
     pairs = list(zip(parts, offsets, strict=True))
-    return {name: pa.concat_tables([moved(p[name], by) for p, by in pairs]) for name in TABLES}
+    return {
+        name: pa.concat_tables([offset_identifiers(p[name], by) for p, by in pairs])
+        for name in TABLES
+    }
 
 
 def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
@@ -29,7 +147,7 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
     statuses = [m.exit_status for m in ordered]
     collectors = list(dict.fromkeys(m.collector for m in ordered))
     notes = [n for m in ordered for n in m.notes]
-    notes += filter(None, [apart([(m.started_ns, m.ended_ns) for m in ordered])])
+    notes += filter(None, [note_distant_logs([(m.started_ns, m.ended_ns) for m in ordered])])
     return Manifest(
         format=first.format,
         program=first.program,
@@ -47,6 +165,7 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
         redacted_args=sum(m.redacted_args for m in ordered),
         parts=list(dict.fromkeys(i for m in ordered for i in m.parts or [m.recording] if i)),
         kept_args=any(m.kept_args for m in ordered),
+        no_args=any(m.no_args for m in ordered),
     )
 
 
@@ -58,3 +177,137 @@ def _hosts(manifests: Sequence[Manifest]) -> list[RecordingHost]:
         if known is not host:
             known.mounts = known.mounts + [m for m in host.mounts if m not in known.mounts]
     return list(found.values())
+
+
+# What was observed; other tables may be added to a bundle later.
+_OBSERVED = ("processes", "files", "names", "opens", "extents")
+
+
+class Recorded(Protocol):
+    """A bundle, or what is known of one."""
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+
+def recordings(bundle: Recorded) -> list[str]:
+    """The identities of the recordings in a bundle; of an older one a digest of its content."""
+    manifest = bundle.manifest
+    return manifest.parts or [manifest.recording or f"sha256:{_digest(bundle.path)}"]
+
+
+def refuse_twice(bundles: Sequence[Recorded]) -> None:
+    """Raises BundleError, naming both, where two bundles hold the same recording."""
+    known: dict[str, Path] = {}
+    for bundle in bundles:
+        for identity in recordings(bundle):
+            other = known.setdefault(identity, bundle.path)
+            if other is not bundle.path:
+                raise BundleError(
+                    f"{other} and {bundle.path} hold the same recording ({identity})",
+                    "Give each recording once: no copies, and no parts of a merged bundle.",
+                )
+
+
+def _digest(root: Path) -> str:
+    files = [path for name in _OBSERVED for path in segment_files(root, name)]
+    for folder in (SPOOL_DIR, RAW_DIR):
+        files += sorted(p for p in (root / folder).glob("*") if p.is_file() and not p.is_symlink())
+    total = hashlib.sha256()
+    for path in files:
+        total.update(f"{path.relative_to(root)}\0".encode("utf-8", "surrogateescape"))
+        with path.open("rb") as stream:
+            total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+AT_ONCE = 64 << 20  # bytes of a table that are written at one time, by whole parts
+
+
+class Joined:
+    """The bundles as one. In memory is what grows with files; other rows come and go.
+
+    `losses` has those that no bundle states; they, the manifest and its notes may be added to.
+    """
+
+    def __init__(self, parts: Sequence[BundlePart]) -> None:
+        self._parts = sorted(parts, key=lambda part: part.manifest.started_ns)
+        self.manifest = join_manifests([part.manifest for part in self._parts])
+        found = (identity for part in self._parts for identity in recordings(part))
+        self.manifest.parts = list(dict.fromkeys(found))
+        self.losses = TABLES["losses"].empty_table()
+        self._offsets = offsets_of([part.highest for part in self._parts])
+        self._shifts: dict[str, int] = {}
+        files = pa.concat_tables(self._number_rows("files"))
+        first, last = (np.concatenate([part.used[i] for part in self._parts]) for i in (0, 1))
+        self._united = one_file_each(files, FileTimes(first, last))
+
+    def writer(self, path: Path) -> BundleWriter:
+        """A writer of the joined bundle, which stores of arguments what the parts do."""
+        from tracehint.schemas.writer import BundleWriter
+
+        manifest = self.manifest
+        return BundleWriter(path, keep_args=manifest.kept_args, no_args=manifest.no_args)
+
+    def align(self) -> str:
+        """Move the clocks of hosts where a file would be read before it was made; says which."""
+        self._shifts = clocks.corrections(batch_tables(self._number_rows("opens")), self.manifest)
+        if not self._shifts:
+            return ""
+        text = clocks.statement(self._shifts)
+        self.manifest.notes.append(text)
+        return text
+
+    def tables(self, name: str) -> Iterator[pa.Table]:
+        """The rows of a table in pieces, by whole parts."""
+        if name == "files":
+            yield self._united.files
+            return
+        for table in self._number_rows(name):
+            yield clocks.shift_times(self._united.renamed(table), self._shifts)
+        if name == "losses":
+            yield self.losses
+
+    def write(self, writer: BundleWriter) -> None:
+        """The tables that have rows, and the manifest last. Raises BundleError."""
+        self.manifest.rows = {}
+        for name, segment, table in one_ahead(self._pieces()):
+            writer.write_table(name, table, segment)
+            self.manifest.rows[name] = self.manifest.rows.get(name, 0) + table.num_rows
+        writer.write_manifest(self.manifest)
+
+    def _pieces(self) -> Iterator[tuple[str, int, pa.Table]]:
+        """Tables that have rows: their name, the number of the segment, the rows."""
+        for name in TABLES:
+            for segment, table in enumerate(batch_tables(self.tables(name))):
+                if table.num_rows:
+                    yield name, segment, table
+
+    def _number_rows(self, name: str) -> Iterator[pa.Table]:
+        """The rows of each part, with identifiers that are the run's."""
+        for part, offsets in zip(self._parts, self._offsets, strict=True):
+            yield offset_identifiers(part.table(name), offsets)
+
+
+def batch_tables(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The pieces in their order, put together until they have `AT_ONCE` bytes."""
+    held: list[pa.Table] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += piece.nbytes
+        if size >= AT_ONCE:
+            yield _in_one(held)
+            held, size = [], 0
+    if held:
+        yield _in_one(held)
+
+
+def _in_one(pieces: list[pa.Table]) -> pa.Table:
+    """Small tables as one, each column in one array: what is done to arrays is done once."""
+    whole = pa.concat_tables(pieces)
+    few = len(pieces) == 1 or whole.nbytes > 2 * AT_ONCE
+    return whole if few else whole.combine_chunks()

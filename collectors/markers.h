@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables that name a task; recorders keep these of the environment, and nothing else. */
+/* Variables that name a task or what it requested; recorders keep these of the environment, and nothing else. */
 #ifndef TRACEHINT_MARKERS_H
 #define TRACEHINT_MARKERS_H
 
@@ -8,7 +8,7 @@ static const char *const task_markers[] = {
 	"TRACEHINT_TASK=", "SLURM_JOB_ID=", "SLURM_ARRAY_JOB_ID=", "SLURM_ARRAY_TASK_ID=",
 	"SLURM_STEP_ID=", "SLURM_PROCID=", "PBS_JOBID=", "PBS_ARRAY_INDEX=", "LSB_JOBID=",
 	"LSB_JOBINDEX=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK=", "PARALLEL_SEQ=",
-	"MAKELEVEL=",
+	"MAKELEVEL=", "SLURM_CPUS_ON_NODE=", "SLURM_MEM_PER_NODE=", "SLURM_MEM_PER_CPU=",
 };
 /* clang-format on */
 

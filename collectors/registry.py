@@ -76,7 +76,8 @@ def choose(name: str, refused: Mapping[str, str] | None = None) -> tuple[Collect
         collector = load(name)
         if collector is None or not found.usable:
             raise CollectorError(f"{name}: {found.reason}", found.remedy)
-        return collector, f"recording with collector {name} ({found.reason})"
+        warning = f"\n  warning: {found.incomplete}" if found.incomplete else ""
+        return collector, f"recording with collector {name} ({found.reason}){warning}"
     reasons: list[str] = []
     for candidate, entry in COLLECTORS.items():
         if not entry.auto:
@@ -86,13 +87,14 @@ def choose(name: str, refused: Mapping[str, str] | None = None) -> tuple[Collect
             continue
         found = check(candidate, entry.before_run)
         collector = load(candidate)
-        if found.usable and collector is not None:
+        if found.decides and not found.broken and collector is not None:
             why = f"recording with collector {candidate} ({found.reason})"
             skipped = "".join(f"\n  not {r}" for r in reasons)
             return collector, why + skipped
         if found.broken:
             raise CollectorError(f"{candidate}: {found.reason}", found.remedy)
-        reasons.append(f"{candidate}: {found.reason}. {found.remedy}".strip())
+        why_not = found.incomplete or found.reason
+        reasons.append(f"{candidate}: {why_not}. {found.remedy}".strip())
     raise CollectorError(
         "no collector can run here:\n  " + "\n  ".join(reasons),
         "See `tracehint doctor` for what each one needs.",

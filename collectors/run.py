@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CollectorError, TracehintError
 
@@ -18,6 +18,7 @@ _SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole for
 _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip  # a table
+_AGAIN_S = 0.2  # until a signal is looked for that another thread took
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their usual effect
 
 
@@ -48,8 +49,8 @@ def working_directory() -> Path:
 
 
 @contextlib.contextmanager
-def told(kept: str) -> Iterator[None]:
-    """After the run nothing may change the command's exit code: what fails is told, with `kept`,
+def report_failures(kept: str) -> Iterator[None]:
+    """After the run nothing may change the command's exit code: failures are reported, with `kept`,
     where the recording is."""
     try:
         yield
@@ -129,12 +130,18 @@ def run_child(
     """Run a program with our descriptors and wait for it.
 
     Signals sent to this process are passed on; those of the terminal reach the
-    child by themselves. `started` is told the child's pid. Raises CommandError.
+    child by themselves. `started` gets the child's pid. Raises CommandError.
+
+    Only this thread can block them: one that comes while it does not wait may go to a thread of a
+    library (Arrow, DuckDB), which drops SIGCHLD and would end the process at others. So what
+    another thread takes is noted by a handler, and nothing is waited for without a limit.
     """
     waiting = {*_FORWARD, signal.SIGCHLD}
+    taken: list[int] = []
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else there is nothing to wait for
+    handlers = _note_signals(taken)
     try:
         try:
             pid = os.posix_spawnp(
@@ -144,21 +151,37 @@ def run_child(
             raise _not_run(argv[0], error) from None
         if started is not None:
             started(pid)
-        return _wait(pid, waiting)
+        return _wait(pid, waiting, taken)
     finally:
         while signal.sigtimedwait(waiting, 0) is not None:
             pass  # meant for the command, which is gone
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _wait(pid: int, waiting: set[signal.Signals]) -> Ended:
+def _note_signals(taken: list[int]) -> dict[int, Any]:
+    """Note those that another thread takes; the handlers that were there. The command starts
+    without them, and what was ignored stays so."""
+    before = {number: signal.getsignal(number) for number in _FORWARD}
+    ours: dict[int, Any] = {
+        n: handler for n, handler in before.items() if handler not in (None, signal.SIG_IGN)
+    }
+    for number in ours:
+        signal.signal(number, lambda received, _: taken.append(received))
+    return ours
+
+
+def _wait(pid: int, waiting: set[signal.Signals], taken: list[int]) -> Ended:
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             code = os.waitstatus_to_exitcode(status)
             return Ended(code) if code >= 0 else Ended(128 - code, -code)
-        info = signal.sigwaitinfo(waiting)
-        if info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
+        while taken:
+            os.kill(pid, taken.pop(0))
+        info = signal.sigtimedwait(waiting, _AGAIN_S)
+        if info and info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
             os.kill(pid, info.si_signo)
 
 

@@ -1,0 +1,1 @@
+"""The bundled workflows and generators of runs."""

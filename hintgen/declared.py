@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Ints, alike, ints
-from tracehint.hintgen.learn.columns import lengths, sets_in, word_sets
-from tracehint.hintgen.learn.usage import use_of
-from tracehint.hintgen.match.coded import Coded
-from tracehint.hintgen.match.known import Declared
-from tracehint.hintgen.members import members_of
+from tracehint.hintgen.file_users import members_of
+from tracehint.hintgen.learn.facts import use_of
+from tracehint.hintgen.learn.filegroups import lengths, sets_in, word_sets
+from tracehint.hintgen.match.known import Coded, Declared
 
 
 class TaskLists(Sequence[Sequence[str]]):

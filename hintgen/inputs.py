@@ -17,8 +17,8 @@ from tracehint.limits import check, values_of
 from tracehint.schemas.kinds import instead, what_is
 
 if TYPE_CHECKING:
+    from tracehint.analyzer.dataflow.partitions import Execution
     from tracehint.analyzer.execution.resources import Resources, Tell
-    from tracehint.analyzer.flow.extents import Execution
     from tracehint.analyzer.model import Analysis, Options
     from tracehint.schemas.store import Bundle
 
@@ -65,7 +65,7 @@ def load_run(
         _check_same(where, analysis, options)
         return Input(str(path), analysis)
     if bundle is None and not _to_recover(where):
-        from tracehint.analyzer.shared.analysis import analysis_of
+        from tracehint.analyzer.cache import analysis_of
 
         found = analysis_of(str(where), options, resources)
         give_back()
@@ -80,7 +80,7 @@ def load_run(
 
 
 def _resources(tell: Tell | None) -> Resources:
-    """What an analysis may use where nobody says otherwise. `tell`: who is told how far it is."""
+    """What an analysis may use by default. `tell`: gets the progress."""
     from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory, silent
 
     return Resources(cores(), half_of_memory(), tell=tell or silent)
@@ -109,13 +109,13 @@ def load_at(where: str, options: Options, backend: str, master: str | None = Non
 def _to_recover(path: Path) -> bool:
     """Whether a recorder that was killed left a log: it is read once."""
     from tracehint.schemas.manifest import read_manifest
-    from tracehint.schemas.recovery import unfinished
+    from tracehint.schemas.recovery import is_unfinished
 
-    return unfinished(path, read_manifest(path))
+    return is_unfinished(path, read_manifest(path))
 
 
 def _bundle(path: Path, *, whole: bool, accesses: bool) -> Bundle:
-    """The bundle; `whole`: all is read, since what is damaged is to be told."""
+    """The bundle; `whole`: all is read, since damage is reported."""
     from tracehint.schemas.store import read_bundle
 
     if accesses:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.predict.model import Placement, Workload, law
-from tracehint.analyzer.predict.placement import staged
+from tracehint.analyzer.predict.model import Placement, Workload, law, staged
 from tracehint.hintgen.hints.pathtext import to_bytes
-from tracehint.hintgen.hints.plan import group
+from tracehint.hintgen.hints.vocabulary import group
 from tracehint.hintgen.match.match import Matcher
 
 if TYPE_CHECKING:
@@ -19,15 +18,14 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.predict.cluster import Cluster
-    from tracehint.analyzer.predict.placement import Strategy
-    from tracehint.hintgen.hints.model import HintFile
-    from tracehint.hintgen.hints.plan import Plan
+    from tracehint.analyzer.predict.model import Strategy
+    from tracehint.hintgen.hints.model import HintFile, Plan
 
 _COUNT = re.compile(r"[0-9]{1,18}")
 MAX_COPIES = 64
 
 
-def hinted(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
+def hinted_strategy(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
     """The strategy that sets these hints on the files of a run, and starts each task in its part
     of the hint file's plan, else where most of its input lies; `name` is how the output calls it.
     """
@@ -60,9 +58,9 @@ def _is_of(plan: Plan, analysis: Analysis, work: Workload) -> bool:
 
 def _by_plan(plan: Plan, analysis: Analysis, work: Workload) -> list[dict[str, str]]:
     """Hints by file as the plan says; what it does not name needs none."""
-    told = {to_bytes(file.path): file.hints for file in plan.files}
+    hints_of = {to_bytes(file.path): file.hints for file in plan.files}
     path_of = _paths(analysis)
-    return [told.get(path_of.get(file) or b"", {}) for file in work.file_id.tolist()]
+    return [hints_of.get(path_of.get(file) or b"", {}) for file in work.file_id.tolist()]
 
 
 def _bind(
@@ -99,8 +97,8 @@ def hints_by_file(
     `facts`: those of `facts_of`, where they are there; `matcher`: of these hints, as well.
     """
     from tracehint.hintgen.declared import declared_of
+    from tracehint.hintgen.hint_columns import has_declared_graph
     from tracehint.hintgen.learn.facts import facts_of
-    from tracehint.hintgen.score.prepared import has_declared_graph
 
     facts = facts_of(analysis) if facts is None else facts
     paths = facts["path"].to_pylist()

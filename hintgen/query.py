@@ -1,7 +1,7 @@
 """The analysis as SQL tables: what lint, graph, report and diff ask their questions to.
 
 Tables of the analysis keep their names (tasks, files, producers, ...); those of
-the bundle are called `b_<name>`. Views: see relation.py. Added columns:
+the bundle are called `b_<name>`. Views: see file_users.py. Added columns:
 
 files.path_text  the path as visible text (bytes that are not UTF-8 as `\\xNN`)
 files.mask       path_text with every run of digits and every random part as `*`
@@ -14,24 +14,209 @@ files.named      a number of the path; files.shape: of the template
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, lookup, numbered, order_by, positions, starts_of
-from tracehint.analyzer.columns import coded, codes, column
-from tracehint.hintgen import relation
-from tracehint.hintgen.text import names
-from tracehint.hintgen.typesets import add_type_sets
-from tracehint.hintgen.users import Users, users_of
+from tracehint.analyzer.arrays import (
+    Bools,
+    Ints,
+    codes,
+    column,
+    encode_column,
+    ints,
+    lookup,
+    order_by,
+    positions,
+    rank_values,
+    spread,
+    starts_of,
+)
+from tracehint.hintgen import file_users
+from tracehint.hintgen.file_users import Users, add_type_sets, users_of
+from tracehint.hintgen.text.masks import layouts_of, show_shapes
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis
     from tracehint.schemas.store import Bundle
+
+
+# Templates of file names: what changes from file to file becomes a star.
+#
+# A template is for people. It is made per group of files that are *alike*: same
+# mask (masks.py), role, primary label, and the same types of producers and consumers.
+
+VARIES = "*"
+AT_ONCE = 1 << 19  # runs: each of their digits takes 24 bytes while they are compared
+
+
+class DigitRuns:
+    """The runs of digits of each text. `count`: their number. `texts`: one array, no nulls."""
+
+    def __init__(self, texts: pa.Array) -> None:
+        _, ends, text = texts.buffers()
+        place = np.frombuffer(ends, np.int32)[texts.offset :][: len(texts) + 1].astype(np.int64)
+        self._bytes = np.frombuffer(text or b"", np.uint8)[: place[-1]]
+        digit = (self._bytes >= ord("0")) & (self._bytes <= ord("9"))
+        digit[: place[0]] = False
+        first = np.zeros(len(digit) + 1, bool)
+        first[place[:-1]] = True
+        before = np.append(False, digit[:-1]) & ~first[:-1]
+        after = np.append(digit[1:], False) & ~first[1:]
+        self._start = np.flatnonzero(digit & ~before)
+        self._length = np.flatnonzero(digit & ~after) + 1 - self._start
+        text_of = np.searchsorted(place, self._start, "right") - 1
+        self.count = np.bincount(text_of, minlength=len(texts))
+        self._first = np.cumsum(self.count) - self.count
+
+    def constant(self, rows: Ints, kind: Ints) -> Iterator[tuple[int, list[str]]]:
+        """(kind, its runs of digits, VARIES where they differ) of texts with equally many.
+
+        `kind`: that of each of the rows.
+        """
+        rows = rows[order_by(kind)]
+        kind = np.sort(kind)
+        first = starts_of(kind)
+        model = np.repeat(rows[first], np.diff(np.append(first, len(rows))))
+        run, other = self._runs(rows), self._runs(model)
+        varies = np.zeros(len(self._start), bool)
+        varies[other[~self._same(run, other)]] = True
+        shown = iter(self._shown(self._runs(rows[first]), varies))
+        for name, many in zip(kind[first].tolist(), self.count[rows[first]].tolist(), strict=True):
+            yield name, list(islice(shown, many))
+
+    def _runs(self, rows: Ints) -> Ints:
+        return spread(self._first[rows], self.count[rows])
+
+    def _same(self, run: Ints, other: Ints) -> Bools:
+        same: Bools = self._length[run] == self._length[other]
+        alike = np.flatnonzero(same)
+        for begin in range(0, len(alike), AT_ONCE):
+            some = alike[begin : begin + AT_ONCE]
+            length = self._length[run[some]]
+            left, right = (spread(self._start[side[some]], length) for side in (run, other))
+            owner = np.repeat(some, length)
+            same[owner[self._bytes[left] != self._bytes[right]]] = False
+        return same
+
+    def _shown(self, runs: Ints, varies: Bools) -> Iterator[str]:
+        text = self._bytes.data
+        ends = self._start[runs] + self._length[runs]
+        for start, end, other in zip(
+            self._start[runs].tolist(), ends.tolist(), varies[runs].tolist(), strict=True
+        ):
+            yield VARIES if other else str(text[start:end], "ascii")
+
+
+# Files without digits that are used alike share one template: `{a,b,c}.bin`.
+DIR = "CASE path_text WHEN '/' THEN '' ELSE parse_dirpath(path_text, 'forward_slash') END"
+# `lone`: files whose shape no other name has.
+_LONE = f"""
+    WITH named AS (SELECT shape, flow, {DIR} AS dir,
+                          regexp_extract(path_text, '(\\.[^./]*)?$') AS ending,
+                          regexp_extract(path_text, '([^/]*?)(\\.[^./]*)?$', 1) AS stem
+                   FROM lone),
+         shared AS (SELECT dir, ending, list(DISTINCT shape) AS members,
+                           list_sort(list(DISTINCT stem)) AS stems
+                    FROM named GROUP BY dir, ending, flow HAVING count(DISTINCT shape) >= 3),
+         each_ AS (SELECT unnest(members) AS shape,
+           CASE WHEN dir = '' THEN '' ELSE dir || '/' END || '{{'
+           || array_to_string(stems[1:3], ',')
+           || CASE WHEN len(stems) > 3 THEN ',+' || (len(stems) - 3) ELSE '' END
+           || '}}' || ending AS text FROM shared)
+    SELECT shape, min(text) AS text FROM each_ GROUP BY shape"""
+
+
+def with_templates(con: duckdb.DuckDBPyConnection, files: pa.Table, flow: Ints) -> pa.Table:
+    """The files with mask, template and shape (see query.py), the texts as numbers of the
+    different ones. They have path_text, named and data. `flow`: the same for files that are alike
+    in all but their mask."""
+    texts = files["path_text"].combine_chunks()
+    layouts = layouts_of(texts)
+    masks = show_shapes(layouts.shapes).cast(pa.string()).dictionary_encode("encode")
+    number = masks.indices.take(layouts.code)
+    kind = flow * len(masks.dictionary) + ints(number.to_numpy())
+    plain = _are_digit_masks(layouts.known, masks).to_numpy(zero_copy_only=False)[
+        layouts.code.to_numpy()
+    ]
+    templates = _templates(texts, masks, ints(number.to_numpy()), kind, plain)
+    templates = _with_lone_names(con, files, templates, flow)
+    for name, values in (
+        ("mask", pa.DictionaryArray.from_arrays(number, masks.dictionary)),
+        ("shape", templates.indices),
+        ("template", templates),
+    ):
+        files = files.append_column(name, values)
+    return files
+
+
+def _are_digit_masks(layouts: pa.Array, masks: pa.DictionaryArray) -> pa.Array:
+    """Whether the stars of a layout's mask are its runs of digits."""
+    only_digits = pc.replace_substring_regex(layouts, pattern="[0-9]+", replacement="*")
+    return pc.fill_null(pc.equal(only_digits, masks.dictionary_decode().cast(pa.binary())), False)
+
+
+def _templates(
+    texts: pa.Array, masks: pa.DictionaryArray, number: Ints, kind: Ints, plain: Bools
+) -> pa.DictionaryArray:
+    """The template of each file: a position of the mask whose text is the same in every file of a
+    kind keeps its text.
+
+    Where random parts were masked, the runs of digits do not line up with the stars: those keep
+    the mask. `number`: the mask of each file. `plain`: files that line up.
+    """
+    known = masks.dictionary.to_pylist()
+    stars = np.array([0 if mask is None else mask.count("*") for mask in known], np.int64)
+    runs = DigitRuns(pc.fill_null(texts, ""))
+    rows = np.flatnonzero(plain & (stars[number] > 0) & (runs.count == stars[number]))
+    kinds, at = rank_values(kind)
+    mask = np.zeros(len(kinds), np.int64)
+    mask[at] = number  # of all files of a kind
+    mask_of = dict(zip(kinds.tolist(), mask.tolist(), strict=True))
+    found = {
+        key: _fill(known[mask_of[key]], parts) for key, parts in runs.constant(rows, kind[rows])
+    }
+    labels = [found.get(key, known[mask_of[key]]) for key in kinds.tolist()]
+    return _code_texts(labels, pa.array(at))
+
+
+def _with_lone_names(
+    con: duckdb.DuckDBPyConnection, files: pa.Table, templates: pa.DictionaryArray, flow: Ints
+) -> pa.DictionaryArray:
+    """The templates, of which those of lone names share one. A path with several versions can be
+    alike with several groups: it takes the first."""
+    shape = templates.indices.to_numpy()
+    named = column(files, "named")
+    data = column(files, "data", 0) != 0
+    one = np.full(len(templates.dictionary), -1, np.int64)
+    one[shape[data]] = named[data]
+    alone = one >= 0
+    alone[shape[data][named[data] != one[shape[data]]]] = False
+    rows = np.flatnonzero(alone[shape])
+    lone = {"shape": shape[rows], "flow": flow[rows], "path_text": files["path_text"].take(rows)}
+    con.register("lone", pa.table(lone))
+    shared = dict(con.execute(_LONE).fetchall())
+    con.unregister("lone")
+    known = templates.dictionary.to_pylist()
+    return _code_texts([shared.get(n, text) for n, text in enumerate(known)], templates.indices)
+
+
+def _code_texts(texts: list[str | None], at: pa.Array) -> pa.DictionaryArray:
+    """The text at each place, equal ones with one number."""
+    encoded = pa.array(texts, pa.string()).dictionary_encode("encode")
+    return pa.DictionaryArray.from_arrays(encoded.indices.take(at), encoded.dictionary)
+
+
+def _fill(mask: str, parts: Iterable[str]) -> str:
+    pieces = mask.split("*")
+    return pieces[0] + "".join(p + rest for p, rest in zip(parts, pieces[1:], strict=True))
+
 
 BATCH = 10_000  # rows of a large result in Python at one time
 # Up to here a thread is awake for longer than it works, and a copy is made in less time than
@@ -65,12 +250,12 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory database over the run; it reads no file and writes none. `users`: those of the
     analysis, where they are known."""
-    con, kind = _opened(analysis)
+    con, kind = _open_database(analysis)
     sets = add_type_sets(con, users or users_of(analysis))
     files = _with_numbers(analysis.files)
-    files = names.with_templates(con, files, _flow(files, sets, analysis.patterns))
+    files = with_templates(con, files, _flow(files, sets, analysis.patterns))
     con.register("raw_files", files)
-    con.execute(f"CREATE {kind} files AS SELECT *, {names.DIR} AS dir FROM raw_files")
+    con.execute(f"CREATE {kind} files AS SELECT *, {DIR} AS dir FROM raw_files")
     for name, table in (bundle.tables if bundle else {}).items():
         con.register(f"b_{name}", table)
     return con
@@ -79,7 +264,7 @@ def connect(
 def connect_plain(analysis: Analysis) -> duckdb.DuckDBPyConnection:
     """The same for those who ask about each row by itself: of the added columns files have
     path_text and data only, and no column has to be there that nobody asks for."""
-    con, _ = _opened(analysis)
+    con, _ = _open_database(analysis)
     files = analysis.files
     if "path" in files.column_names:
         files = files.append_column("path_text", text_column(files.column("path")))
@@ -90,7 +275,7 @@ def connect_plain(analysis: Analysis) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def _opened(analysis: Analysis) -> tuple[duckdb.DuckDBPyConnection, str]:
+def _open_database(analysis: Analysis) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A database with all tables but `files`, and whether they are tables or views."""
     import duckdb
 
@@ -103,7 +288,7 @@ def _opened(analysis: Analysis) -> tuple[duckdb.DuckDBPyConnection, str]:
     for name, table in tables.items():
         if name != "files":
             _add(con, kind, name, table)
-    con.execute(relation.VIEWS)
+    con.execute(file_users.VIEWS)
     return con, kind
 
 
@@ -130,7 +315,7 @@ def _flow(files: pa.Table, sets: pa.Table, patterns: pa.Table) -> Ints:
     place = positions(column(sets, "file"), column(files, "file"))
     parts = [np.append(column(sets, name), -1)[place] for name in ("made", "used")]
     for part in (codes(files, "role"), *parts, _primary(files, patterns)):
-        _, flow = numbered(flow * (part.max(initial=0) + 2) + part + 1)
+        _, flow = rank_values(flow * (part.max(initial=0) + 2) + part + 1)
     return flow
 
 
@@ -140,7 +325,7 @@ def _primary(files: pa.Table, patterns: pa.Table) -> Ints:
 
     own = patterns.select(["file", "pattern", "edge", "primary"])
     own = own.filter(pc.and_(pc.is_null(own.column("edge")), own.column("primary")))
-    number, words = coded(own, "pattern")
+    number, words = encode_column(own, "pattern")
     rank = np.argsort(np.argsort(words.to_numpy(zero_copy_only=False)))[number]
     file = column(own, "file")
     order = order_by(file, rank)

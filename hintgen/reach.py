@@ -10,8 +10,8 @@ from tracehint.analyzer.arrays import (
     distinct,
     ints,
     lookup,
-    numbered,
     order_by,
+    rank_values,
     spread,
     starts_of,
 )
@@ -40,7 +40,7 @@ class Reach:
         number = np.arange(len(nodes))
         walk = _Links(len(nodes), *(lookup(nodes, number, side) for side in links))
         start, end = (lookup(nodes, number, side) for side in ends)
-        pair, place = numbered(start * len(nodes) + end)
+        pair, place = rank_values(start * len(nodes) + end)
         reached, known = self._walked(walk, pair)
         return (~reached & known)[place], (~reached & ~known)[place]
 

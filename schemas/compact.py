@@ -27,23 +27,23 @@ def read_compact(
 ) -> pa.Table:
     """The columns of `schema` of one Parquet file; `added` ones are null where it has them not.
 
-    Those of a small file are not narrow yet (`schemas/segments.py` does many at a time). Raises
+    Those of a small file are not narrow yet (`schemas/store.py` does many at a time). Raises
     OSError, ArrowException, KeyError or ValueError when it cannot be read or is not what the
     schema says.
     """
     import pyarrow as pa
 
     columns: list[pa.ChunkedArray] = []
-    with opened(where, schema, added) as source:
+    with open_parquet(where, schema, added) as source:
         names = present(source, schema)
         if small(source):
-            return with_nulls(_typed(columns_of(source, names), schema), schema)
+            return with_nulls(_cast_columns(columns_of(source, names), schema), schema)
         for low in range(0, len(names), _AT_ONCE):
-            columns += _narrowed(source, schema, names[low : low + _AT_ONCE])
+            columns += _narrow_columns(source, schema, names[low : low + _AT_ONCE])
     return with_nulls(pa.table(columns, names=names), schema)
 
 
-def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _cast_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns in the types of the schema, texts as numbers into the distinct ones."""
     import pyarrow as pa
 
@@ -76,7 +76,7 @@ def with_nulls(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 @contextmanager
-def opened(
+def open_parquet(
     where: Path | BinaryIO, schema: pa.Schema, added: Collection[str] = ()
 ) -> Iterator[pq.ParquetFile]:
     """A Parquet file that has these columns, `added` ones perhaps; their texts come as numbers
@@ -91,7 +91,7 @@ def opened(
     texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
     try:
         source = pq.ParquetFile(where, read_dictionary=texts)
-    except KeyError:  # one of the texts is not there; which column is missing, is said in order
+    except KeyError:  # one of the texts is not there; the error names the missing column in order
         with pq.ParquetFile(where) as plain:
             _check(plain, where, schema, added)
         raise
@@ -118,16 +118,16 @@ def columns_of(source: pq.ParquetFile, names: list[str]) -> pa.Table:
 
 def small(source: pq.ParquetFile) -> bool:
     """Whether all columns of the file are read at once."""
-    return source.metadata.num_rows <= _FEW_ROWS and unpacked(source) <= _SMALL
+    return source.metadata.num_rows <= _FEW_ROWS and unpacked_bytes(source) <= _SMALL
 
 
-def unpacked(source: pq.ParquetFile) -> int:
+def unpacked_bytes(source: pq.ParquetFile) -> int:
     """Bytes of the file's columns, as it states them."""
     facts = source.metadata
     return sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
 
 
-def _narrowed(
+def _narrow_columns(
     source: pq.ParquetFile, schema: pa.Schema, names: list[str]
 ) -> Iterator[pa.ChunkedArray]:
     part = columns_of(source, names)
@@ -203,7 +203,7 @@ def wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.int64())
 
 
-def together(parts: list[pa.Table]) -> pa.Table:
+def concat_parts(parts: list[pa.Table]) -> pa.Table:
     """The rows of all parts; numbers of a column in one array, as wide as the widest part."""
     import pyarrow as pa
 

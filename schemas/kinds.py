@@ -102,7 +102,7 @@ def _kind(path: Path, head: bytes) -> str:
 def instead(wanted: str, path: Path) -> tuple[str, str]:
     """What is wrong with a path that is no bundle (no hint file), and what to type."""
     text, remedy = ANSWERS[wanted][what_is(path)]
-    near = _near(path)
+    near = _find_results_near(path)
     filled = remedy.format(
         path=shlex.quote(str(path)),
         run=_recording(path),
@@ -126,7 +126,7 @@ def _command(path: Path) -> str:
     return with_what.get(path.suffix, "sh ") + name
 
 
-def _near(path: Path) -> Path | None:
+def _find_results_near(path: Path) -> Path | None:
     """The only results of `profile` that hold a file of this name, near to where it was meant."""
     try:
         found = sorted(path.parent.glob(f"*.tracehint/{path.name}"))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from tracehint.schemas.wording import agree
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -17,30 +19,30 @@ if TYPE_CHECKING:
 EVENTS, UNKNOWN, DETAIL = "events", "unknown", "detail"
 UNKNOWN_SCORE = 0.9
 
-# kind -> (how it counts, what it means in words; `{n}` is the count)
+# kind -> (how it counts, what it means in words, for `agree`)
 KINDS: dict[str, tuple[str, str]] = {
-    "lifecycle_records": (EVENTS, "{n} process or file events were lost: names may be missing"),
-    "extent_records": (EVENTS, "{n} access records were lost: bytes and edges may be missing"),
-    "open_table_full": (EVENTS, "{n} open files were not followed: too many at one time"),
-    "recursion_misses": (EVENTS, "{n} events were missed inside the kernel"),
-    "log_lines": (EVENTS, "{n} lines of the log could not be read"),
-    "spool_write": (EVENTS, "{n} records could not be written (disk full?)"),
-    "missing_rows": (EVENTS, "{n} rows of the bundle are missing"),
-    "log_limits": (EVENTS, "{n} records were left out by the limits of the log itself"),
-    "damaged_segment": (UNKNOWN, "{n} damaged parts of the bundle were left out"),
-    "unreadable_log": (UNKNOWN, "{n} logs or bundles could not be read"),
-    "killed_process": (UNKNOWN, "{n} processes were killed: of them only counters are known"),
+    "lifecycle_records": (EVENTS, "{n} process or file [event|events] lost: names may be missing"),
+    "extent_records": (EVENTS, "{n} access [record|records] lost: bytes and edges may be missing"),
+    "open_table_full": (EVENTS, "{n} open [file|files] not followed: too many at one time"),
+    "recursion_misses": (EVENTS, "{n} [event|events] missed inside the kernel"),
+    "log_lines": (EVENTS, "{n} [line|lines] of the log could not be read"),
+    "spool_write": (EVENTS, "{n} [record|records] could not be written (disk full?)"),
+    "missing_rows": (EVENTS, "{n} [row|rows] of the bundle missing"),
+    "log_limits": (EVENTS, "{n} [record|records] left out by the limits of the log itself"),
+    "damaged_segment": (UNKNOWN, "{n} damaged [part|parts] of the bundle left out"),
+    "unreadable_log": (UNKNOWN, "{n} [log or bundle|logs or bundles] could not be read"),
+    "killed_process": (UNKNOWN, "{n} [process|processes] killed: only counters are known"),
     "truncated_log": (UNKNOWN, "the log ends in the middle ({n}): what came after is unknown"),
     "killed_recorder": (UNKNOWN, "the recorder was killed: what came after is unknown"),
-    "unfollowed_tasks": (UNKNOWN, "{n} tasks could not be followed by the recorder of their node"),
-    "outliving_processes": (UNKNOWN, "{n} processes outlived the command: of what they did later "
-                                     "nothing is known"),
-    "unknown_calls": (UNKNOWN, "{n} calls of a kind that the collector does not follow"),
-    "credentials_exec": (UNKNOWN, "{n} programs changed their credentials and were not followed"),
-    "unentered_programs": (UNKNOWN, "{n} programs could not be entered (static, setuid ...): what "
-                                    "they read and wrote is unknown"),
-    "path_cut": (DETAIL, "{n} paths were too long and are cut"),
-    "argv_cut": (DETAIL, "{n} command lines were too long and are cut"),
+    "unfollowed_tasks": (UNKNOWN, "{n} [task|tasks] not followed by the recorder of the node"),
+    "outliving_processes": (UNKNOWN, "{n} [process|processes] outlived the command: nothing is "
+                                     "known of later accesses"),
+    "unknown_calls": (UNKNOWN, "{n} [call|calls] of a kind that the collector does not follow"),
+    "credentials_exec": (UNKNOWN, "{n} [program|programs] with changed credentials not followed"),
+    "unentered_programs": (UNKNOWN, "{n} [program|programs] could not be entered (static, setuid "
+                                    "...): what [it|they] read and wrote is unknown"),
+    "path_cut": (DETAIL, "{n} [path|paths] too long and cut"),
+    "argv_cut": (DETAIL, "{n} command [line|lines] too long and cut"),
 }  # fmt: skip  # a table
 
 
@@ -69,9 +71,9 @@ def events(losses: Mapping[str, int]) -> int:
 
 def words(losses: Mapping[str, int]) -> list[str]:
     """One sentence per kind."""
-    other = "{n} losses of kind "
+    other = "{n} [loss|losses] of kind "
     return [
-        KINDS[kind][1].format(n=n) if kind in KINDS else other.format(n=n) + kind
+        agree(n, KINDS[kind][1]) if kind in KINDS else agree(n, other) + kind
         for kind, n in losses.items()
     ]
 

@@ -6,19 +6,30 @@ import dataclasses
 import json
 import re
 import stat
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tracehint.errors import BundleError
-from tracehint.limits import exceeded, limit, values_of
+from tracehint.limits import limit, limit_error, values_of
 from tracehint.schemas.kinds import instead
-from tracehint.schemas.manifest_check import HOST, MANIFEST, fields_of
-from tracehint.schemas.version import FORMAT
+from tracehint.schemas.wording import plural
+
+HINTS_NAME = "hints.json"  # in a bundle: the hint file that `tracehint run` ran with
+FORMAT = "tracehint.bundle/1"  # raised when the meaning of something written changes
+# schemas/tables.py has their columns
+TABLE_NAMES = (
+    "processes", "files", "names", "opens", "extents", "metadata_ops", "marks", "losses",
+    "attributes", "declared_tasks", "declared_io", "settings",
+)  # fmt: skip  # a table
+
 
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 64 << 20
 _MAX_NOTES = 5000
+# msgspec looks at a class when it first meets it, and crashes where two threads do that at once
+_CONVERTING = threading.Lock()
 
 
 @dataclass
@@ -59,12 +70,15 @@ class Manifest:
     parts: list[str] = field(default_factory=list)  # of a merged run: identities of its recordings
     rows: dict[str, int] = field(default_factory=dict)  # written per table; none: not stated
     kept_args: bool = False  # --keep-args: nothing was or is to be taken out
+    no_args: bool = False  # --args none: of commands the program alone is stored
 
 
 def hide_command(manifest: Manifest) -> None:
-    """Take the secrets out of the command line, and count them."""
+    """Take the secrets out of the command line, and count them; with no_args, all arguments."""
     from tracehint.schemas.redact.commands import redact_words_of
 
+    if manifest.no_args:
+        del manifest.command[1:]
     manifest.command, hits = redact_words_of(manifest.command)
     manifest.redacted_args += hits
 
@@ -78,7 +92,7 @@ def manifest_to_json(manifest: Manifest) -> str:
     data = dataclasses.asdict(manifest)
     more = len(manifest.notes) - _MAX_NOTES
     if more > 0:
-        data["notes"][_MAX_NOTES:] = [f"and {more:,} notes more"]
+        data["notes"][_MAX_NOTES:] = [f"and {plural(more, 'more note')}"]
     return json.dumps(data, indent=1, ensure_ascii=True) + "\n"
 
 
@@ -105,8 +119,8 @@ def read_manifest(bundle: Path) -> Manifest:
 def parse_manifest(text: bytes, path: Path | str) -> Manifest:
     """The manifest in `text`; `path` is named in errors (BundleError)."""
     if values_of(text) > limit("json-values"):
-        told = exceeded("json-values", str(path))
-        raise BundleError(told.what, told.remedy)
+        refusal = limit_error("json-values", str(path))
+        raise BundleError(refusal.what, refusal.remedy)
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -122,9 +136,26 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
             f"{path}: written by a newer tracehint (format {version}, this one reads {ours})",
             "Upgrade tracehint: pip install -U tracehint",
         )
+    from msgspec import convert
+
     try:
-        manifest = Manifest(**fields_of(data, MANIFEST))
-        manifest.hosts = [RecordingHost(**fields_of(host, HOST)) for host in data.get("hosts", [])]
-    except TypeError as error:
+        _check_plain(data)
+        with _CONVERTING:
+            manifest = convert(data, Manifest)
+        facts = [v for host in manifest.hosts for mount in host.mounts for v in mount.values()]
+        if any(isinstance(value, list | dict | float) for value in facts):
+            raise ValueError("mounts have texts, numbers and flags")
+    except (ValueError, RecursionError) as error:
         raise BundleError(f"{path}: damaged manifest: {error}", "Record the run again.") from None
     return manifest
+
+
+def _check_plain(value: Any) -> None:
+    """Raise ValueError for a text that no path or argument can be, or a number of over 63 bits."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError(f"a NUL in {value[:80]!r}")
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise ValueError(f"the number {value} is too large")
+    parts = value.values() if isinstance(value, dict) else value
+    for part in parts if isinstance(value, dict | list) else ():
+        _check_plain(part)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PosixPath
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, own: bool = True) -> int:
@@ -29,6 +31,115 @@ def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, own: 
         os.close(fd)
         raise
     return fd
+
+
+class ConfiguredPath(PosixPath):
+    """A file that a configuration names, and no user typed: read with `open_trusted`."""
+
+
+class ConfiguredName(str):
+    """The same for an option that takes a name or a file (--store, --cluster)."""
+
+
+def open_trusted(path: Path) -> int:
+    """A descriptor of a configuration file: regular, of the caller or root, writable by no other.
+
+    No link is followed. Raises OSError with the reason.
+    """
+    try:
+        fd = open_plain(path, own=False)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "is a symbolic link") from None
+        raise
+    info = os.fstat(fd)
+    why = ""
+    if info.st_uid not in (0, os.geteuid()):
+        why = "belongs to another user"
+    elif info.st_mode & stat.S_IWOTH or (info.st_mode & stat.S_IWGRP and not _of_one(fd, info)):
+        why = "other users may write to it (chmod go-w)"
+    if why:
+        os.close(fd)
+        raise OSError(errno.EPERM, why)
+    return fd
+
+
+def _of_one(fd: int, info: os.stat_result) -> bool:
+    """Whether the file's group is its owner's private one (as with umask 002), without an ACL."""
+    import grp
+    import pwd
+
+    try:
+        owner, group = pwd.getpwuid(info.st_uid), grp.getgrgid(info.st_gid)
+        acl = "system.posix_acl_access" in os.listxattr(fd)
+    except (KeyError, OSError):
+        return False
+    private = (owner.pw_gid, owner.pw_name) == (group.gr_gid, group.gr_name)
+    return private and set(group.gr_mem) <= {owner.pw_name} and not acl
+
+
+def distrust(path: Path) -> str:
+    """Why a file that a configuration names cannot be used; empty: it can, or it is missing."""
+    try:
+        os.close(open_trusted(path))
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return error.strerror or "cannot be opened"
+    return ""
+
+
+def named_path(name: str) -> Path:
+    """The path of a name that is a file."""
+    return ConfiguredPath(name) if isinstance(name, ConfiguredName) else Path(name)
+
+
+def read_named(path: str | Path, most: int) -> bytes:
+    """At most `most` bytes of a file; of a configured one if it is trusted. Raises OSError."""
+    configured = isinstance(path, ConfiguredPath | ConfiguredName)
+    fd = open_trusted(Path(path)) if configured else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as stream:
+        return stream.read(most)
+
+
+class HeldFolder(PosixPath):
+    """A directory of the caller that is held open, whatever its name leads to meanwhile."""
+
+    fd = -1
+
+    @property
+    def inside(self) -> Path:
+        """The directory itself, for this process and its children as long as this object is there;
+        without /proc the name."""
+        held = Path(f"/proc/{os.getpid()}/fd/{self.fd}")
+        return held if self.fd >= 0 and held.is_dir() else Path(self)
+
+
+def hold(path: Path, name: Path | None = None) -> HeldFolder:
+    """The directory at `path`, which is no link and belongs to the caller. Raises OSError.
+
+    name: for messages, where `path` goes through a held directory.
+    """
+    held = HeldFolder(name or path)
+    if isinstance(path, HeldFolder) and path.fd >= 0:
+        fd = os.dup(path.fd)
+    else:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    held.fd = fd
+    weakref.finalize(held, os.close, fd)
+    if os.fstat(fd).st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "it belongs to another user")
+    return held
+
+
+def sibling_path(path: Path, name: str) -> Path:
+    """Where to reach what is beside the directory, in the one that it really is in."""
+    return inside(path) / ".." / name if inside(path) != path else path.with_name(name)
+
+
+def inside(path: Path) -> Path:
+    """Where to reach what is in the directory: of a held one by its descriptor."""
+    return path.inside if isinstance(path, HeldFolder) else path
 
 
 def is_own_folder(path: Path) -> bool:
@@ -76,3 +187,9 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[int]:
         os.close(fd)
         with suppress(OSError):
             temporary.unlink()
+
+
+def try_sharing(fd: int) -> None:
+    """Map the first page of a file as its writers will. Raises OSError where that cannot be: a
+    store that is mounted without a page cache takes no shared mapping (ENODEV)."""
+    mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE).close()

@@ -11,24 +11,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracehint.errors import BundleError, TracehintError
-from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.manifest import Manifest, hide_command
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 SPOOL_DIR = "spool"
 RAW_DIR = "raw"  # a log that is not converted yet
+JOB_SUFFIX = ".job"  # of a job's recording in one file
 _SPOOL = "tracehint.schemas.spool.convert"
 # file in RAW_DIR -> module with `recover(root, manifest)`: the tables, and problems; it completes
 # the manifest. Raises TracehintError where nothing can be read.
 READERS = {
-    "strace.log": "tracehint.collectors.strace.recover",
-    "bpftrace.log": "tracehint.collectors.bpftrace.recover",
-    "darshan.conf": "tracehint.collectors.darshan.recover",
+    "strace.log": "tracehint.collectors.strace.convert",
+    "bpftrace.log": "tracehint.collectors.bpftrace.record",
+    "darshan.conf": "tracehint.collectors.darshan.importer",
 }
 
 
-def unfinished(root: Path, manifest: Manifest) -> bool:
+def is_unfinished(root: Path, manifest: Manifest) -> bool:
     """Whether what was recorded is not, or not wholly, in the tables of the bundle.
 
     The last thing that a recorder writes is a manifest with the end of the run.
@@ -38,7 +39,7 @@ def unfinished(root: Path, manifest: Manifest) -> bool:
     return manifest.ended_ns is None or not (root / "processes").is_dir()
 
 
-def recovered(
+def recover_tables(
     root: Path, manifest: Manifest, tables: dict[str, pa.Table]
 ) -> tuple[dict[str, pa.Table], list[str]]:
     """The tables with what was observed in place of what was not, or half, converted; problems.
@@ -56,15 +57,29 @@ def recovered(
         if not any(len(table) for table in tables.values()):
             raise BundleError(error.what, error.remedy) from error
         return tables, [f"{SPOOL_DIR if spooled else RAW_DIR}: {error.what}"]
-    if not manifest.kept_args:
-        from tracehint.schemas.redact.tables import Redactor
-
-        redactor = Redactor()
-        found = {name: redactor.table(name, table) for name, table in found.items()}
-        manifest.redacted_args += redactor.taken()
+    found = _without_secrets(found, manifest)
     if not manifest.complete:
         manifest.notes = [
             f"The recorder of {root.name} was killed or is still at work: "
             "its last accesses may be missing."
         ]
     return {name: found[name] if len(found[name]) else tables[name] for name in tables}, problems
+
+
+def read_job(path: Path) -> tuple[Manifest, dict[str, pa.Table]]:
+    """The recording of a batch system's job (spool/packed.py). Raises BundleError, InputError."""
+    manifest, found = importlib.import_module(_SPOOL).convert_packed(path)
+    if not manifest.kept_args:
+        hide_command(manifest)
+    return manifest, _without_secrets(found, manifest)
+
+
+def _without_secrets(tables: dict[str, pa.Table], manifest: Manifest) -> dict[str, pa.Table]:
+    if manifest.kept_args:
+        return tables
+    from tracehint.schemas.redact.tables import Redactor
+
+    redactor = Redactor(no_args=manifest.no_args)
+    tables = {name: redactor.table(name, table) for name, table in tables.items()}
+    manifest.redacted_args += redactor.taken()
+    return tables

@@ -6,15 +6,18 @@ What cannot be read is left out and stated in the `losses` table, never raised a
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from tracehint.errors import BundleError
+from tracehint.schemas.compact import check_values, narrow, open_parquet
 from tracehint.schemas.manifest import Manifest, read_manifest
-from tracehint.schemas.recovery import recovered, unfinished
+from tracehint.schemas.recovery import JOB_SUFFIX, is_unfinished, read_job, recover_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +47,7 @@ def read_bundle(
     leave_out: Mapping[str, Collection[str]] | None = None,
     without: Collection[str] = (),
 ) -> Bundle:
-    """Read a bundle, recovering what a killed recorder left.
+    """Read a bundle, recovering what a killed recorder left; or the file of a job's recording.
 
     `leave_out`: columns by table that the caller does not need; they may be missing then, and
     the other columns of that table come in the smallest types that hold their values.
@@ -54,17 +57,19 @@ def read_bundle(
     `damaged_segment`). Raises BundleError when there is no bundle at all.
     """
     root = Path(path)
+    if root.suffix == JOB_SUFFIX and root.is_file():
+        return Bundle(root, *read_job(root))
     try:
         bundle, raw = _read_once(root, leave_out or {}, without)
     except BundleError:
         # what it left cannot be read, or is gone since we looked
-        if unfinished(root, read_manifest(root)):
+        if is_unfinished(root, read_manifest(root)):
             raise
         bundle, raw = _read_once(root, leave_out or {}, without)
-    if raw and not unfinished(root, read_manifest(root)):
+    if raw and not is_unfinished(root, read_manifest(root)):
         # its recorder ended meanwhile, and took away what we were reading
         bundle, _ = _read_once(root, leave_out or {}, without)
-    return stated(bundle)
+    return state_problems(bundle)
 
 
 def _read_once(
@@ -75,7 +80,7 @@ def _read_once(
 
     manifest = read_manifest(root)
     problems: list[str] = []
-    raw = unfinished(root, manifest)
+    raw = is_unfinished(root, manifest)
     less = {} if raw else leave_out
     tables = {
         name: TABLES[name].empty_table()
@@ -85,7 +90,7 @@ def _read_once(
     }
     bundle = Bundle(root, manifest, tables, problems)
     if raw:
-        bundle.tables, more = recovered(root, manifest, tables)
+        bundle.tables, more = recover_tables(root, manifest, tables)
         problems += more
     else:
         from tracehint.schemas.footer import rows_of
@@ -130,7 +135,7 @@ def losses_table(manifest: Manifest, rows: Iterable[tuple[str, int, str]]) -> pa
     )
 
 
-def stated(bundle: Bundle) -> Bundle:
+def state_problems(bundle: Bundle) -> Bundle:
     """The bundle with its problems in the table `losses` too."""
     add_losses(bundle, [("damaged_segment", 1, text) for text in bundle.problems])
     return bundle
@@ -172,7 +177,6 @@ def as_written(segment: str) -> tuple[int, str]:
 def _read_table(
     root: Path, name: str, problems: list[str], leave_out: Collection[str] = ()
 ) -> pa.Table:
-    from tracehint.schemas.ahead import readers
 
     files = segment_files(root, name)
     parts = ((os.fspath(file.relative_to(root)), file) for file in files)
@@ -194,16 +198,13 @@ def read_parts(
     """
     import pyarrow as pa
 
-    from tracehint.schemas.ahead import in_their_order
-    from tracehint.schemas.compact import read_compact, together
-    from tracehint.schemas.one_file import read_wide, tried
-    from tracehint.schemas.segments import grouped
+    from tracehint.schemas.compact import concat_parts, read_compact
     from tracehint.schemas.tables import ADDED, TABLES
 
     added = ADDED.get(name, ())
     schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
     compact = bool(leave_out)
-    one = partial(tried, read_compact if compact else read_wide, schema, added)
+    one = partial(try_read, read_compact if compact else read_wide, schema, added)
 
     def each() -> Iterator[pa.Table]:
         for found in in_their_order(one, parts, threads):
@@ -212,7 +213,163 @@ def read_parts(
             else:
                 yield found
 
-    tables = list(grouped(each(), schema if compact else None))
+    tables = list(coalesce_tables(each(), schema if compact else None))
     if not tables:
         return schema.empty_table()
-    return together(tables) if compact else pa.concat_tables(tables)
+    return concat_parts(tables) if compact else pa.concat_tables(tables)
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+_MANY = 64  # files that are worth the threads
+_SMALL = 1 << 18  # bytes of a file: larger ones are unpacked by several threads as it is
+_AHEAD = 4  # results of each thread that wait at most
+
+
+def readers(files: Sequence[Path]) -> int:
+    """Threads that read these files."""
+    if len(files) < _MANY:
+        return 1
+    try:
+        small = all(file.stat().st_size <= _SMALL for file in files)
+    except OSError:  # its reader will say so
+        return 1
+    return len(os.sched_getaffinity(0)) if small else 1
+
+
+def in_their_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """`work` of each item; a few more than have been asked for where there are `threads`."""
+    if threads < 2:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        begun: deque[Future[R]] = deque()
+        for item in items:
+            begun.append(pool.submit(work, item))
+            if len(begun) > _AHEAD * threads:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+
+
+def one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """The items, none of which is None; each is made while the one before it is in use."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item
+
+
+def try_read(
+    read: Callable[[Path | BinaryIO, pa.Schema, Collection[str]], pa.Table],
+    schema: pa.Schema,
+    added: Collection[str],
+    part: tuple[str, Path | BinaryIO],
+) -> pa.Table | str:
+    """What `read` finds in the file, or why it cannot be read."""
+    import pyarrow as pa
+
+    relative, where = part
+    try:
+        return read(where, schema, added)
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        return problem(relative, error)
+
+
+def read_wide(where: Path | BinaryIO, schema: pa.Schema, added: Collection[str]) -> pa.Table:
+    """The columns in the types of the schema. Raises as `read_compact` does."""
+    from tracehint.schemas.compact import columns_of, open_parquet, present, with_nulls
+    from tracehint.schemas.footer import check_texts
+
+    # One file, without the dataset layer: the host is a column of the file, the folder name is
+    # not trusted. pq.read_table would import pandas where it is installed.
+    with open_parquet(where, schema, added) as source:
+        names = present(source, schema)
+        table = with_nulls(columns_of(source, names), schema)
+    for name in schema.names:
+        check_texts(table.column(name), name)
+    return table.cast(schema)
+
+
+def problem(relative: str, error: Exception) -> str:
+    """One line about a file that cannot be read."""
+    first = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], bytes):
+        first = f"no column {os.fsdecode(error.args[0])}"  # that was to be read as a dictionary
+    return f"{relative}: {first[:200]}"
+
+
+GROUP = 16 << 20  # bytes of segments that become one; larger ones stay as they are
+
+
+def coalesce_tables(
+    parts: Iterable[pa.Table], schema: pa.Schema | None = None
+) -> Iterator[pa.Table]:
+    """The tables in their order, small ones put together, each of their columns in one piece.
+
+    `schema`: whole numbers become as narrow as their values allow (`read_compact` leaves that for
+    the columns of small files).
+    """
+    held: list[pa.Table] = []
+    size = 0
+    for part in parts:
+        if held and size + part.nbytes > GROUP:
+            yield _one(held, schema)
+            held, size = [], 0
+        held.append(part)
+        size += part.nbytes
+    if held:
+        yield _one(held, schema)
+
+
+def _one(parts: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
+    import pyarrow as pa
+
+    whole = parts[0]
+    if len(parts) > 1:
+        whole = pa.concat_tables(parts, promote_options="permissive")
+        whole = whole.unify_dictionaries().combine_chunks()
+    if schema is None or (len(parts) == 1 and whole.nbytes > GROUP):
+        return whole
+    columns = [narrow(whole.column(name), schema.field(name).type) for name in schema.names]
+    return pa.table(columns, names=schema.names)
+
+
+def batches_of(
+    name: str,
+    file: Path | BinaryIO,
+    relative: str,
+    problems: list[str],
+    leave_out: Collection[str],
+    rows: int,
+) -> Iterator[pa.Table | None]:
+    """The rows of one Parquet file of a table, at most `rows` at one time; texts as numbers into
+    the distinct ones.
+
+    Ends with None, and an entry in `problems`, where it cannot be read on.
+    """
+    import pyarrow as pa
+
+    from tracehint.schemas.tables import TABLES
+
+    schema = pa.schema([field for field in TABLES[name] if field.name not in leave_out])
+    try:
+        with open_parquet(file, schema) as source:
+            for batch in source.iter_batches(rows, columns=schema.names):
+                yield _check_columns(pa.Table.from_batches([batch]), schema)
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        problems.append(problem(relative, error))
+        yield None
+
+
+def _check_columns(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns as the schema wants them. Raises ArrowException or ValueError."""
+    import pyarrow as pa
+
+    columns = []
+    for wanted in schema:
+        column = part.column(wanted.name)
+        check_values(column, wanted)
+        columns.append(column if pa.types.is_dictionary(column.type) else column.cast(wanted.type))
+    return pa.table(columns, names=schema.names)

@@ -175,6 +175,9 @@ DECLARED_TASKS = _schema(
     ("written_bytes", _I64, True),
     ("engine", _STR),
     ("cpu_ns", _I64, True),
+    ("cores", _I32, True),  # requested
+    ("memory_bytes", _I64, True),  # requested
+    ("peak_bytes", _I64, True),  # of memory, as the engine measured it
 )
 DECLARED_IO = _schema(
     ("task", _STR),
@@ -184,7 +187,10 @@ DECLARED_IO = _schema(
 )
 
 # Columns that tables had not from the start: null where an older bundle is without them.
-ADDED = {"processes": ("cpu_ns", "io_ns"), "declared_tasks": ("cpu_ns",)}
+ADDED = {
+    "processes": ("cpu_ns", "io_ns"),
+    "declared_tasks": ("cpu_ns", "cores", "memory_bytes", "peak_bytes"),
+}
 
 TABLES: dict[str, pa.Schema] = {
     "processes": PROCESSES,
@@ -221,9 +227,11 @@ LOSS_KINDS = (
     "spool_write", "unfollowed_tasks", "missing_rows", "outliving_processes",
     "unentered_programs",
 )  # fmt: skip  # a table
-# Environment variables that name a task; nothing else of the environment is recorded.
+# Environment variables that name a task or what it requested; nothing else of the environment is
+# recorded.
 ENV_MARKERS = (
     "TRACEHINT_TASK", "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
     "SLURM_STEP_ID", "SLURM_PROCID", "PBS_JOBID", "PBS_ARRAY_INDEX", "LSB_JOBID",
     "LSB_JOBINDEX", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PARALLEL_SEQ", "MAKELEVEL",
+    "SLURM_CPUS_ON_NODE", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU",
 )  # fmt: skip  # a table

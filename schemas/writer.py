@@ -10,27 +10,85 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tracehint.errors import BundleError
 from tracehint.schemas.manifest import (
+    HINTS_NAME,
     MANIFEST_NAME,
+    TABLE_NAMES,
     Manifest,
     hide_command,
     manifest_to_json,
     read_manifest,
 )
+from tracehint.schemas.plain import HeldFolder, hold, is_own_folder
 from tracehint.schemas.recovery import RAW_DIR, SPOOL_DIR
-from tracehint.schemas.version import HINTS_NAME, TABLE_NAMES
-from tracehint.schemas.writing import make_folder, refuse_existing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.schemas.redact.tables import Redactor
+
+
+_ELSEWHERE = "Choose another name with -o."
+
+
+class Writer(Protocol):
+    """Who writes the parts of a bundle: `BundleWriter`."""
+
+    def write_table(self, name: str, table: pa.Table) -> None: ...
+
+    def write_manifest(self, manifest: Manifest) -> None: ...
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """Raises BundleError where something else is, or a bundle that `force` does not give away."""
+    if str(path) == "-":
+        raise BundleError("a bundle is a directory: it cannot go to stdout", "Name it with -o.")
+    try:
+        if path.is_symlink():
+            raise BundleError(f"{path}: is a symbolic link", "Name the directory itself with -o.")
+        if not path.exists():
+            return
+        if not path.is_dir():
+            raise BundleError(f"{path}: exists and is not a directory", _ELSEWHERE)
+        if not is_own_folder(path):
+            raise BundleError(f"{path}: belongs to another user", _ELSEWHERE)
+        bundle = (path / MANIFEST_NAME).exists()
+        if bundle and not force:
+            raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
+        if not bundle and any(path.iterdir()):
+            raise BundleError(f"{path}: exists and is not a trace bundle", _ELSEWHERE)
+    except OSError as error:
+        raise BundleError(f"{path}: {error.strerror}", _ELSEWHERE) from None
+
+
+def make_folder(path: Path) -> HeldFolder:
+    """The directory of a bundle, for its owner only. Raises BundleError."""
+    try:
+        if not (isinstance(path, HeldFolder) and path.fd >= 0):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = hold(path)
+        os.fchmod(held.fd, 0o700)
+        return held
+    except OSError as error:
+        raise BundleError(
+            f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."
+        ) from None
+
+
+def write_bundle(writer: Writer, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
+    """The tables that have rows, and the manifest last. Raises BundleError."""
+    manifest.rows = {name: table.num_rows for name, table in tables.items() if table.num_rows}
+    for name, table in tables.items():
+        if table.num_rows:
+            writer.write_table(name, table)
+    writer.write_manifest(manifest)
+
 
 _HOST_LENGTH = 200  # `host=`, a checksum and a suffix fit into 255 bytes
 
@@ -52,24 +110,49 @@ def safe_host(name: str) -> str:
 class BundleWriter:
     """Writes one bundle directory (mode 0700).
 
-    Whatever is written passes the redactor (schemas/redact), unless `keep_args`.
+    Whatever is written passes the redactor (schemas/redact), unless `keep_args`; with `no_args`
+    of commands the program alone is written. The directory is held open: a user who controls the
+    one above it cannot redirect what is written.
     """
 
-    def __init__(self, path: Path, *, force: bool = False, keep_args: bool = False) -> None:
-        self.path, self.keep_args = path, keep_args
+    def __init__(
+        self, path: Path, *, force: bool = False, keep_args: bool = False, no_args: bool = False
+    ) -> None:
         self._redactor: Redactor | None = None
-        refuse_existing(path, force=force)
-        if path.exists():
-            _remove_bundle(path)
-        make_folder(path)
+        self._given = isinstance(path, HeldFolder)
+        if not self._given:
+            refuse_existing(path, force=force)
+        self.path = make_folder(path)
+        self.keep_args, self.no_args = keep_args and not no_args, no_args
+        if any(self.path.inside.iterdir()):
+            if not force:
+                raise BundleError(f"{path}: exists", "Give --force to replace it, or another -o.")
+            _remove_bundle(self.path.inside)
 
     @classmethod
     def append_to(cls, path: Path) -> BundleWriter:
         """A writer that adds segments to a bundle that is there; raises BundleError if none is."""
         writer = cls.__new__(cls)
-        writer.path, writer.keep_args = path, read_manifest(path).kept_args
+        try:
+            writer.path = hold(path)
+        except OSError as error:
+            why = f"{path}: cannot be written: {error.strerror}"
+            raise BundleError(why, "Give the bundle's own directory.") from None
+        manifest = read_manifest(writer.path.inside)
+        writer.keep_args, writer.no_args = manifest.kept_args, manifest.no_args
         writer._redactor = None
         return writer
+
+    def discard(self) -> None:
+        """Remove what was written; also the directory, unless the caller holds it."""
+        for part in self.path.inside.iterdir():
+            if part.is_dir() and not part.is_symlink():
+                shutil.rmtree(part, ignore_errors=True)
+            else:
+                part.unlink(missing_ok=True)
+        if not self._given:
+            with suppress(OSError):
+                self.path.rmdir()
 
     def write_table(self, name: str, table: pa.Table, segment: int = 0) -> None:
         """Write the rows of one table, one file per host. Raises BundleError (disk full...)."""
@@ -80,7 +163,7 @@ class BundleWriter:
         if not self.keep_args:
             table = self._without_secrets(name, table)
         parts = [
-            (part, self.path / name / f"host={safe_host(host)}", segment)
+            (part, self.path, f"{name}/host={safe_host(host)}", segment)
             for host, part in _by_host(table)
         ]
         if len(parts) == 1:  # a recording: threads would take longer than they save
@@ -96,7 +179,7 @@ class BundleWriter:
         from tracehint.schemas.redact.tables import Redactor
 
         if self._redactor is None:
-            self._redactor = Redactor()
+            self._redactor = Redactor(no_args=self.no_args)
         return self._redactor.table(name, table)
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -105,15 +188,16 @@ class BundleWriter:
         `manifest` itself is changed: its command loses its secrets, and those that were taken out
         of the tables are counted.
         """
-        manifest.kept_args = self.keep_args
+        manifest.kept_args, manifest.no_args = self.keep_args, self.no_args
         if not self.keep_args:
             hide_command(manifest)
             if self._redactor is not None:
                 manifest.redacted_args += self._redactor.taken()
-        temporary = self.path / f".{MANIFEST_NAME}.tmp"
+        folder = self.path.inside
+        temporary = folder / f".{MANIFEST_NAME}.tmp"
         try:
             temporary.write_text(manifest_to_json(manifest), encoding="utf-8")
-            temporary.replace(self.path / MANIFEST_NAME)
+            temporary.replace(folder / MANIFEST_NAME)
         except OSError as error:
             raise BundleError(
                 f"{self.path / MANIFEST_NAME}: cannot be written: {error}",
@@ -121,11 +205,12 @@ class BundleWriter:
             ) from None
 
 
-def _write_part(part: pa.Table, folder: Path, segment: int) -> None:
+def _write_part(part: pa.Table, bundle: HeldFolder, name: str, segment: int) -> None:
     """The rows of one host. Raises BundleError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    folder = bundle.inside / name
     target, temporary = folder / f"{segment}.parquet", folder / f".{segment}.parquet.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +218,7 @@ def _write_part(part: pa.Table, folder: Path, segment: int) -> None:
         temporary.replace(target)
     except (OSError, pa.ArrowException) as error:
         raise BundleError(
-            f"{target}: cannot be written: {error}",
+            f"{bundle / name / target.name}: cannot be written: {error}",
             "Free some space or choose another place with -o; rows already written stay.",
         ) from None
 
@@ -180,13 +265,15 @@ def whole_bundle(output: Path, *, force: bool = False) -> Iterator[Path]:
 
 def _take_place(made: Path, output: Path) -> None:
     """Move a whole bundle to its name; what else lies in a directory of that name stays."""
-    if not output.exists():
+    if not os.path.lexists(output):
         made.rename(output)
         return
-    _remove_bundle(output)
-    for part in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST_NAME):
-        part.rename(output / part.name)
-    output.chmod(0o700)
+    source, target = hold(made), hold(output)
+    _remove_bundle(target.inside)
+    parts = source.inside.iterdir()
+    for part in sorted(parts, key=lambda path: path.name == MANIFEST_NAME):
+        part.rename(target.inside / part.name)
+    os.fchmod(target.fd, 0o700)
 
 
 def _remove_bundle(path: Path) -> None:

@@ -7,7 +7,7 @@
 # FOLDER/bin/hdfs          (where ENGINE names it, so: Maven artifacts of HDFS, a store)
 # FOLDER/snakemake-VERSION/bin/snakemake   (only where ENGINE names it, so: a virtual environment)
 # pip and Maven are asked in the ordinary way, with the machine's own configuration.
-# What is there already is left as it is.
+# What is there already is left as it is; what lost its program is fetched again.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -28,7 +28,7 @@ snakemake-*)
     exit 0
     ;;
 bin/hdfs) # a store: Maven artifacts, and a program that starts its Java classes
-    if [ ! -e "$folder/.ready-hdfs-2" ]; then
+    if [ ! -e "$folder/.ready-hdfs-2" ] || [ ! -x "$folder/bin/hdfs" ]; then
         mkdir -p "$folder/bin" "$folder/hdfs-pom"
         {
             echo '<project xmlns="http://maven.apache.org/POM/4.0.0">'
@@ -72,14 +72,14 @@ END
     ;;
 esac
 
-if [ ! -e "$folder/.ready-python-2" ]; then
-    [ -x "$folder/bin/pip" ] || "$("$here/python.sh")" -m venv "$folder"
+if [ ! -e "$folder/.ready-python-2" ] || [ ! -x "$folder/bin/cwltool" ]; then
+    rm -rf "$folder/lib" && "$("$here/python.sh")" -m venv "$folder"
     "$folder/bin/pip" install -q --disable-pip-version-check \
         'cwltool>=3.1' 'parsl>=2024.1' 'distributed>=2024.1' 'pegasus-wms.api>=5.0.8'
     touch "$folder/.ready-python-2"
 fi
 
-if [ ! -e "$folder/.ready-nextflow" ]; then
+if [ ! -e "$folder/.ready-nextflow" ] || [ ! -x "$folder/bin/nextflow" ]; then
     cat >"$folder/pom.xml" <<'END'
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

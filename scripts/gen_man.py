@@ -1,15 +1,17 @@
-"""Write docs/man/tracehint.1 from the commands' own help; `--check` only compares."""
+"""Write docs/man, a page per command, from the commands' help; `--check` only compares."""
 
 from __future__ import annotations
 
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
+import click
 from generated import EXIT_CODES, write_or_check
 
-TARGET = Path(__file__).parent.parent / "docs" / "man" / "tracehint.1"
+from tracehint.cli import COMMANDS, cli
+
+FOLDER = Path(__file__).parent.parent / "docs" / "man"
 VARIABLES = (
     ("TRACEHINT_TASK", "Processes with the same value are one task of that name."),
     ("TRACEHINT_BUNDLE_DIR", "Directory of bundles that are written without -o."),
@@ -59,47 +61,54 @@ def prose(text: str) -> list[str]:
     return lines
 
 
-def section(name: str, command: Any, parent: Any) -> list[str]:
-    """One command: how it is called, what it does, its options."""
-    import click
+def head(name: str, line: str) -> list[str]:
+    """Title and name of a page."""
+    from tracehint.version import __version__
 
+    return [
+        '.\\" Made by scripts/gen_man.py from the help of the commands.',
+        f'.TH {name.upper()} 1 "" "tracehint {__version__}" "User Commands"',
+        ".SH NAME",
+        f"{escape(name)} \\- {escape(line)}",
+        ".SH SYNOPSIS",
+    ]
+
+
+def command_page(name: str, line: str, command: click.Command, parent: click.Context) -> str:
+    """One command: how it is called, what it does, its options, in the macros of man(7)."""
     context = click.Context(command, info_name=name, parent=parent, terminal_width=78)
-    pieces = " ".join(command.collect_usage_pieces(context))
-    lines = [f".SS tracehint {escape(name)} {escape(pieces)}", *prose(command.help or "")]
+    pieces = escape(" ".join(command.collect_usage_pieces(context)))
+    lines = [
+        *head(f"tracehint-{name}", line.rstrip(".")),
+        f".B tracehint {escape(name)}",
+        pieces,
+        ".SH DESCRIPTION",
+        *prose(command.help or "")[1:],
+        ".SH OPTIONS",
+    ]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None and record[1]:  # arguments have no text of their own
             lines += tagged(*record)
-    return lines
+    lines += [".SH SEE ALSO", ".BR tracehint (1)"]
+    return "\n".join(lines) + "\n"
 
 
-def page() -> str:
-    """The whole page, in the macros of man(7)."""
-    import click
-
-    from tracehint.cli import COMMANDS, cli
-    from tracehint.version import __version__
-
+def main_page(root: click.Context) -> str:
+    """The program: its commands, exit codes and variables."""
     lines = [
-        '.\\" Made by scripts/gen_man.py from the help of the commands.',
-        f'.TH TRACEHINT 1 "" "tracehint {__version__}" "User Commands"',
-        ".SH NAME",
-        f"tracehint \\- {escape('find the storage hints of a workflow by watching one run of it')}",
-        ".SH SYNOPSIS",
+        *head("tracehint", "find the storage hints of a workflow by watching one run of it"),
         ".B tracehint",
         ".I COMMAND",
         "[ARGS]...",
         ".SH DESCRIPTION",
-        *prose(cli.help or "")[1:],
+        *prose(root.command.help or "")[1:],
         ".PP",
         "Data goes to standard output, everything else to standard error.",
         ".SH COMMANDS",
     ]
-    root = click.Context(cli, info_name="tracehint", terminal_width=78, **cli.context_settings)
-    for name in COMMANDS:
-        command = cli.get_command(root, name)
-        assert command is not None, name
-        lines += section(name, command, root)
+    for name, (_, line) in COMMANDS.items():
+        lines += [".TP", f".BR tracehint\\-{escape(name)} (1)", escape(line)]
     lines.append(".SH EXIT STATUS")
     for code, meaning in EXIT_CODES:
         lines += tagged(code, meaning)
@@ -111,7 +120,13 @@ def page() -> str:
 
 
 def main() -> int:
-    return write_or_check(TARGET, page(), "gen_man.py")
+    root = click.Context(cli, info_name="tracehint", terminal_width=78, **cli.context_settings)
+    pages = {"tracehint": main_page(root)}
+    for name, (_, line) in COMMANDS.items():
+        command = cli.get_command(root, name)
+        assert command is not None, name
+        pages[f"tracehint-{name}"] = command_page(name, line, command, root)
+    return max(write_or_check(FOLDER / f"{n}.1", text, "gen_man.py") for n, text in pages.items())
 
 
 if __name__ == "__main__":

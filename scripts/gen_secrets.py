@@ -7,51 +7,19 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from generated import write_or_check
+from generated import fill
 
-from tracehint.schemas.redact import names
-from tracehint.schemas.redact.fields import STATEMENTS
-from tracehint.schemas.redact.options import OPTIONS, STDIN_READERS, TEXT_TAKERS
-from tracehint.schemas.redact.shapes import SHAPES
+from tracehint.schemas.redact import rules
+from tracehint.schemas.redact.text import STATEMENTS
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "reference" / "secrets.md"
-_HEAD = """# Secrets in commands
-
-Made by `scripts/gen_secrets.py` from the tables in `schemas/redact/`.
-
-Every command that enters a bundle loses its secrets: arguments and markers of recorded processes
-(eBPF, strace, bpftrace, Darshan), commands, names and identifiers of tasks that an engine declares
-(`import`, `--workflow`), names given with `tracehint task`, and the command line in the manifest.
-What is secret becomes `<redacted>`; the rest stays as it was. `--keep-args` turns that off for a
-recording, and `merge` keeps what was kept. File names are not commands: a secret in the name of a
-file stays.
-
-It is a list of what is known, not a proof: a secret that has no name, no known shape and no known
-program around it stays. Of 318 commands with secrets in `tests/redact/` 316 lose them, of 324
-harmless ones none is touched; of the half that was written before the redactor was first run and
-kept aside, 157 of 160 lost them and 5 of 160 were touched at that first run.
-"""
-_VALUES = """## What is never taken out
-
-References (`$X`, `${X}`, `$(cat f)`, `{wildcard}`, `%s`), file names (`--token tokens.txt`,
-`/run/secrets/x`, `@file`), `true`, `none`, `auto` and the like, numbers after PASS and TOKEN
-(`-pass 1`), calls and elements in program text (`token = line.split()`).
-
-## Shell text
-
-The texts of `sh -c`, of recipes and of job logs are read as a shell reads them: quotes, `$'...'`,
-`${X:-S}`, pipes, `$(...)`, here-documents and here-strings. A program is found wherever it stands:
-behind `timeout`, `nice`, `sudo`, `env`, `srun`, `xargs`, `docker exec`, `find -exec`, `ssh`. Words
-with blanks in them are command text of their own, up to five shells deep; below that names and
-shapes are still found. Words of these programs are text also where they begin with `NAME=`:
-"""
 
 
-def page() -> str:
-    """The page."""
-    parts = [_HEAD, "## Names\n", *_names(), *_headers(), *_shapes(), *_programs()]
-    parts += [_VALUES, ", ".join(f"`{name}`" for name in sorted(TEXT_TAKERS)) + ".\n"]
-    return "\n".join(parts)
+def part(name: str) -> str:
+    """What the page says of the tables, or the programs whose words are text."""
+    if name == "programs":
+        return _list(rules.TEXT_TAKERS) + ".\n"
+    return "\n".join(["## Names\n", *_names(), *_headers(), *_shapes(), *_programs()])
 
 
 def _names() -> Iterable[str]:
@@ -61,13 +29,16 @@ def _names() -> Iterable[str]:
         "where one of these words is part of NAME "
         "(`DB_PASSWORD`, `trustStorePassword`, `fs.s3a.secret.key`):\n"
     )
-    yield f"* {_list(names.STRONG)}; or a word that ends so: {_list(names.ENDINGS)}."
-    yield f"* `key` after one of {_list(names.KEY_OF)}."
+    yield "| part of NAME | words |\n|---|---|"
+    yield f"| the word | {_list(rules.STRONG)} |"
+    yield f"| the ending of a word | {_list(rules.ENDINGS)} |"
+    yield f"| `key` after | {_list(rules.KEY_OF)} |"
     yield (
-        "* `key` or `auth` by themselves, where the value looks made by chance (long, or letters "
-        "of both cases and digits); never after " + _list(names.NO_KEY_OF) + "."
+        "| `key`, `auth` or `bearer` with a random value (mixed letters and digits, or 32 "
+        f"hexadecimal digits), not after | {_list(rules.NO_KEY_OF)} |"
     )
-    yield f"* None of them where a word behind says what else it is: {_list(names.ABOUT)}.\n"
+    yield f"| none of them before a word for something else | {_list(rules.ABOUT)} |\n"
+    yield f"* Plain words are no secrets behind {_list(rules.MADE)} (`--token gene`).\n"
 
 
 def _headers() -> Iterable[str]:
@@ -76,28 +47,47 @@ def _headers() -> Iterable[str]:
     yield "  other header with such a name."
     yield "* `scheme://user:S@host`, a token as user, `user:S@host`."
     yield from (f"* {what}" for what in STATEMENTS)
+    calls = ", ".join(f"`{name}()`" for name in rules.CALLS)
+    yield "* XML: `<NAME>S</NAME>` with such a NAME."
+    yield "* `-u USER -p SECRET` of any program, where the value is no plain word, number or file."
+    yield (
+        "* Arguments that are no plain words of a program with a secret's name, and behind a "
+        "subcommand such as `reset-admin-password` (a name with one of "
+        f"{_list(rules.VERBS)}); {_list(rules.VALUES)} behind a secret's name that is stored."
+    )
+    yield f"* {_list(rules.KEYS)}: a value that looks made by chance."
     yield (
         "* What `echo`, `printf` or a here-document give to a program that reads a secret: "
-        + ", ".join(f"`{f'{name} {word}'.strip()}`" for name, word in STDIN_READERS.items())
-        + ", `--password-stdin` of any program.\n"
+        "a program with a secret's name (`chpasswd`), `--password-stdin` of any program, "
+        "and those of the table.\n"
     )
+    readers = (f"{name} {word}".strip() for name, word in rules.STDIN_READERS.items())
+    yield "| what is secret | words |\n|---|---|"
+    yield f"| arguments of calls, also of those with a secret's name (`set_api_key()`) | {calls} |"
+    yield (
+        "| VALUE of `NAME VALUE` without a dash; elsewhere where it is no plain word | "
+        f"after {_list(rules.SETTERS)} |"
+    )
+    yield f"| standard input of | {_list(sorted(readers))} |\n"
 
 
 def _shapes() -> Iterable[str]:
     yield "## Shapes\n"
-    yield "Wherever they stand: " + ", ".join(dict.fromkeys(s.what for s in SHAPES)) + ".\n"
+    shapes = ", ".join(dict.fromkeys(shape.what for shape in rules.SHAPES))
+    yield f"| tokens in any position |\n|---|\n| {shapes} |\n"
 
 
 def _programs() -> Iterable[str]:
     yield "## Programs\n"
     yield (
         "`-p+`: only attached (`-pSECRET`); `-P`: the next word, or attached; `-u:`: what follows "
-        "the sign in the value (`USER:SECRET`); `@2`: the second argument that is no option.\n"
+        "the sign in the value (`USER:SECRET`); `@2`: the second argument that is no option; `@=`: "
+        "each argument `NAME=SECRET`; `~`: where the value is no plain word. `*` is any program.\n"
     )
     yield "| program | secret |"
     yield "|---|---|"
     alike: dict[str, list[str]] = {}
-    for program, options in OPTIONS.items():
+    for program, options in rules.PROGRAMS.items():
         alike.setdefault(options, []).append(program)
     for options, programs in alike.items():
         said = ", ".join(f"`{p}`" for p in programs)
@@ -110,4 +100,4 @@ def _list(words: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write_or_check(TARGET, page(), "gen_secrets.py"))
+    sys.exit(fill(TARGET, part, "gen_secrets.py"))

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 EXIT_CODES = (
     ("0", "Fine."),
-    ("1", "Findings (lint, diff, verify); a file whose nodes the store does not say (locate); no "
+    ("1", "Findings (lint, diff, verify); a file with unknown nodes (locate); no "
           "collector can run (doctor)."),
-    ("2", "It could not be done; standard error says why and what to do."),
+    ("2", "It could not be done; standard error gives the reason and the remedy."),
     ("125", "record, profile, task, place: tracehint failed; the command was not run."),
     ("126, 127", "record, profile, task, place: the command is not executable; was not found."),
 )  # fmt: skip  # a table
+
+_PART = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+
+
+def fill(page: Path, part: Callable[[str], str], script: str) -> int:
+    """The page with what `part` makes between `<!-- generated: NAME -->` and `<!-- end -->`; the
+    exit code."""
+    text = page.read_text(encoding="utf-8")
+    made = _PART.sub(lambda found: found[1] + part(found[2]).rstrip("\n") + found[3], text)
+    return write_or_check(page, made, script)
 
 
 def write_or_check(target: Path, text: str, script: str) -> int:

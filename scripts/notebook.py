@@ -24,19 +24,11 @@ def record(folder: Path) -> Path:
     """Record the bundled workflow below `folder`; the bundle."""
     work = folder / "demo"
     shutil.copytree(ROOT / "datasets" / "demo", work)
-    command = [
+    words = [
         sys.executable,
-        "-m",
-        "tracehint",
-        "record",
-        "--quiet",
-        "-o",
-        "run.trace",
-        "--",
-        "sh",
-        "run.sh",
+        *["-m", "tracehint", "record", "--quiet", "-o", "run.trace", "--", "sh", "run.sh"],
     ]
-    subprocess.run(command, cwd=work, check=True, capture_output=True, timeout=300)
+    subprocess.run(words, cwd=work, check=True, capture_output=True, timeout=300)
     return work / "run.trace"
 
 

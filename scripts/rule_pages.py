@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tracehint.hintgen.lint.explain import pages
+from tracehint.hintgen.lint.registry import pages
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "rules"
 

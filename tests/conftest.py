@@ -25,67 +25,70 @@ from tests.support.scratch import ROOMS, ROOT
 
 if TYPE_CHECKING:
     from tests.support.first_byte import Watch
+    from tests.support.flow_cut import Case
 
 # Markers whose tests must run on the continuous integration machine: a skip there is a failure.
-MUST_RUN_IN_CI = ("ebpf", "store", "engine")
+MUST_RUN_IN_CI = ("ebpf", "store", "engine", "libc")
 # About what a test with this marker takes.
-SECONDS = {"store": 10, "engine": 5, "slow": 1}
+SECONDS = {"store": 10, "engine": 5, "libc": 10, "slow": 1}
 # What the files take whose markers say too little or too much, so that none of the long ones
 # begins late.
 LONG = {
-    "test_spark.py": 110,
-    "test_lint_judged.py": 130,
-    "test_probe.py": 130,
+    "test_run_adversity.py": 130,
     "test_run_slurm.py": 100,
-    "test_plan_emit_run.py": 95,
-    "test_packaging.py": 100,
-    "test_docs_scratch.py": 90,
-    "test_real.py": 50,
-    "test_report.py": 75,
-    "test_moosefs_proof.py": 55,
+    "test_spark.py": 95,
+    "test_probe.py": 85,
     "test_run_moosefs.py": 80,
-    "test_slurm_engines.py": 50,
-    "test_docs.py": 75,
-    "test_record_unlucky.py": 75,
-    "test_node_recorder.py": 75,
-    "test_scale.py": 70,
-    "test_started_elsewhere.py": 35,
-    "test_emit_snakemake.py": 45,
-    "test_created_programs.py": 60,
-    "test_emitted_forgotten.py": 60,
-    "test_created_engines.py": 60,
-    "test_darshan.py": 60,
-    "test_losses_stated.py": 60,
-    "test_record.py": 60,
+    "test_report.py": 75,
+    "test_lint_judged.py": 65,
+    "test_packaging.py": 60,
     "test_slurm.py": 60,
-    "test_snakemake_matrix.py": 55,
-    "test_run_engine_logs.py": 55,
-    "test_script_attacks.py": 50,
-    "test_lint_rules.py": 50,
+    "test_recording_traffic.py": 60,
+    "test_real.py": 55,
+    "test_docs.py": 55,
+    "test_preload_libc.py": 55,
     "test_run_loop.py": 50,
-    "test_interrupts.py": 45,
+    "test_plan_emit_run.py": 45,
+    "test_emit_snakemake.py": 45,
+    "test_run_engine_logs.py": 45,
     "test_shared_analysis.py": 45,
-    "test_redact_time.py": 40,
+    "test_node_recorder.py": 40,
+    "test_scale.py": 40,
+    "test_record.py": 40,
     "test_transfer_engines.py": 40,
     "test_nextflow.py": 40,
     "test_analyze_resources.py": 40,
-    "test_emit_makeflow_after.py": 32,
     "test_strace_import.py": 40,
-    "test_output_places.py": 35,
+    "test_record_task.py": 40,
+    "test_tasks_wrappers.py": 40,
+    "test_started_elsewhere.py": 35,
     "test_confuga.py": 35,
     "test_plan.py": 35,
     "test_predict_papers.py": 35,
-    "test_fanotify.py": 45,
-    "test_record_task.py": 40,
-    "test_tasks_launchers.py": 25,
-    "test_tasks_wrappers.py": 40,
     "test_progress.py": 35,
     "test_preload_record.py": 35,
+    "test_emit_makeflow_after.py": 32,
+    "test_docs_scratch.py": 30,
+    "test_record_unlucky.py": 30,
+    "test_created_programs.py": 30,
+    "test_created_engines.py": 30,
+    "test_darshan.py": 30,
+    "test_losses_stated.py": 30,
+    "test_snakemake_matrix.py": 30,
     "test_creation_table.py": 27,
+    "test_slurm_engines.py": 25,
+    "test_emitted_forgotten.py": 25,
+    "test_lint_rules.py": 25,
+    "test_tasks_launchers.py": 25,
     "test_moosefs.py": 23,
+    "test_script_attacks.py": 20,
+    "test_interrupts.py": 20,
+    "test_redact_time.py": 20,
+    "test_output_places.py": 20,
     "test_strace_coverage.py": 15,
-    "test_apply.py": 10,
+    "test_appliers.py": 12,
     "test_created_same.py": 8,
+    "test_apply.py": 6,
     "test_place.py": 6,
     "test_ebpf_coverage.py": 5,
     "test_plan_file.py": 5,
@@ -117,7 +120,7 @@ def _hypothesis() -> None:
     what pytest makes of Hypothesis is kept compiled as well."""
     from hypothesis import settings
 
-    settings.register_profile("project", deadline=None)
+    settings.register_profile("project", deadline=None, max_examples=40)
     settings.load_profile("project")
 
 
@@ -244,6 +247,14 @@ def demo() -> Path:
     return Path(__file__).parent.parent / "datasets" / "demo"
 
 
+@pytest.fixture
+def case() -> Case:
+    """A run whose tasks are single processes."""
+    from tests.support.flow_cut import Case
+
+    return Case()
+
+
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The preload library with its own observers."""
@@ -251,6 +262,18 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     with library_in(tmp_path_factory.mktemp("preload")) as built:
         yield built
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """tracehint-tag of these sources, where everybody may run it, for scripts of `emit`."""
+    from tests.support.tagger import build
+    from tests.support.users import reachable
+
+    with pytest.MonkeyPatch.context() as patch:
+        program = build(reachable(tmp_path_factory.mktemp("tag")))
+        patch.setenv("TRACEHINT_TAG", str(program))
+        yield program
 
 
 @pytest.fixture(scope="module")

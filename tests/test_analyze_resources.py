@@ -13,12 +13,11 @@ import pytest
 from tests.support.cli import inside
 from tests.support.spark_runs import ALONE, RUNS
 from tracehint.analyzer.analyze import analyze_at
-from tracehint.analyzer.execution import spilled
-from tracehint.analyzer.execution.resources import Resources
-from tracehint.analyzer.execution.temporary import temporary_folder
-from tracehint.analyzer.flow import batches
+from tracehint.analyzer.dataflow import partitions
+from tracehint.analyzer.execution import local
+from tracehint.analyzer.execution.resources import Resources, temporary_folder
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.output import jsonlines
+from tracehint.analyzer.output import json_text
 from tracehint.analyzer.output.json import write_json
 from tracehint.errors import BundleError, TracehintError
 
@@ -41,10 +40,10 @@ def test_spilled_extents_give_the_same_json(
     whole = json_of(bundle)
     folder = tmp_path / "temporary"
     folder.mkdir()
-    monkeypatch.setattr(spilled, "BATCH", 7)
-    monkeypatch.setattr(batches.divide, "__defaults__", (20,))
+    monkeypatch.setattr(local, "BATCH", 7)
+    monkeypatch.setattr(partitions.divide, "__defaults__", (20,))
     assert json_of(bundle, Resources(threads=3, memory=0, folder=folder)) == whole
-    monkeypatch.setattr(spilled, "LARGE", 1000)
+    monkeypatch.setattr(local, "LARGE", 1000)
     assert json_of(bundle, Resources(threads=3, memory=0, folder=folder)) == whole
     assert not list(folder.iterdir())
 
@@ -52,7 +51,7 @@ def test_spilled_extents_give_the_same_json(
 def test_threads_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bundle = RUNS["mixed"](tmp_path / "b.trace")
     whole = json_of(bundle)
-    monkeypatch.setattr(batches.divide, "__defaults__", (5,))
+    monkeypatch.setattr(partitions.divide, "__defaults__", (5,))
     assert json_of(bundle, Resources(threads=4)) == whole
 
 
@@ -65,7 +64,7 @@ def test_temporary_files_are_gone_after_a_failure(
         assert path.parent.parent == tmp_path
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(spilled, "read_rows", fails)
+    monkeypatch.setattr(local, "read_rows", fails)
     with pytest.raises(RuntimeError, match="luck"):
         json_of(bundle, Resources(memory=0, folder=tmp_path))
     assert [p.name for p in tmp_path.iterdir()] == ["b.trace"]
@@ -76,7 +75,7 @@ def test_too_little_temporary_space_is_said(
 ) -> None:
     bundle = RUNS["generated"](tmp_path / "b.trace")
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(spilled.shutil, "disk_usage", lambda _: usage._replace(free=0))
+    monkeypatch.setattr(local.shutil, "disk_usage", lambda _: usage._replace(free=0))
     with pytest.raises(BundleError, match="temporary space"):
         json_of(bundle, Resources(memory=0, folder=tmp_path))
 
@@ -110,7 +109,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     code = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from tracehint.analyzer.execution.temporary import temporary_folder\n"
+        "from tracehint.analyzer.execution.resources import temporary_folder\n"
         "with temporary_folder('tracehint-x-', Path(sys.argv[1])) as folder:\n"
         "    (folder / 'data').write_bytes(b'x' * 1000)\n"
         "    print(folder, flush=True)\n"
@@ -156,7 +155,7 @@ def test_blocks_and_threads_do_not_show_in_the_json(
 ) -> None:
     analysis = analyze_at(str(RUNS["hostile"](tmp_path / "b.trace")), Options())
     whole = b"".join(write_json(analysis))
-    monkeypatch.setattr(jsonlines, "BLOCK", 3)
+    monkeypatch.setattr(json_text, "BLOCK", 3)
     assert b"".join(write_json(analysis)) == whole
     assert b"".join(write_json(analysis, threads=3)) == whole
 

@@ -18,11 +18,9 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.cli import main
-from tracehint.hintgen.anonymize.columns import replaced
-from tracehint.hintgen.anonymize.vocabulary import WORDS
-from tracehint.hintgen.anonymize.words import _LENGTH, _LETTERS, Pseudonyms
+from tracehint.hintgen.anonymize import _LENGTH, _LETTERS, WORDS, Pseudonyms, replace_words
 from tracehint.schemas.manifest import RecordingHost
-from tracehint.schemas.redact.suspicion import _programs, is_suspicious, literals
+from tracehint.schemas.redact.values import is_suspicious, literals, suspicious_programs
 from tracehint.schemas.store import Bundle, read_bundle
 from tracehint.schemas.tables import TABLES
 
@@ -159,7 +157,7 @@ def test_new_words_are_never_suspicious(names: list[str], key: bytes) -> None:
 
 def test_the_alphabet_spells_nothing_that_the_redactor_looks_for() -> None:
     letters = set(_LETTERS)
-    texts = [*literals(), *(name for name in _programs() if len(name) == _LENGTH)]
+    texts = [*literals(), *(name for name in suspicious_programs() if len(name) == _LENGTH)]
     assert [t for t in texts if {c for c in t if c.isalpha()} <= letters] == []
     assert len(letters) ** _LENGTH > 10**10  # two words of a large run hardly ever meet
 
@@ -190,7 +188,7 @@ def test_directories_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(1_000):
         words.replace(b"/deep/in/many/directories/file_%d" % n)
     assert len([raw for raw in seen if raw]) == 1_004
-    monkeypatch.setattr("tracehint.hintgen.anonymize.words._REMEMBERED", 10)
+    monkeypatch.setattr("tracehint.hintgen.anonymize._REMEMBERED", 10)
     for n in range(1_000):
         words.replace(b"/deep/other_%d" % n)
     assert len(words._components) <= 11
@@ -207,6 +205,6 @@ _PIECES = [
 def test_a_column_is_changed_as_its_texts_are_one_by_one(texts: list[str]) -> None:
     raw = [text.encode("latin-1") for text in texts]
     alone = Pseudonyms(b"k")
-    assert replaced(pa.array(raw, pa.binary()), Pseudonyms(b"k")).to_pylist() == [
+    assert replace_words(pa.array(raw, pa.binary()), Pseudonyms(b"k")).to_pylist() == [
         alone.replace(text) for text in raw
     ]

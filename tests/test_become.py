@@ -12,7 +12,7 @@ from tests.support.patience import PATIENCE_S
 
 BECOME = "from tracehint.collectors.run import become, runnable; become(runnable(sys.argv[1:]))"
 NODE = (
-    "from tracehint.commands._node_run import _become; "
+    "from tracehint.commands.record import _become; "
     "_become(tuple(sys.argv[2:]), [sys.argv[1], '-x'])"
 )
 

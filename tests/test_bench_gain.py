@@ -5,37 +5,28 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from scripts.bench.gain.bedding import SLOTS, cluster_of
-from scripts.bench.gain.columns import COLUMNS, Case, by_hand, rules_only
+from scripts.bench.gain.columns import COLUMNS, Case
 from scripts.bench.gain.dispatch import Dispatcher
 from scripts.bench.gain.effect import Effect, held
 from scripts.bench.gain.errors import covered, of_ratios, off, within
 from scripts.bench.gain.page import summary, tables
-from scripts.bench.gain.placements import placement_of
-from scripts.bench.gain.predicted import Cell, cells
+from scripts.bench.gain.predicted import Cell
 from scripts.bench.gain.replay import Replay, outputs
-from scripts.bench.gain.results import Results, Run, load
-from scripts.bench.gain.rows import ROWS, Row
+from scripts.bench.gain.results import Run, load
+from scripts.bench.gain.rows import ROWS
 from scripts.bench.gain.stores import STORES, Store
-from scripts.bench.gain.work import ROOT, Work
 
 from tests.support import ceph
 from tests.support.bed import Node
 from tests.support.ceph import ceph_cluster
-from tests.support.flows import Flowing
 from tests.support.predicting import MB, Task, plain, workload
-from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.predict.model import Placement, Workload, law
-from tracehint.analyzer.predict.workload import from_analysis
-from tracehint.hintgen.hints.hintfile import dump
-from tracehint.hintgen.learn.rules import learn
-from tracehint.hintgen.plan.rules import SETS
 
 LOAD = {"own": 0.1, "others": 0.0, "steal": 0.0, "average": 0.5}
 
@@ -102,20 +93,6 @@ def test_a_task_goes_to_the_node_that_it_prefers_then_anywhere_and_is_stolen_at_
     assert stays.started() == [(1, 1)]
 
 
-def test_what_a_plan_leaves_free_starts_where_most_of_its_input_lies(tmp_path: Path) -> None:
-    work = chains()
-    plan = np.full(work.tasks, -1, np.int32)
-    plan[0] = 3
-    placement = Placement("plan", scheduler="plan", plan=plan)
-    effect = Effect(Folders(tmp_path), "run", work, placement)  # type: ignore[arg-type]
-    effect.prepare()
-    replay = Replay(effect, 1, seed=1)
-    replay.stage()
-    dispatcher = Dispatcher([1] * 5, random.Random(0))
-    assert replay._wish(0, dispatcher) == 3
-    assert replay._wish(1, dispatcher) == 1, "everything lies on B"
-
-
 def test_what_is_written_depends_on_what_was_read_and_not_on_where(tmp_path: Path) -> None:
     work = chains()
     found = []
@@ -154,13 +131,6 @@ def test_a_file_that_the_store_changed_is_found(tmp_path: Path) -> None:
         outputs(replay)
 
 
-def test_a_task_that_fails_ends_the_run(tmp_path: Path) -> None:
-    replay = replayed(tmp_path, chains(), Placement("default"))
-    replay.effect.path(0, tmp_path).unlink()
-    with pytest.raises(RuntimeError, match="first0"):
-        replay.run()
-
-
 def test_files_lie_where_the_placement_says(tmp_path: Path) -> None:
     work = chains()
     kinds = np.array([-1, law("node"), law("local"), law("group"), law("group"), -1, -1], np.int32)
@@ -176,38 +146,6 @@ def test_files_lie_where_the_placement_says(tmp_path: Path) -> None:
     chosen = [effect.choose(f, 2) for f in (1, 2, 6)]
     assert chosen == ["node_E_2", "node_C_2", "2"]
     assert held(replay.effect, [1, 2, 5], [10, 20, 30]) == Counter({4: 10, 2: 20, 1: 30})
-
-
-def test_by_hand_follows_the_table_of_the_row() -> None:
-    work = chains()
-    row = Row(name="r", title="r", source="", learned="", by=1,
-        hand=(("first", "local"), ("second", "group"), ("last", "copies")))  # fmt: skip  # a table
-    analysis: Any = None
-    case = Case(row, analysis, work, plain(5), Path())
-    found = by_hand(case)
-    assert found.law is not None and found.target is not None and found.copies is not None
-    names = [law("local"), law("local"), law("group"), law("group")]
-    assert found.law[2:6].tolist() == names
-    assert found.target[4] == found.target[5] == 4, "what the last task reads is one group"
-    assert found.copies[6] == 4
-    assert found.scheduler == "most-input-bytes"
-
-
-def test_rules_by_name_alone_leave_tasks_and_inputs_where_they_are(tmp_path: Path) -> None:
-    run = Flowing()
-    for i in range(4):
-        run.read(run.task("make"), f"in_{i}.dat", MB)
-        run.write(i, f"p_{i}.dat", MB)
-    for i in range(4):
-        run.read(run.task("use"), f"p_{i}.dat", MB)
-    analysis = run.analysis()
-    work = from_analysis(analysis)
-    learned = learn([analysis])
-    dump(replace(learned, rules=SETS["local"](learned.rules)), tmp_path / "h.json")
-    row = Row(name="r", title="r", source="", learned="", by=1, hand=())
-    found = rules_only(Case(row, analysis, work, plain(5), Path(), tmp_path / "h.json"))
-    assert found.scheduler is None and found.law is not None
-    assert (found.law == np.where(work.produced > 0, law("local"), -1)).all()
 
 
 def run_of(column: str, number: int, seconds: float, **more: Any) -> Run:
@@ -252,48 +190,6 @@ def test_intervals_are_checked_with_the_errors_of_other_rows_alone() -> None:
     pair = [*row(10.0), Cell("local", [run_of("local", 0, 5.0)], 4.0, 3.0, 5.0, 5 * MB)]
     times, sizes = of_ratios([pair])
     assert times == pytest.approx([0.2]) and sizes == pytest.approx([5 / 11], abs=0.001)
-
-
-def test_every_column_is_predicted_with_the_placement_that_is_replayed(tmp_path: Path) -> None:
-    work = chains(2 * MB)
-    analysis: Analysis = None  # type: ignore[assignment]
-    case = Case(ROWS["bwa"], analysis, work, plain(5), Path())
-    results = Results(tmp_path / "r.json", {}, [run_of("local", 0, 1.0), run_of("default", 0, 1.0)])
-    kept = {c: placement_of(case, c, tmp_path / c) for c in ("default", "local")}
-    again = {c: placement_of(case, c, tmp_path / c) for c in kept}
-    assert again["local"].law is not None and again["local"].scheduler == "most-input-bytes"
-    found = cells(case, results, again)
-    assert [cell.column for cell in found] == ["default", "local"]
-    assert all(cell.predicted > 0 for cell in found)
-    assert found[1].predicted_bytes < found[0].predicted_bytes
-    assert set(COLUMNS) >= {"default", "local", "hand", "hints", "planned"}
-
-
-def test_a_store_that_gives_no_copies_gets_none_of_hints() -> None:
-    asked = Placement("p", copies=np.array([3, 0], np.int32))
-    assert STORES["moosefs"].takes(asked) is asked
-    taken = STORES["cephfs"].takes(asked)
-    assert taken.copies is not None and taken.copies.tolist() == [0, 0]
-    assert STORES["cephfs"].takes(Placement("q")).copies is None
-
-
-def test_of_a_client_with_its_own_memory_reads_are_predicted_from_it(tmp_path: Path) -> None:
-    file = tmp_path / "c.toml"
-    file.write_text('base = "cephfs"\n')
-    kept = STORES["cephfs"].client_memory
-    found = cluster_of(file, STORES["cephfs"])
-    assert found.store["client_cache"] == 1 and found.nodes[0]["memory_gb"] == kept
-    assert cluster_of(file).store["client_cache"] == 0
-    assert found.nodes[0]["cores"] == SLOTS
-
-
-def test_results_of_each_store_lie_and_stand_apart() -> None:
-    one, other = (Work(STORES[name], Path()) for name in ("moosefs", "cephfs"))
-    assert one.folder != other.folder and one.cluster(200) != other.cluster(200)
-    page = (ROOT / "docs" / "reference" / "gain.md").read_text(encoding="utf-8")
-    for work in (one, other):
-        for table in (*work.store.scales, "summary"):
-            assert f"<!-- {work.mark(table)} -->" in page
 
 
 @pytest.mark.store

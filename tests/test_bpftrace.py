@@ -15,7 +15,7 @@ from tests.support.ebpf import compile_workloads
 from tests.support.patience import PATIENCE_S, until
 from tests.test_ebpf_coverage import CASES, Run
 from tests.test_strace_coverage import _check
-from tracehint.collectors.bpftrace.translate import translate
+from tracehint.collectors.bpftrace.record import translate
 from tracehint.schemas.store import read_bundle
 
 _URING = {f"uring_{kind}" for kind in ("plain", "async", "sqpoll", "linked", "fixed", "vectors")}
@@ -33,7 +33,7 @@ UNSEEN = {
     "special_32bit": "other numbers of calls",
     "special_bind": "two paths of one bind mount: calls name paths, not inodes",
     "thread_exec": "the thread number changes at exec",
-    **dict.fromkeys(_URING, "requests lie in memory shared with the kernel"),
+    **dict.fromkeys(_URING, "requests are in memory shared with the kernel"),
 }
 # a mount name space of its own: tracefs is not left behind
 MOUNT = 'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"'

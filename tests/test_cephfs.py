@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracehint.adapters.stores.base import script_value
-from tracehint.adapters.stores.ceph_objects import Striping, objects
-from tracehint.adapters.stores.cephfs import CephFs
+from tracehint.adapters.stores.cephfs import CephFs, Striping, objects
 from tracehint.adapters.stores.places import Places
 from tracehint.errors import UsageError
 
@@ -47,15 +46,15 @@ def test_groups_are_pools_and_the_host_is_left_to_the_script() -> None:
     assert settings[0].key == "ceph.dir.layout.pool"
     assert settings[0].value in (b"pool_a", b"pool_b")
     assert STORE.translate({"DP": "local"}, "file")[0]
-    (late,), _ = STORE.scripted().translate({"DP": "local"}, "file")
+    (late,), _ = STORE.for_script().translate({"DP": "local"}, "file")
     assert script_value(late) == b"node_@host"
-    settings, gaps = STORE.scripted().translate({"DP": "local"}, "directory")
+    settings, gaps = STORE.for_script().translate({"DP": "local"}, "directory")
     assert settings == []
     assert "its own node" in gaps[0].reason
 
 
 def test_broadcast_is_not_replicated_and_says_why() -> None:
-    pools = ((2, "two"), (4, "four"))
+    pools = {2: "two", 4: "four"}
     for places in (Places(), Places(copies=pools), Places(reads_spread=True)):
         settings, gaps = CephFs(places).translate({"Replication": "3"}, "file")
         assert settings == []
@@ -66,13 +65,13 @@ def test_broadcast_is_not_replicated_and_says_why() -> None:
 
 @pytest.mark.parametrize(("copies", "pool"), [(1, b"two"), (3, b"four"), (9, b"four")])
 def test_where_reads_spread_copies_are_a_pool(copies: int, pool: bytes) -> None:
-    places = Places(copies=((2, "two"), (4, "four")), reads_spread=True)
+    places = Places(copies={2: "two", 4: "four"}, reads_spread=True)
     settings, _ = CephFs(places).translate({"Replication": str(copies)}, "file")
     assert [(s.key, s.value) for s in settings] == [("ceph.file.layout.pool", pool)]
 
 
 def test_a_placement_goes_before_copies() -> None:
-    places = Places("n_{host}", copies=((2, "two"),), reads_spread=True)
+    places = Places("n_{host}", copies={2: "two"}, reads_spread=True)
     settings, gaps = CephFs(places).translate({"DP": "local", "Replication": "2"}, "file")
     assert [s.hint for s in settings] == ["DP=local"]
     assert [(g.hint, g.reason) for g in gaps] == [("Replication", "DP=local decides the pool")]

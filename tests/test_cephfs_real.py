@@ -1,7 +1,7 @@
 """CephFS on the real thing: Debian's Ceph with memstore OSDs on five shaped nodes, ceph-fuse.
 
-What the adapter's table claims, apply, verify, undo, scripts, the tag program and locate; then the
-proof: a pipeline with hints moves fewer bytes, a broadcast is left alone. `make e2e-cephfs`.
+What the adapter's table claims, apply, verify, undo, scripts, the tag program and locate.
+`make e2e-cephfs`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripts.bench.hints.__main__ import run_once
-from scripts.bench.hints.row import NODES
-from scripts.bench.hints.rows import ROWS
-from scripts.bench.hints.settings import prepare
 
 from tests.support.ceph import CephBed, ceph_cluster, missing
+from tests.support.cli import TRACEHINT
 from tests.support.hints import rule, save
 from tests.support.patience import PATIENCE_S
-from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
+from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
 from tracehint.adapters.stores.cephfs import CephFs
-from tracehint.adapters.stores.places import Places
-from tracehint.hintgen.hints.folders import FolderHints
+from tracehint.adapters.stores.places import Places, load_places
 from tracehint.hintgen.hints.hintfile import dump
-from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.model import FolderHints, HintFile
 
 pytestmark = [pytest.mark.full, pytest.mark.slow, pytest.mark.store]
 
 PINS = ("ceph.dir.pin", "ceph.dir.pin.distributed")
-TOOL = [sys.executable, "-m", "tracehint"]
+TOOL = TRACEHINT
 PLACES = """local = "node_{host}"
 groups = ["node_A", "node_B", "node_C"]
 ranks = 2
@@ -114,6 +110,23 @@ def test_a_directory_is_pinned_to_the_rank_of_its_site(
     tracehint(bed, "verify", *words)
     tracehint(bed, "apply", *words, "--as-root", "--undo")
     assert get(data / "parts", "ceph.dir.pin") == "-1"
+
+
+def test_the_map_is_found(bed: CephBed, tmp_path: Path) -> None:
+    """From the pools of the nodes, as those that are there call them."""
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from tracehint.adapters.project.discover import map_text\n"
+        "print(map_text('cephfs', Path(), sys.argv[1:]))"
+    )
+    env = {**os.environ, "CEPH_CONF": str(bed.conf)}
+    for hosts in ((["A", "B.site"]), ["elsewhere"]):
+        words = bed.command(sys.executable, "-c", script, *hosts)
+        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE_S)
+        (tmp_path / "map.toml").write_text(done.stdout)
+        found = load_places(tmp_path / "map.toml")
+        known = ("node_{host}", ("node_A", "node_B")) if "A" in hosts else ("", ())
+        assert (found.local, tuple(found.groups)) == known, done
 
 
 class TestWhatTheTableSays:
@@ -209,12 +222,9 @@ class TestCommands:
         assert (done.returncode, done.stderr) == (0, "")
         assert snapshot(data) == before
 
-    @pytest.mark.parametrize("program", [True, False])
     def test_a_task_is_tagged_on_its_own_node(
-        self, bed: CephBed, data: Path, tmp_path: Path, program: bool
+        self, bed: CephBed, data: Path, tmp_path: Path
     ) -> None:
-        if program and find_helper() is None:
-            pytest.skip("tracehint-tag is not built (make tracer)")
         store = CephFs(Places("node_{host}"))
         targets = [
             TagTarget(path=b"out.dat", kind="C", hints={"DP": "local"}),
@@ -226,7 +236,7 @@ class TestCommands:
         assert len(gaps) == 2
         folder = tmp_path / "tags"
         folder.mkdir()
-        for path, text in tag_files(folder, table, helper=program).items():
+        for path, text in tag_files(folder, table).items():
             assert path is not None
             path.write_bytes(text)
             path.chmod(0o755)
@@ -286,29 +296,3 @@ class TestLocate:
     def test_an_empty_file_is_nowhere(self, bed: CephBed, data: Path) -> None:
         said = tracehint(bed, "locate", data / "big.dat", "--store", "cephfs", code=1)
         assert "unknown" in said
-
-
-def test_a_hinted_pipeline_stays_on_its_nodes(bed: CephBed, tmp_path: Path) -> None:
-    prepared = prepare(ROWS["pipeline"], tmp_path, "cephfs", {"ours"})
-    plain = run_once(bed, "cephfs", prepared, "default", 1)
-    hinted = run_once(bed, "cephfs", prepared, "ours", 1, keep=True)
-    print(
-        f"default {plain.bytes / 1e6:.1f} MB {plain.seconds:.2f} s, "
-        f"hinted {hinted.bytes / 1e6:.1f} MB {hinted.seconds:.2f} s"
-    )
-    assert plain.sums
-    assert hinted.sums == plain.sums
-    names = [name for name in hinted.writer if name.endswith(".dat")]
-    assert len(names) == 3 * NODES
-    for path, found in bed.where([bed.mount / "pipeline-ours-1" / n for n in names]).items():
-        assert set(found) == {hinted.writer[path.name]}
-    assert hinted.bytes <= plain.bytes / 5
-
-
-def test_a_broadcast_is_not_hinted_and_says_why(bed: CephBed, tmp_path: Path) -> None:
-    prepared = prepare(ROWS["broadcast"], tmp_path, "cephfs", {"ours"})
-    assert "Replication: not said" in prepared.said
-    assert "reads every object from its first copy only" in prepared.said
-    plain = run_once(bed, "cephfs", prepared, "default", 1)
-    ours = run_once(bed, "cephfs", prepared, "ours", 1)
-    assert plain.sums == ours.sums

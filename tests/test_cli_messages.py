@@ -84,7 +84,7 @@ def test_a_store_that_cannot_say_it_is_told(tmp_path: Path) -> None:
     emit = ("emit", "hints.json", "--store", "orangefs")
     like = tracehint(*emit, "--like", "run.trace", cwd=tmp_path)
     assert like.returncode == 2
-    assert "can say none of their hints" in like.stderr
+    assert "supports none of their hints" in like.stderr
     assert "--store xattr" in like.stderr
 
 
@@ -96,6 +96,39 @@ def test_results_that_go_elsewhere_are_announced(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "x.tracehint exists: the results go to x-2.tracehint" in done.stderr
     assert (tmp_path / "x-2.tracehint" / "hints.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "moves"),
+    [
+        (["cp", "in", "out"], True),  # one task reads and writes
+        (["sh", "-c", "wc -c < in"], False),  # only the engine opens the file
+        (["cksum", "in"], True),
+        (["sh", "-c", "cp in out; cp out more"], True),
+        (["true"], False),
+    ],
+)
+def test_what_is_said_of_a_run_without_edges_agrees_with_its_tables(
+    script: list[str], moves: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "in").write_bytes(b"x" * 100_000)
+    done = tracehint("profile", "--collector", "strace", "-o", "x.trace", "--", *script,
+                     cwd=tmp_path)  # fmt: skip  # a table
+    assert done.returncode == 0, done.stderr
+    known = json.loads((tmp_path / "x.tracehint" / "analysis.json").read_text())
+    engines = {task["id"] for task in known["tasks"] if task["engine"]}
+    software = {file["id"] for file in known["files"] if file["role"] == "software"}
+    moved = sum(
+        user["bytes"]
+        for file in known["files"]
+        if file["id"] not in software
+        for user in [*file["producers"], *file["consumers"]]
+        if user["task"] not in engines
+    )
+    assert (moved > 0) is moves
+    text = tracehint("analyze", "x.trace", cwd=tmp_path).stdout
+    assert ("stage in" in text) is moves
+    assert ("No pattern" in text) is not moves
 
 
 def test_a_run_with_nothing_to_do_says_how_to_do_it_again(tmp_path: Path) -> None:

@@ -9,11 +9,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasets.synthetic import tables
 
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import column
+from tracehint.analyzer.execution.bundle_files import NOT_NEEDED
+from tracehint.schemas import store
 from tracehint.schemas.compact import plain, wide
-from tracehint.schemas.store import read_parts
+from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.store import (
+    coalesce_tables,
+    read_bundle,
+    read_parts,
+    segment_files,
+    table_from_rows,
+)
 from tracehint.schemas.tables import OPENS
+from tracehint.schemas.writer import BundleWriter
 
 LEFT_OUT = ("host",)
 NUMBERS = {  # one value per file: what the widest needs, all files need
@@ -116,3 +127,86 @@ def test_a_value_that_must_be_there_and_a_column_that_is_not(tmp_path: Path) -> 
 def test_what_stands_for_no_value_need_not_fit_the_column(kind: pa.DataType, null: int) -> None:
     table = pa.table({"x": pa.array([1, None], kind)})
     assert column(table, "x", null).tolist() == [1, null]
+
+
+# -- Small segments are put together when they are read: the same rows, in few pieces
+
+
+SEGMENTS = 7
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    """One whose tables have seven segments each; identifiers of the later ones need more bytes."""
+    writer = BundleWriter(tmp_path / "b.trace")
+    for name, table in tables(1).items():
+        for number in range(SEGMENTS if table.num_rows else 0):
+            at = table.schema.get_field_index("file")
+            if at >= 0 and number:
+                moved = pa.compute.add(table["file"], 100 ** (number % 4))
+                table = table.set_column(at, table.schema.field(at), moved)
+            writer.write_table(name, table, number)
+    writer.write_manifest(Manifest(program="test", collector="synthetic", complete=True))
+    return tmp_path / "b.trace"
+
+
+@pytest.mark.parametrize("name", ["opens", "extents", "names", "processes"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_rows_are_those_of_each_segment(bundle: Path, name: str, whole: bool) -> None:
+    leave_out = () if whole else NOT_NEEDED.get(name, ("host",))
+    problems: list[str] = []
+    parts = [(str(file), file) for file in segment_files(bundle, name)]
+    found = read_parts(name, parts, problems, leave_out)
+    each = [read_parts(name, [part], problems, leave_out) for part in parts]
+    assert (len(parts), problems) == (SEGMENTS, [])
+    assert found.to_pylist() == [row for one in each for row in one.to_pylist()]
+    assert max(column.num_chunks for column in found.columns) == 1
+
+
+def test_a_damaged_segment_is_left_out(bundle: Path) -> None:
+    damaged = segment_files(bundle, "opens")[3]
+    whole = read_bundle(bundle).tables["opens"].num_rows
+    damaged.write_bytes(b"no Parquet")
+    found = read_bundle(bundle)
+    assert found.tables["opens"].num_rows == whole // SEGMENTS * (SEGMENTS - 1)
+    assert [text.split(":")[0] for text in found.problems] == [str(damaged.relative_to(bundle))]
+
+
+def test_large_segments_stay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [pa.table({"n": [number] * 100}) for number in range(4)]
+    monkeypatch.setattr(store, "GROUP", 2 * parts[0].nbytes)
+    assert [len(part) for part in coalesce_tables(parts)] == [200, 200]
+    monkeypatch.setattr(store, "GROUP", 1)
+    assert [part is one for part, one in zip(coalesce_tables(parts), parts, strict=True)] == [
+        True
+    ] * 4
+
+
+def test_numbers_are_as_narrow_as_all_of_them_allow() -> None:
+    schema = pa.schema([("n", pa.int64()), ("word", pa.string())])
+    words = pa.array(["a", "b"]).dictionary_encode()
+    parts = [pa.table({"n": pa.array(n, pa.int64()), "word": words}) for n in ([1, 2], [3, 300])]
+    (found,) = coalesce_tables(parts, schema)
+    assert found.schema.field("n").type == pa.int16()
+    assert found.to_pydict() == {"n": [1, 2, 3, 300], "word": ["a", "b", "a", "b"]}
+
+
+# -- Rows of many hosts are written host by host, in their order
+
+
+def test_each_host_has_its_rows_in_order(tmp_path: Path) -> None:
+    hosts = ["b", "a", "b", "c", "a", "b"]
+    rows = [{"host": host, "kind": "x", "count": n} for n, host in enumerate(hosts)]
+    table = table_from_rows("losses", rows)
+    BundleWriter(tmp_path / "r.trace").write_table("losses", table)
+    for host in "abc":
+        path = tmp_path / "r.trace" / "losses" / f"host={host}" / "0.parquet"
+        counts = pq.read_table(path, partitioning=None)["count"].to_pylist()
+        assert counts == [n for n, name in enumerate(hosts) if name == host]
+
+
+def test_no_rows_make_no_files(tmp_path: Path) -> None:
+    table = table_from_rows("losses", [])
+    BundleWriter(tmp_path / "r.trace").write_table("losses", table)
+    assert not (tmp_path / "r.trace" / "losses").exists()
+    assert isinstance(table, pa.Table)

@@ -11,10 +11,9 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.confuga import Confuga, confuga, missing
-from tracehint.adapters.engines.confuga_emit import pull_threshold
-from tracehint.adapters.engines.file_lists import Lists, lists_of, with_lists
-from tracehint.adapters.engines.observed import Observed
-from tracehint.adapters.engines.workflow import Workflow, read_workflow
+from tracehint.adapters.engines.confuga import pull_threshold
+from tracehint.adapters.engines.makeflow.file_lists import Lists, Observed, lists_of, with_lists
+from tracehint.adapters.engines.makeflow.workflow import Workflow, read_workflow
 
 MIB = 1 << 20
 READERS = 10

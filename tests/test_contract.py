@@ -18,6 +18,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import tracehint
+from tests.support.hints import json_schema
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import ANALYSIS_TABLES, Options
@@ -29,9 +30,7 @@ from tracehint.hintgen.summary.summary import print_summary
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parent / "examples"
-SCHEMA = json.loads(
-    (Path(__file__).parents[1] / "schemas" / "analysis.schema.json").read_text(encoding="utf-8")
-)
+SCHEMA = json_schema("analysis")
 NAMES = ("pipeline", "scatter_gather", "append_retry")
 
 
@@ -202,22 +201,9 @@ def test_json_of_the_command_is_the_contract(bundle: Path, tmp_path: Path) -> No
 
 
 def test_options_of_the_command(bundle: Path) -> None:
-    data = json.loads(
-        command(
-            bundle,
-            "--format",
-            "json",
-            "--no-ranges",
-            "--nodes",
-            "2",
-            "--default-placement",
-            "local",
-            "--scatter-max-m",
-            "1.5",
-            "--data-root",
-            "/nowhere",
-        )
-    )
+    counted = ("--no-ranges", "--nodes", "2", "--data-root", "/nowhere")
+    thresholds = ("--default-placement", "local", "--scatter-max-m", "1.5")
+    data = json.loads(command(bundle, "--format", "json", *counted, *thresholds))
     jsonschema.validate(data, SCHEMA)
     assert data["run"]["nodes"] == 2
     assert data["run"]["data_roots"] == ["/nowhere"]
@@ -235,15 +221,6 @@ def test_parquet_is_one_file_per_table(bundle: Path, tmp_path: Path) -> None:
     }
     assert pq.read_table(folder / "edges.parquet").num_rows == 8
     assert json.loads((folder / "run.json").read_text())["nodes"] == 4
-
-
-def test_nothing_is_overwritten(bundle: Path, tmp_path: Path) -> None:
-    target = tmp_path / "a.json"
-    target.write_text("mine")
-    assert "--force" in command(bundle, "--format", "json", "-o", target, code=2)
-    assert target.read_text() == "mine"
-    command(bundle, "--format", "json", "-o", target, "--force")
-    assert json.loads(target.read_text())
     assert "-o" in command(bundle, "--format", "parquet", code=2)
 
 

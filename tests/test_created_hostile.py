@@ -11,8 +11,6 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.creation import Tagged
-from tests.support.fanotify import Watched, memory
-from tests.support.fanotify import build as build_agent
 from tests.support.hints import hint_file, rule, save
 
 pytestmark = pytest.mark.slow
@@ -93,21 +91,3 @@ def test_a_program_with_the_address_sanitizer_runs_as_ever(library: Path, tmp_pa
     program = compiled(tagged.root, "p", WRITES, "-fsanitize=address")
     assert tagged.run("sh", "-c", str(program)) == ""
     assert (tagged.root / "s.txt").exists()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="fanotify is for root")
-def test_the_same_by_fanotify(tmp_path: Path) -> None:
-    """Sanitizers, other preloaded libraries, closed descriptors, no environment: all are hinted."""
-    with memory(tmp_path / "m") as mount:
-        place = Watched(Path("/none"), tmp_path, HINTS, root=mount)
-        sanitized = compiled(tmp_path, "p", WRITES, "-fsanitize=address")
-        other = compiled(tmp_path, "other.so", OTHER, "-shared", "-fPIC")
-        with place.watched(build_agent(tmp_path)) as said:
-            assert place.run(sanitized) == ""
-            place.run("sh", "-c", CLOSED)
-            place.run("sh", "-c", "echo 1 >other.txt", LD_PRELOAD=str(other))
-            place.run("env", "-i", "/bin/sh", "-c", "echo 1 >none.txt")
-        names = {path.name for path in mount.iterdir()}
-        assert said == ["ready"]
-        assert names == {"s.txt", "a.txt", "b.txt", "other.txt", "none.txt"}
-        assert {name for name in names if place.hints(name) != {"user.DP": b"local"}} == set()

@@ -14,8 +14,8 @@ from tests.support.built import built
 from tests.support.creation import SANITIZERS, SOURCES
 from tests.support.hints import hint_file, rule
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.creation.compile import compile_rules
 from tracehint.adapters.creation.resolution import resolution_of
+from tracehint.adapters.creation.rule_table import compile_rules
 from tracehint.adapters.stores.registry import open_store
 
 PARTS = [b"d", b"way", b"far", b"f", b"g", b"nothing", b".", b"..", b"", b".f", b"..f", b"\xff"]

@@ -11,16 +11,15 @@ import pytest
 from tests.support.creation import SANITIZERS, ask, build_ask, expected
 from tests.support.hints import hint_file, rule
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.creation import layout
-from tracehint.adapters.creation.compile import compile_rules
+from tracehint.adapters.creation import table_layout
 from tracehint.adapters.creation.resolution import resolution_of
+from tracehint.adapters.creation.rule_table import compile_rules
 from tracehint.adapters.paths import Paths, inside
 from tracehint.adapters.stores.base import Store
 from tracehint.adapters.stores.registry import open_store
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.holes import HOLES
-from tracehint.hintgen.hints.model import Hint, Maker, Rule
-from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.hints.model import Conditions, Formula, Hint, Maker, Rule
+from tracehint.hintgen.hints.template import HOLES, parse
 from tracehint.hintgen.match.match import Declared, Matcher
 
 pytestmark = pytest.mark.slow
@@ -61,13 +60,12 @@ def random_template(rnd: random.Random) -> str:
 
 def random_rule(rnd: random.Random, number: int) -> Rule:
     """Some with groups by placeholders, exclusions, conditions."""
-    formula = {
-        "fn": "group",
-        "prefix": rnd.choice(["g", "réd", ""]),
-        "captures": [0, 1][: number % 3],
-    }
-    if rnd.random() < 0.3:
-        formula["letters"] = True
+    formula = Formula(
+        fn="group",
+        prefix=rnd.choice(["g", "réd", ""]),
+        captures=(0, 1)[: number % 3],
+        letters=rnd.random() < 0.3,
+    )
     hints = (
         Hint("DP", "collocation|g0", "create", formula)
         if rnd.random() < 0.5
@@ -76,7 +74,7 @@ def random_rule(rnd: random.Random, number: int) -> Rule:
     if rnd.random() < 0.3:
         hints += (Hint("Replication", str(rnd.randint(2, 4)), "create"),)
     exclude = (random_template(rnd),) if rnd.random() < 0.3 else ()
-    conditions = {"needs": "use"} if rnd.random() < 0.1 else {}
+    conditions = Conditions(needs="use" if rnd.random() < 0.1 else "")
     return rule(
         random_template(rnd), id=f"r{number}", hints=hints, exclude=exclude, conditions=conditions
     )
@@ -114,7 +112,8 @@ def test_the_table_says_what_the_matcher_says(program: Path, tmp_path: Path, see
 
 def test_a_known_name_goes_before_every_template(program: Path, tmp_path: Path) -> None:
     hints = hint_file(
-        rule("{name}.txt", DP="local", conditions={"needs": "use"}), rule("b.{name}", DP="local")
+        rule("{name}.txt", DP="local", conditions=Conditions(needs="use")),
+        rule("b.{name}", DP="local"),
     )
     known = Declared(
         producer_types=["make", "make"], consumer_types=[["use"], ["other"]],
@@ -150,7 +149,7 @@ def test_the_table_says_the_same_of_tasks_types(program: Path, tmp_path: Path, s
     table.write_bytes(compile_rules(resolution, open_store("xattr"), [b"/w"]).data)
     for number, kind in enumerate((*hints.maker_types, None)):
         wanted = expected(resolution, open_store("xattr"), names, [kind] * len(names))
-        code = layout.UNKNOWN if kind is None else number
+        code = table_layout.UNKNOWN if kind is None else number
         answers = ask(program, table, names, code)
         odd = [
             (name, kind, answer, want)
@@ -162,10 +161,10 @@ def test_the_table_says_the_same_of_tasks_types(program: Path, tmp_path: Path, s
 
 
 def test_a_plan_decides_for_its_files(program: Path, tmp_path: Path) -> None:
-    from tracehint.hintgen.hints.plan import FilePart, Plan
+    from tracehint.hintgen.hints.model import FilePart, Plan, PlanSeconds
 
     part = FilePart("x.txt", 1, {"DP": "collocation|part-1"})
-    plan = Plan("c", "greedy", 2.0, 1.0, 2, files=(part,))
+    plan = Plan("c", "greedy", PlanSeconds(2.0, 1.0), parts=2, files=(part,))
     hints = replace(hint_file(rule("{name}.txt", DP="local")), plan=plan)
     table = tmp_path / "table"
     data = compile_rules(resolution_of(hints, None), open_store("xattr"), [b"/w"]).data
@@ -191,7 +190,7 @@ def test_a_damaged_table_is_read_without_harm(program: Path, tmp_path: Path, see
     store = stores(tmp_path)[seed % 2]
     data = bytearray(compile_rules(resolution_of(hints, known), store, [b"/w"]).data)
     for _ in range(rnd.randint(1, 30)):
-        at = rnd.randrange(layout.HEADER.size if seed % 4 else 16, len(data))
+        at = rnd.randrange(table_layout.HEADER.size if seed % 4 else 16, len(data))
         data[at] = rnd.randrange(256)
     table = tmp_path / "table"
     table.write_bytes(data[: len(data) - rnd.randrange(2) * rnd.randrange(200)])
@@ -200,8 +199,8 @@ def test_a_damaged_table_is_read_without_harm(program: Path, tmp_path: Path, see
 
 def test_the_header_and_the_placeholders_are_those_of_the_c_side() -> None:
     header = (Path(__file__).parents[1] / "collectors/preload/tag/table.h").read_text()
-    assert f"#define TAG_PROBES {layout.MAX_PROBES}" in header
-    assert f"#define TAG_MAX_VALUE {layout.MAX_VALUE}" in header
+    assert f"#define TAG_PROBES {table_layout.MAX_PROBES}" in header
+    assert f"#define TAG_MAX_VALUE {table_layout.MAX_VALUE}" in header
     fit = (Path(__file__).parents[1] / "collectors/preload/tag/fit.c").read_text()
     kinds = fit.split("enum kind {")[1].split("}")[0].replace("\n", " ").split(", ")
     assert [kind.strip().lower() for kind in kinds[1:-1]] == list(HOLES)

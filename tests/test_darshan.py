@@ -19,12 +19,15 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.darshan_logs import File, segments, write_log
+from tests.support.gains import check_outputs
 from tests.support.mutate import damaged
+from tracehint.analyzer.analyze import analyze
 from tracehint.collectors.darshan import DarshanCollector
 from tracehint.collectors.darshan.assembly import Assembly
-from tracehint.collectors.darshan.facts import LogFacts
-from tracehint.collectors.darshan.pool import read_logs
+from tracehint.collectors.darshan.importer import read_logs
+from tracehint.collectors.darshan.records import LogFacts
 from tracehint.errors import InputError
+from tracehint.hintgen.summary.gain import built_in
 from tracehint.schemas.store import Bundle, read_bundle
 from tracehint.schemas.tables import TABLES
 
@@ -103,6 +106,11 @@ def test_every_access_that_darshan_saw_has_its_bytes(name: str) -> None:
     assert {k: v for k, v in found.items() if k[0] not in orphans} == expected
 
 
+@pytest.mark.parametrize("name", ["broadcast", "scatter-counters-only"])
+def test_gains_are_within_bounds_and_the_same_in_all_outputs(name: str, tmp_path: Path) -> None:
+    check_outputs(analyze(workflow(name)), workflow(name), built_in(), tmp_path)
+
+
 @pytest.mark.parametrize("name", [n for n in WORKFLOWS if "counters-only" not in n])
 def test_every_region_is_exact_where_there_are_segments(name: str) -> None:
     truth, bundle = truth_of(name), workflow(name)
@@ -146,6 +154,7 @@ def test_strided_counters_are_only_bounds(tmp_path: Path) -> None:
 
 def test_damaged_logs_are_named_and_the_others_kept(tmp_path: Path) -> None:
     bundle = load(LOGS / "quirks", tmp_path)
+    check_outputs(analyze(bundle), bundle, built_in(), tmp_path)
     named = [n for n in bundle.manifest.notes if n.startswith("log not read")]
     assert len(named) == 5
     assert bundle.tables["processes"].num_rows == 20

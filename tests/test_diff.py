@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.runs import parse_run
-from tracehint.hintgen.diff import CHANGES, Tolerances, diff
+from tracehint.hintgen.compare.diff import CHANGES, Tolerances, diff
 from tracehint.hintgen.lint.finding import Finding
-from tracehint.hintgen.lint.render import FORMATS, Info, render
+from tracehint.hintgen.lint.formats import FORMATS, Info, render
 
 pytestmark = pytest.mark.slow
 

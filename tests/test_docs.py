@@ -23,15 +23,18 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if re.search(r"^```sh$", p.read_text(), re.M))
 GENERATORS = (
+    "gen_architecture.py",
     "gen_cli_docs.py",
     "gen_cluster_docs.py",
     "gen_limits.py",
+    "gen_schemas.py",
     "gen_store_docs.py",
     "gen_man.py",
+    "gen_reach.py",
     "gen_secrets.py",
     "rule_pages.py",
 )
-MAN = DOCS / "man" / "tracehint.1"
+MAN = sorted((DOCS / "man").glob("*.1"))
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -120,12 +123,11 @@ def python_block(page: str, tmp_path: Path, name: str) -> ModuleType:
 def test_the_rule_of_the_page_does_what_its_examples_say(tmp_path: Path) -> None:
     from tests import test_lint_rules as lint
     from tracehint.hintgen.lint.context import Context
-    from tracehint.hintgen.lint.explain import SECTIONS
-    from tracehint.hintgen.lint.registry import RULES
+    from tracehint.hintgen.lint.registry import RULES, SECTIONS
 
-    rule = python_block("add-a-rule.md", tmp_path, "colon_in_name")
-    assert rule.RULE.code not in RULES
-    assert tuple(re.findall(r"^## (.+)$", rule.__doc__ or "", re.M)) == SECTIONS
+    rule = python_block("add-a-rule.md", tmp_path, "naming").colon_in_name
+    assert rule.code not in RULES
+    assert tuple(re.findall(r"^## (.+)$", rule.page, re.M)) == SECTIONS
     page = (DOCS / "how-to" / "add-a-rule.md").read_text().partition("~~~text")[2]
     examples = lint._EXAMPLE.findall(page)
     assert [e[0] for e in examples] == ["handed on", "no colon"]
@@ -138,10 +140,10 @@ def test_the_rule_of_the_page_does_what_its_examples_say(tmp_path: Path) -> None
 
 STEPPER = """
 import pathlib, sys
-from tracehint.analyzer.tasks.engines import registry
+from tracehint.analyzer.tasks import engine_processes as table
 import stepper
-registry.ENGINES += (stepper.ENGINE,)
-kept = ("tracehint.analyzer.tasks.model", "tracehint.analyzer.tasks.engines")
+table.ENGINES += (stepper.STEPPER,)
+kept = "tracehint.analyzer.tasks.engine_processes"
 for name in list(sys.modules):  # tables made from the registry are made again
     if name.startswith("tracehint.analyzer.tasks") and not name.startswith(kept):
         del sys.modules[name]
@@ -175,44 +177,31 @@ def test_generated_pages_are_current(script: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_man_page_has_the_form_of_one() -> None:
-    """Also where no groff is installed: macros of man(7), and no text taken for a request."""
-    lines = MAN.read_text().splitlines()
-    macros = re.findall(r"^\.([A-Za-z]+|\\\")", MAN.read_text(), re.M)
-    assert set(macros) <= {
-        "TH",
-        "SH",
-        "SS",
-        "PP",
-        "TP",
-        "B",
-        "I",
-        "BR",
-        "RS",
-        "RE",
-        "nf",
-        "fi",
-        '\\"',
-    }
-    assert [line.split()[1] for line in lines if line.startswith(".SH ")][:2] == [
-        "NAME",
-        "SYNOPSIS",
-    ]
-    assert macros.count("nf") == macros.count("fi") and macros.count("RS") == macros.count("RE")
-    assert not any(line.startswith("'") for line in lines)
+def test_man_pages_have_the_form_of_one() -> None:
+    """Also where no groff is installed: macros of man(7), and no text counted as a request."""
+    known = {"TH", "SH", "PP", "TP", "B", "I", "BR", "RS", "RE", "nf", "fi", '\\"'}
+    for page in MAN:
+        lines = page.read_text().splitlines()
+        macros = re.findall(r"^\.([A-Za-z]+|\\\")", page.read_text(), re.M)
+        assert set(macros) <= known, page.name
+        sections = [line.split()[1] for line in lines if line.startswith(".SH ")]
+        assert sections[:2] == ["NAME", "SYNOPSIS"], page.name
+        assert macros.count("nf") == macros.count("fi") and macros.count("RS") == macros.count("RE")
+        assert not any(line.startswith("'") for line in lines), page.name
+
+
+def test_every_command_has_a_man_page() -> None:
+    from tracehint.cli import COMMANDS
+
+    assert {page.stem for page in MAN} == {"tracehint", *(f"tracehint-{name}" for name in COMMANDS)}
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
-def test_man_page_formats_without_warnings() -> None:
+def test_man_pages_format_without_warnings() -> None:
     done = subprocess.run(
-        ["groff", "-ww", "-man", "-Tutf8", MAN], capture_output=True, text=True, check=False
+        ["groff", "-ww", "-man", "-Tutf8", *MAN], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and not done.stderr
-    shown = re.sub("\x1b\\[[0-9;]*m|.\x08", "", done.stdout)
-    from tracehint.cli import COMMANDS
-
-    for name in COMMANDS:
-        assert f"tracehint {name} " in shown
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -263,6 +252,13 @@ def test_every_command_has_its_place_in_the_reference() -> None:
     text = (DOCS / "reference" / "commands.md").read_text()
     for name in COMMANDS:
         assert f"\n## {name}\n" in text
+
+
+def test_files_of_the_architecture_page_exist() -> None:
+    tree = "\n".join(str(p) for p in ROOT.glob("[a-z]*/**/*.*") if ".venv" not in p.parts)
+    named = re.findall(r"`([a-z_0-9/]+\.(?:py|c|h|json))`", (DOCS / "architecture.md").read_text())
+    assert len(named) > 50
+    assert [n for n in named if not re.search(rf"(?m)(^|/){re.escape(n)}$", tree)] == []
 
 
 def test_every_page_has_its_place_in_the_navigation() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import inside
+from tracehint.app import checks
 from tracehint.collectors.base import Availability
 from tracehint.collectors.registry import COLLECTORS, check, choose
-from tracehint.commands import _checks
 from tracehint.errors import CollectorError
 
 
@@ -27,7 +27,7 @@ def test_json_lists_every_collector_and_condition(tmp_path: Path) -> None:
     assert data["auto"] == (usable[0] if usable else None)
     assert (done.returncode == 0) == bool(usable)
     assert {c["name"] for c in data["checks"]} >= {"kernel", "BTF", "capabilities", "ptrace", "dot"}
-    assert [way["name"] for way in data["ways"]] == ["preload", "fanotify"]
+    assert [way["name"] for way in data["ways"]] == ["preload"]
     for way in data["ways"]:
         assert way["reason"] and way["reaches"] and way["cost"]
         assert way["usable"] is not bool(way["remedy"])
@@ -39,9 +39,12 @@ def test_text_names_the_remedy_of_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = {f.name: f for f in (probe() for probe in _checks.CHECKS)}
-    assert (found["strace"].state, found["strace"].remedy) == ("missing", "apt install strace")
-    assert found["dot"].remedy == "apt install graphviz"
+    found = {f.name: f for f in (probe() for probe in checks.CHECKS)}
+    assert (found["strace"].state, found["strace"].remedy) == (
+        "missing",
+        "install the package strace",
+    )
+    assert found["dot"].remedy == "install the package graphviz"
 
 
 @pytest.mark.parametrize(
@@ -54,21 +57,21 @@ def test_text_names_the_remedy_of_what_is_missing(
     ],
 )
 def test_mounts_without_file_capabilities(mount: dict[str, str], problem: str) -> None:
-    assert problem in _checks.no_file_capabilities(mount)
-    assert bool(problem) == bool(_checks.no_file_capabilities(mount))
+    assert problem in checks.no_file_capabilities(mount)
+    assert bool(problem) == bool(checks.no_file_capabilities(mount))
 
 
 def test_mount_of_takes_the_innermost(monkeypatch: pytest.MonkeyPatch) -> None:
     table = [{"path": p} for p in ("/", "/a", "/a/b", "/ab")]
-    monkeypatch.setattr(_checks, "mounts", lambda: table)
+    monkeypatch.setattr(checks, "mounts", lambda: table)
     for path, mount in (("/a/b/c", "/a/b"), ("/a/x", "/a"), ("/ab/c", "/ab"), ("/z", "/")):
-        assert _checks.mount_of(Path(path))["path"] == mount
+        assert checks.mount_of(Path(path))["path"] == mount
 
 
 @pytest.mark.parametrize("scope", ["2", "3"])
 def test_ptrace_scope(monkeypatch: pytest.MonkeyPatch, scope: str) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_args, **_more: scope + "\n")
-    found = _checks.ptrace_scope()
+    found = checks.ptrace_scope()
     assert (found.state, scope in found.text) == ("missing", True)
 
 
@@ -168,3 +171,14 @@ def test_a_check_that_crashes_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("tracehint.collectors.registry.load", lambda _: Fake(True))
     with pytest.raises(CollectorError, match="boom"):
         choose("strace")
+
+
+def test_another_processor_has_no_library_and_no_hints_at_creation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    text = inside("doctor", cwd=tmp_path).stdout
+    recorded, _, hinted = text.partition("Hints at the creation of files")
+    for part in (recorded, hinted):
+        assert "no  preload\n      the preload library is for x86-64 Linux only, this is" in part
+    assert "`tracehint apply`" in " ".join(hinted.split())

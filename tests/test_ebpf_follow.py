@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import TRACEHINT, tracehint
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S, until
 from tracehint.collectors.base import Follow
@@ -46,8 +46,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def start(*options: object) -> subprocess.Popen[str]:
     """The recorder, attached: its spool says when."""
     recorder = subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "record", "--quiet", "-o", "b.trace",
-         *map(str, options)],
+        [*TRACEHINT, "record", "--quiet", "-o", "b.trace", *map(str, options)],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip  # a table
     begun = Path("b.trace/spool/start.json")

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tracehint.schemas.spool import layout as lay
-from tracehint.schemas.spool.kinds import LOSSES
-from tracehint.schemas.spool.version import VERSION
+from tracehint.schemas.spool.constants import LOSSES, VERSION
 from tracehint.schemas.tables import EXTENT_HOW, EXTENT_OPS, LOSS_KINDS, NAME_OPS
 
 HEADER = Path(lay.__file__).resolve().parent.parent / "collectors" / "ebpf" / "spool.h"

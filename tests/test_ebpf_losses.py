@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,9 +14,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
+from tests.support import cli
+from tests.support.cli import TRACEHINT, record_words
 from tests.support.ebpf import compile_workloads, record, require_ebpf
 from tests.support.patience import PATIENCE_S, until
-from tracehint.collectors.ebpf.blind import LOADER
+from tracehint.collectors.ebpf.collector import LOADER
 from tracehint.errors import BundleError
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import Bundle, read_bundle
@@ -101,7 +102,6 @@ def test_more_processes_than_slots_is_said(
     assert lost(bundle)["open_table_full"] > 0
 
 
-@pytest.mark.slow
 def test_many_files(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result, bundle = record(tmp_path / "b.trace", program, "files", "100003")
@@ -124,8 +124,7 @@ def started() -> Iterator[list[int]]:
 def _start(tmp_path: Path, program: Path) -> tuple[subprocess.Popen[bytes], Path]:
     bundle = tmp_path / "b.trace"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
-         str(bundle), "--", str(program), "forever"],
+        [*TRACEHINT, *record_words(str(program), "forever", collector="ebpf", to=str(bundle))],
         cwd=tmp_path, stderr=subprocess.PIPE,
     )  # fmt: skip  # a table
     return process, bundle
@@ -155,7 +154,6 @@ def _await_snapshots(bundle: Path) -> None:
     until(lambda: all(file.stat().st_size for file in files), "a snapshot")
 
 
-@pytest.mark.slow
 def test_killed_recorder_leaves_a_bundle_and_the_command_alone(
     program: Path, tmp_path: Path, started: list[int]
 ) -> None:
@@ -186,7 +184,6 @@ def test_killed_recorder_leaves_a_bundle_and_the_command_alone(
     assert recorded <= writes + 2
 
 
-@pytest.mark.slow
 def test_killed_recorder_and_wrapper(program: Path, tmp_path: Path, started: list[int]) -> None:
     """Both gone at once: the spool alone is a readable bundle."""
     process, bundle = _start(tmp_path, program)
@@ -203,7 +200,6 @@ def test_killed_recorder_and_wrapper(program: Path, tmp_path: Path, started: lis
     assert pc.sum(found.tables["opens"].column("write_ops")).as_py() > 0
 
 
-@pytest.mark.slow
 def test_full_disk_costs_records_not_the_command(program: Path, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
@@ -214,11 +210,10 @@ def test_full_disk_costs_records_not_the_command(program: Path, tmp_path: Path) 
         pytest.skip("needs root to mount a small file system")
     try:
         (tmp_path / "work").mkdir()
-        done = subprocess.run(
-            [sys.executable, "-m", "tracehint", "record", "--collector", "ebpf", "-o",
-             small / "b.trace", "--", program, "random", "100003", "100003"],
-            cwd=tmp_path / "work", capture_output=True, text=True, check=False, timeout=PATIENCE_S,
-        )  # fmt: skip  # a table
+        work = (program, "random", "100003", "100003")
+        done = cli.record(
+            *work, collector="ebpf", to=small / "b.trace", options="", cwd=tmp_path / "work"
+        )
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
         found = read_bundle(small / "b.trace")

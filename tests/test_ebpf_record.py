@@ -7,17 +7,17 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import TRACEHINT, record_words
 from tests.support.ebpf import record, require_ebpf
 from tests.support.patience import PATIENCE_S
 from tracehint.collectors.ebpf import EbpfCollector
-from tracehint.collectors.ebpf.blind import LOADER
-from tracehint.errors import BundleError, CollectorError
+from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.errors import CollectorError
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import read_bundle
 
@@ -51,11 +51,6 @@ def test_exit_codes_pass_through(tmp_path: Path, code: int) -> None:
     assert (done.returncode, done.stderr) == (code, "")
 
 
-def test_streams_pass_through(tmp_path: Path) -> None:
-    done = loader(tmp_path, "--", "sh", "-c", "cat; echo err >&2", input="in\n")
-    assert (done.stdout, done.stderr) == ("in\n", "err\n")
-
-
 def test_command_not_found_and_not_executable(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
     missing = loader(tmp_path, "--", "./missing")
@@ -76,43 +71,12 @@ def test_nothing_runs_when_recording_cannot_begin(tmp_path: Path) -> None:
     assert not (tmp_path / "b.trace").exists()
 
 
-def test_existing_bundle_is_refused(tmp_path: Path) -> None:
-    record(tmp_path / "b.trace", "true")
-    with pytest.raises(BundleError, match="exists"):
-        record(tmp_path / "b.trace", "touch", tmp_path / "ran")
-    assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_reach_the_command(tmp_path: Path, number: signal.Signals) -> None:
-    script = f"trap 'echo got; exit 9' {number.value}; echo ready; while :; do sleep 0.02; done"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
-         tmp_path / "b.trace", "--", "sh", "-c", script],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip  # a table
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(number)
-    assert process.stdout.read() == "got\n"
-    assert process.wait(timeout=PATIENCE_S) == 9
-
-
-def test_death_by_signal_is_passed_on(tmp_path: Path) -> None:
-    result, bundle = record(tmp_path / "b.trace", "sh", "-c", "kill -KILL $$")
-    assert (result.exit_status, result.signal) == (137, 9)
-    (row,) = bundle.tables["processes"].to_pylist()
-    assert (row["exit_code"], row["exit_signal"]) == (None, 9)
-
-
 def test_processes_are_described(tmp_path: Path) -> None:
     env = dict(os.environ, TRACEHINT_TASK="ta sk", PASSWORD_X="secret", MAKELEVEL="2")
     (tmp_path / "sub").mkdir()
     script = 'cd sub; (exit 3); /bin/echo "a b" --password=hunter2 >out'
     done = subprocess.run(
-        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
-         tmp_path / "b.trace", "--", "sh", "-c", script],
+        [*TRACEHINT, *record_words("sh", "-c", script, collector="ebpf", to=tmp_path / "b.trace")],
         env=env, check=False,
     )  # fmt: skip  # a table
     assert done.returncode == 0
@@ -159,13 +123,11 @@ def test_process_that_outlives_the_command_is_noted(tmp_path: Path) -> None:
     assert rows[b"sleep"]["end_ns"] is None
 
 
-@pytest.mark.slow
 def test_two_recorders_at_once(tmp_path: Path) -> None:
     """Each follows its own command only."""
-    first = subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "ebpf", "-o",
-         tmp_path / "a.trace", "--", "sh", "-c", "for i in 1 2 3; do echo a >>a; sleep 0.2; done"],
-    )  # fmt: skip  # a table
+    script = "for i in 1 2 3; do echo a >>a; sleep 0.2; done"
+    words = record_words("sh", "-c", script, collector="ebpf", to=tmp_path / "a.trace")
+    first = subprocess.Popen([*TRACEHINT, *words])
     record(tmp_path / "b.trace", "sh", "-c", "for i in 1 2 3; do echo b >>b; sleep 0.1; done")
     assert first.wait(timeout=PATIENCE_S) == 0
     for name in ("a", "b"):
@@ -216,7 +178,6 @@ def test_old_kernel_way_of_reading(tmp_path: Path) -> None:
         assert found[bytes(tmp_path / "g")] == (0, 5003)
 
 
-@pytest.mark.slow
 def test_two_capabilities_suffice() -> None:
     """Recorded as an ordinary user; set-uid programs are not followed."""
     if os.geteuid():
@@ -256,7 +217,6 @@ def test_two_capabilities_suffice() -> None:
         shutil.rmtree(folder)
 
 
-@pytest.mark.slow
 def test_pid_namespaces(tmp_path: Path) -> None:
     """Processes have the numbers that the recorder's name space gives them."""
     if os.geteuid() or shutil.which("unshare") is None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S
-from tracehint.collectors.ebpf.blind import LOADER
+from tracehint.collectors.ebpf.collector import LOADER
 
 pytestmark = [pytest.mark.ebpf, pytest.mark.full]
 

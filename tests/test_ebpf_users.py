@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S
-from tracehint.collectors.ebpf.blind import LOADER
+from tracehint.collectors.ebpf.collector import LOADER, environment_file
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -156,3 +156,21 @@ def test_a_loader_for_one_group(place: Path) -> None:
             assert code is None
         else:
             assert done.returncode == code
+
+
+def test_the_command_has_its_whole_environment(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a program with capabilities the C library removes parts of it."""
+    monkeypatch.setattr("tracehint.collectors.ebpf.collector.LOADER", place / "rec")
+    (place / "spool").mkdir()
+    (place / "spool").chmod(0o777)
+    names = {**os.environ, "LD_LIBRARY_PATH": "/nowhere", "TMPDIR": str(place), "EMPTY": ""}
+    with environment_file(names) as more:
+        words = (place / "rec", "-o", place / "spool", *more, "--", "env", "-0")
+        done = subprocess.run(
+            words, user=OWN, group=OWN, extra_groups=[], env=names, pass_fds=[int(more[1])],
+            capture_output=True, check=True, cwd=place,
+        )  # fmt: skip  # a table
+    rows = done.stdout.decode().split("\0")[:-1]
+    assert dict(row.split("=", 1) for row in rows) == names

@@ -14,9 +14,9 @@ import pytest
 
 from tests.support.hints import literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.engines.makeflow_emit import targets_by_task
-from tracehint.adapters.engines.makeflow_text import parse_rules
-from tracehint.adapters.engines.workflow import read_workflow
+from tracehint.adapters.engines.makeflow.emit import targets_by_task
+from tracehint.adapters.engines.makeflow.text import parse_rules
+from tracehint.adapters.engines.makeflow.workflow import read_workflow
 from tracehint.cli import main
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile, Rule

@@ -12,8 +12,8 @@ import pytest
 from tests.support.hints import rule
 from tests.support.patience import PATIENCE_S
 from tests.test_emit_makeflow import emit, write
-from tracehint.adapters.engines.makeflow_emit import leaves, refuses
-from tracehint.adapters.engines.workflow import read_workflow
+from tracehint.adapters.engines.makeflow.emit import leaves, refuses
+from tracehint.adapters.engines.makeflow.workflow import read_workflow
 from tracehint.hintgen.hints.model import Rule
 
 COMMANDS = {
@@ -63,51 +63,24 @@ def workflow(folder: Path, command: str) -> Path:
     return write(folder, f"o_1:\n\t{command}\n\nseen: o_1\n\tcat o_1 > seen\n")
 
 
-@pytest.fixture(params=["helper", "shell"])
-def means(request: pytest.FixtureRequest) -> str:
-    """With the C program beside the script, or with the script alone."""
-    if request.param == "shell" and shutil.which("setfattr") is None:
-        pytest.skip("setfattr is not installed")
-    return str(request.param)
-
-
-def emitted(path: Path, means: str, more: tuple[str, ...]) -> None:
-    out = emit(path, *rules(path), more=more)
-    if means == "shell":
-        (out.parent / "out.mf.tracehint" / "helper").unlink(missing_ok=True)
-
-
-# Each time with the usual means, and each means at the usual time.
-WAYS = [
-    pytest.param((), "helper", id="after-helper"),
-    pytest.param((), "shell", id="after-shell"),
-    pytest.param(("--precreate",), "helper", id="precreate-helper"),
-    pytest.param(("--precreate",), "shell", id="precreate-shell", marks=pytest.mark.full),
-]
-
-
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize(("more", "means"), WAYS, indirect=["means"])
-def test_a_missing_output_is_noticed(
-    tmp_path: Path, means: str, command: str, more: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize("more", [(), ("--precreate",)], ids=["after", "precreate"])
+def test_a_missing_output_is_noticed(tmp_path: Path, command: str, more: tuple[str, ...]) -> None:
     path = workflow(tmp_path, COMMANDS[command])
     plain = outcome(tmp_path, run(tmp_path, "w.mf"))
     assert plain[1:] == ([], True)
-    emitted(path, means, more)
+    emit(path, *rules(path), more=more)
     assert outcome(tmp_path, run(tmp_path, "out.mf")) == plain
 
 
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("command", WRITES)
-def test_outputs_are_tagged_when_the_rule_has_ended(
-    tmp_path: Path, means: str, command: str
-) -> None:
+def test_outputs_are_tagged_when_the_rule_has_ended(tmp_path: Path, command: str) -> None:
     path = workflow(tmp_path, WRITES[command])
-    emitted(path, means, ())
+    emit(path, *rules(path))
     done = run(tmp_path, "out.mf")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "seen").read_text() == "1\n"

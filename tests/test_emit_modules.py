@@ -18,7 +18,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tests.support.patience import PATIENCE_S
 from tests.support.plans import planned, save_plan
 from tracehint.cli import main
-from tracehint.hintgen.hints.plan import FilePart
+from tracehint.hintgen.hints.model import FilePart
 
 TASKS = {"a.txt": 0, "b.txt": 1, "c.txt": 1}
 PROGRAM = """
@@ -132,7 +132,7 @@ def test_taskvine_declares_files_as_their_hints_say(tmp_path: Path) -> None:
 
 def test_taskvine_needs_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _emit(tmp_path, "taskvine", save(tmp_path, rule("mid.bin", DP="local")))
-    assert "1 files with a declaration. Not run here" in capsys.readouterr().err
+    assert "1 file with a declaration. Not run here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["dask", "taskvine"])

@@ -13,7 +13,7 @@ from tests.support.engines import engine
 from tests.support.hints import rule
 from tests.support.plans import planned, save_plan
 from tracehint.cli import main
-from tracehint.hintgen.hints.plan import FilePart
+from tracehint.hintgen.hints.model import FilePart
 
 yaml = pytest.importorskip("yaml")
 

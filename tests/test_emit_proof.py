@@ -76,14 +76,11 @@ def order_of_calls(log: Path, name: str) -> list[str]:
     return found
 
 
-@pytest.fixture
-def tag_kind(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> str:
-    """The proof holds with the helper program and with its shell twin."""
-    found = build(tmp_path) if request.param == "program" else None
-    monkeypatch.setattr("tracehint.adapters.engines.tag_table.find_helper", lambda: found)
-    return str(request.param)
+@pytest.fixture(autouse=True)
+def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """tracehint-tag of these sources."""
+    found = build(tmp_path)
+    monkeypatch.setattr("tracehint.adapters.engines.tag_table.find_tagger", lambda: found)
 
 
 @pytest.fixture(scope="module")
@@ -122,22 +119,12 @@ def check_order(log: Path, folder: Path, hinted: set[str]) -> None:
     assert {p.name for p in folder.iterdir() if p.is_file() and os.listxattr(p)} == hinted
 
 
-# Each helper with one way of using it; with the other way in `make test-full`.
-WAYS = [
-    pytest.param("program", "annotated"),
-    pytest.param("shell", "wrapper"),
-    pytest.param("program", "wrapper", marks=pytest.mark.full),
-    pytest.param("shell", "annotated", marks=pytest.mark.full),
-]
-
-
-@pytest.mark.parametrize(("tag_kind", "way"), WAYS, indirect=["tag_kind"])
+@pytest.mark.parametrize("way", ["annotated", "wrapper"])
 def test_the_second_run_is_hinted_before_the_first_write(
-    tmp_path: Path, demo: Path, first: Path, tag_kind: str, way: str
+    tmp_path: Path, demo: Path, first: Path, way: str
 ) -> None:
     second = tmp_path / "second"
     log = hinted_run(save(tmp_path, *RULES), demo, second, way)
-    assert (second / "hinted.mf.tracehint" / "helper").exists() == (tag_kind == "program")
     assert contents(second) == contents(first)
     assert all(os.listxattr(first / name) == [] for name in HINTED)
     check_order(log, second, HINTED)

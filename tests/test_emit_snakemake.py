@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.emitters import EmitRequest, emit
 from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
-from tracehint.hintgen.hints.model import Hint, Rule
+from tracehint.hintgen.hints.model import Conditions, Formula, Hint, Rule
 
 SNAKEFILE = """\
 rule all:
@@ -129,7 +129,7 @@ def test_flags_and_groups_reach_snakemakes_rules(tmp_path: Path) -> None:
         producer="cut",
         consumers=(),
         pattern="",
-        hints=(Hint("Lifetime", "temporary|square", "any", {}, "advisory"),),
+        hints=(Hint("Lifetime", "temporary|square", "any", Formula(), "advisory"),),
         examples=("parts/p_0.txt",),
     )
     main_file = emitted(folder, *RULES, lifetime, more=("--temporary",))
@@ -152,7 +152,7 @@ def test_temp_is_written_only_on_request(tmp_path: Path) -> None:
         producer="cut",
         pattern="pipeline",
         examples=("parts/p_0.txt",),
-        hints=(Hint("Lifetime", "temporary", "any", {}, "advisory"),),
+        hints=(Hint("Lifetime", "temporary", "any", Formula(), "advisory"),),
     )
     for more, count in (((), 0), (("--temporary",), 1)):
         emitted(folder, one, more=more)
@@ -204,8 +204,8 @@ DAMAGE = {
         (folder / "annotate.smk").read_text().replace("get_path_or_uri", "get_nothing")
     ),
 }  # fmt: skip  # a table
-# Hints that cannot be read, as those with odd entries cannot.
-UNREAD = ("no hints", "no JSON", "no lists")
+# Hints that cannot be read, as those with odd entries cannot; and what cannot be included.
+UNREAD = ("no hints", "no JSON", "no lists", "no Python")
 
 
 @pytest.mark.slow
@@ -261,8 +261,10 @@ def check_config(text: str) -> dict[str, list[str]]:
     """Parse strictly: process name -> directives."""
     blocks: dict[str, list[str]] = {}
     body = [line for line in text.splitlines() if line and not line.startswith("//")]
+    if not body:  # an empty block is refused
+        return {}
     assert body[0] == "process {"
-    assert body[-1] == "}"
+    assert body[-1] == "}" and len(body) > 2
     name = ""
     for line in body[1:-1]:
         if found := re.fullmatch(r"    withName: '([A-Za-z0-9_:]+)' \{", line):
@@ -283,8 +285,8 @@ def test_nextflow_directories_and_readers() -> None:
     assert b"collocation|sum".hex() in blocks["square"][0]
 
 
-AGAIN = Hint("CacheSize", "4096", "any", {}, "advisory")
-GONE = Hint("Lifetime", "temporary", "any", {}, "advisory")
+AGAIN = Hint("CacheSize", "4096", "any", Formula(), "advisory")
+GONE = Hint("Lifetime", "temporary", "any", Formula(), "advisory")
 LOCAL = Hint("DP", "local", "create")
 
 
@@ -292,6 +294,20 @@ def gaps_of(*rules: Rule) -> set[str]:
     """What is told as not said, hint and reason."""
     request = EmitRequest(engine="nextflow", workflow=None, store=open_store("xattr"), output=None)
     return {f"{gap.hint}: {gap.reason}" for gap in emit(hint_file(*rules), request).gaps}
+
+
+def test_nextflow_sets_no_semantics_without_the_number_of_copies() -> None:
+    """The number follows from the size of the run, so the directory cannot have it."""
+    scaled = Hint("Replication", "2", "create", Formula(fn="replicas", per=3))
+    plain = Hint("ReplicationSemantics", "optimistic", "create")
+    shared = rule("{hash}/table", producer="cut", hints=(scaled, plain))
+    assert "cut" not in check_config(config(shared))
+    assert {gap.partition(":")[0] for gap in gaps_of(shared)} >= {
+        "Replication", "ReplicationSemantics"
+    }  # fmt: skip  # a table
+    fixed = rule("{hash}/table", producer="cut", Replication=2, ReplicationSemantics="optimistic")
+    (line,) = check_config(config(fixed))["cut"]
+    assert "user.Replication " in line and "user.ReplicationSemantics " in line
 
 
 def test_nextflow_copies_inputs_only_where_all_are_read_again() -> None:
@@ -314,23 +330,23 @@ def test_nextflow_keeps_undeclared_temporaries_off_the_store() -> None:
 
 def test_nextflow_lists_what_it_does_not_say() -> None:
     scaled = rule("a_{n}", producer="p", consumers=("q",), hints=(
-        Hint("Replication", "3", "create", {"fn": "replicas", "per": 3}),))  # fmt: skip  # a table
-    unsure = rule("b_{n}", producer="p", conditions={"needs": "use"}, DP="local")
+        Hint("Replication", "3", "create", Formula(fn="replicas", per=3)),))  # fmt: skip  # a table
+    unsure = rule("b_{n}", producer="p", conditions=Conditions(needs="use"), DP="local")
     said = gaps_of(scaled, unsure, *RULES)
     assert any(gap.startswith("Replication: its value follows") for gap in said)
-    assert "pipeline: the name alone does not tell" in said
+    assert "pipeline: the name alone does not show it" in said
     assert any("no directive for where" in gap for gap in said)
 
 
 def test_what_is_not_said_stands_in_the_head_of_the_file(tmp_path: Path) -> None:
-    unsure = rule("b_{n}", producer="p", conditions={"needs": "use"}, DP="local")
-    said = [line for line in config(unsure, *RULES).splitlines() if "not said: " in line]
-    assert "// not said: pipeline: the name alone does not tell" in said
+    unsure = rule("b_{n}", producer="p", conditions=Conditions(needs="use"), DP="local")
+    said = [line for line in config(unsure, *RULES).splitlines() if "not expressible: " in line]
+    assert "// not expressible: pipeline: the name alone does not show it" in said
     assert any("no directive for where" in line for line in said)
     head = emitted(workflow(tmp_path / "w"), rule("a{n}", DP="local"), *RULES).read_text()
     mixed = rule("parts/q_{n}.txt", producer="cut", Replication=2, examples=("parts/q_0.txt",))
     text = emitted(tmp_path / "w", *RULES, mixed).read_text()
-    told = [line for line in text.splitlines() if line.startswith("# not said: ")]
+    told = [line for line in text.splitlines() if line.startswith("# not expressible: ")]
     assert told and "directory differ" in told[0]
     assert all(line.startswith("#") for line in head.splitlines()[:1])
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.engines.swift_cdm import java_regex, policy_file
-from tracehint.adapters.engines.swift_t_emit import module
+from tracehint.adapters.engines.swift.k import java_regex, policy_file
+from tracehint.adapters.engines.swift.t import module
 from tracehint.cli import main
 from tracehint.hintgen.hints.template import parse
 

@@ -13,7 +13,7 @@ from tests.support.hints import rule
 from tests.support.plans import planned, save_plan
 from tests.test_emit_swift import check_swift_t
 from tracehint.cli import main
-from tracehint.hintgen.hints.plan import FilePart
+from tracehint.hintgen.hints.model import FilePart
 
 MAKEFLOW = """proj/p_1.fits: in.fits
 	cp in.fits proj/p_1.fits

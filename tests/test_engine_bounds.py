@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.test_engine_graphs import files, save, tasks
-from tracehint.adapters.engines import makeflow_text, nextflow_work
 from tracehint.adapters.engines.graph_base import MAX_WORD
 from tracehint.adapters.engines.graphs import read_graph
-from tracehint.adapters.engines.makeflow_text import parse_rules
+from tracehint.adapters.engines.makeflow import text as makeflow_text
+from tracehint.adapters.engines.makeflow.text import parse_rules
+from tracehint.adapters.engines.nextflow import graph as nextflow_work
 from tracehint.adapters.engines.tag_table import MAX_RECORD, TagTarget, encode
 from tracehint.adapters.stores.registry import open_store
 from tracehint.errors import InputError

@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.support.bundles import RunBuilder
 from tests.support.trees import P, grow, labelled
 from tracehint.analyzer.analyze import analyze
-from tracehint.hintgen.draw.build import build
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
+from tracehint.hintgen.report.drawing import build
 
 SIZE = 1 << 20
 DECLARED = {"command": b"", "attempt": 1, "parents": [], "exit_status": 0, "engine": "nextflow"}
@@ -66,3 +66,15 @@ def test_a_task_need_not_declare_what_the_engine_publishes(tmp_path: Path) -> No
     bundle = published().bundle(tmp_path)
     found = run_rules(Context(analyze(bundle), bundle), ["TD002"])
     assert [f.examples for f in found] == [(b"out/log",)]
+
+
+def test_a_task_need_not_declare_where_its_output_was_sent_before_the_run(tmp_path: Path) -> None:
+    run = published()
+    (row,) = (row for row in run.rows["opens"] if row["path"] == b"/data/out/log")
+    row["via"] = "inherited"
+    by_itself = {"open": 999, "via": "open", "write_ops": 0, "write_bytes": 0, "flags": 1}
+    for more, found in ({}, 0), (row | by_itself, 1):
+        run.rows["opens"] += [more] if more else []
+        (folder := tmp_path / str(found)).mkdir()
+        bundle = run.bundle(folder)
+        assert len(run_rules(Context(analyze(bundle), bundle), ["TD002"])) == found

@@ -98,7 +98,7 @@ def test_kickstart_records_join_the_workflow(tmp_path: Path) -> None:
     }
     assert sizes == {b"a": 7, b"b": 61, b"c": 5}
     assert any("bad.out.000" in note for note in graph.notes)
-    assert any("1 recorded jobs are not in the workflow" in note for note in graph.notes)
+    assert any("1 recorded job not in the workflow" in note for note in graph.notes)
 
 
 def test_a_submit_directory_and_a_record_alone(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_swift_t_log_without_ranks(tmp_path: Path) -> None:
     assert [t["command"] for t in tasks(graph)] == [b"cp a b", b"cp c d", b"cp e f"]
     assert [t["start_ns"] for t in tasks(graph)] == [None] * 3  # no line has a date
     assert files(graph, "a0", "out") == [b"o.txt"]
-    assert graph.notes == ("1 durations fit several commands: set TURBINE_LOG_RANKS=1",)
+    assert graph.notes == ("1 duration of several possible commands: set TURBINE_LOG_RANKS=1",)
 
 
 def test_snakemake_d3dag(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tracehint.adapters.engines.accepted import ACCEPTED, Accepted, accepted
-from tracehint.adapters.engines.emitters import EMITTERS
+from tracehint.adapters.engines.registry import EMITTERS, Accepted
 
 TESTS = Path(__file__).parent
+ACCEPTED = {name: facts.accepted for name, facts in EMITTERS.items() if facts.accepted}
 
 
 def _marks(row: Accepted) -> str:
@@ -30,7 +30,6 @@ def _marks(row: Accepted) -> str:
 
 def test_every_emitter_has_a_row() -> None:
     assert ACCEPTED.keys() == EMITTERS.keys()
-    assert len(accepted().splitlines()) == len(EMITTERS) + 2
 
 
 @pytest.mark.parametrize("name", ACCEPTED)

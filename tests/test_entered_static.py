@@ -80,12 +80,29 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
+	"time"
 )
 
 func main() {
 	name, _ := os.Executable()
 	fmt.Println(name)
 	var all sync.WaitGroup
+	syscall.Mkfifo("pipe", 0o600)
+	for i := 0; i < 100; i++ { // each is within our call until there is a reader
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			fd, _ := syscall.Open("pipe", syscall.O_WRONLY, 0)
+			syscall.Close(fd)
+		}()
+	}
+	time.Sleep(200 * time.Millisecond)
+	os.WriteFile("while.txt", []byte("1"), 0o644)
+	pipe, _ := syscall.Open("pipe", syscall.O_RDONLY, 0)
+	all.Wait()
+	syscall.Close(pipe)
+	os.Remove("pipe")
 	for i := 0; i < 150; i++ {
 		all.Add(1)
 		go func(i int) {
@@ -94,7 +111,7 @@ func main() {
 		}(i)
 	}
 	all.Wait()
-	for i := 0; i < 70; i++ { // more than there are stacks
+	for i := 0; i < 270; i++ { // more than there are stacks
 		if exec.Command("true").Run() != nil {
 			os.Exit(3)
 		}
@@ -159,7 +176,7 @@ def test_a_go_program(tagged: Tagged) -> None:
     assert str(program) in output and status == 4
     assert tagged.run("sh", "-c", f"{shlex.quote(str(program))}; exit $?", status=4) == output
     made = {path.name for path in tagged.root.iterdir()}
-    assert len(made) == 152
+    assert len(made) == 153
     assert {name for name in made if tagged.hints(name) != LOCAL} == set()
 
 
@@ -191,3 +208,53 @@ def test_what_is_in_the_way_leaves_the_program_alone(tagged: Tagged) -> None:
     (tagged.folder / "data").write_bytes(program.read_bytes())
     tagged.run("sh", "-c", f"{shlex.quote(str(tagged.folder))}/data", status=126)  # not executable
     assert programs(tagged) == []
+
+
+CANCELLED = r"""
+#include <cstdio>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static int destroyed;
+struct Counted {
+	~Counted() { destroyed++; }
+};
+static void *opens(void *)
+{
+	Counted counted;
+
+	return (void *)(long)open("fifo", O_RDONLY);
+}
+static void *makes(void *)
+{
+	return (void *)(long)close(open("made.txt", O_CREAT | O_WRONLY, 0600));
+}
+int main()
+{
+	pthread_t thread;
+	void *result;
+
+	mkfifo("fifo", 0600);
+	pthread_create(&thread, nullptr, makes, nullptr);
+	pthread_join(thread, nullptr);
+	pthread_create(&thread, nullptr, opens, nullptr);
+	usleep(100000);
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	std::printf("%d %d\n", result == PTHREAD_CANCELED, destroyed);
+}
+"""
+
+
+def test_a_cancelled_thread_is_unwound(tagged: Tagged) -> None:
+    """With glibc 2.41 and later; before, its unwinder does not find frames of ours."""
+    version = str(os.confstr("CS_GNU_LIBC_VERSION")).rpartition(".")[2]
+    if int(version) < 41:
+        pytest.skip("as tests/test_preload_libc.py runs it")
+    (tagged.folder / "cancelled.cc").write_text(CANCELLED)
+    words = ["g++", "-O1", "-static", "-pthread", "cancelled.cc", "-o", "cancelled"]
+    subprocess.run(words, cwd=tagged.folder, check=True)
+    program = shlex.quote(str(tagged.folder / "cancelled"))
+    assert tagged.run("sh", "-c", f"{program}; exit $?") == "1 1\n"
+    assert tagged.hints("made.txt") == LOCAL

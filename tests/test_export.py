@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tracehint.commands.export import FORMATS as COMMAND_FORMATS
 from tracehint.errors import UsageError
 from tracehint.hintgen.export import FORMATS, export
 from tracehint.hintgen.inputs import Input
+from tracehint.hintgen.report.graph_export import to_networkx
 
 SIX = (Path(__file__).parent / "runs" / "six_patterns.txt").read_text()
 _ID = {"type": "string", "pattern": r"^[0-9a-zA-Z\-_.]+$"}
@@ -212,16 +214,20 @@ def test_hostile_names(name: str, tmp_path: Path) -> None:
         assert len(nx.read_graphml(target)) == 2 * len(HOSTILE_NAMES) + 1
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", [six, hostile_run])
+def test_graphml_is_the_graph_of_networkx(run: Callable[[], Analysis], tmp_path: Path) -> None:
+    found, same = nx.read_graphml(made(run(), "graphml", tmp_path)), to_networkx(run())
+    assert dict(found.nodes(data=True)) == dict(same.nodes(data=True))
+    assert sorted(found.edges(data=True)) == sorted(same.edges(data=True))
+    assert found.graph["folded"] is same.graph["folded"]
+
+
+def test_a_file_where_a_directory_goes_is_in_the_way(tmp_path: Path) -> None:
     target = tmp_path / "x.json"
     target.write_text("mine")
-    with pytest.raises(UsageError, match="exists"):
-        export(Input("run", six()), "prov", target)
     with pytest.raises(UsageError, match="in the way"):
         export(Input("run", six()), "parquet", target, force=True)
     assert target.read_text() == "mine"
-    export(Input("run", six()), "prov", target, force=True)
-    assert target.read_text().startswith('{"prefix"')
 
 
 @pytest.mark.parametrize("name", FORMATS)

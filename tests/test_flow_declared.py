@@ -10,13 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.support.flow_cut import Case
-from tracehint.analyzer.flow.declared import _merged, _normal
+from tracehint.analyzer.dataflow.declarations import _merge_paths, _normal
 from tracehint.analyzer.path_rules import ODD
-
-
-@pytest.fixture
-def case() -> Case:
-    return Case()
 
 
 def declare(
@@ -25,21 +20,10 @@ def declare(
     """Declared files of a task, with their sizes."""
     name = f"d{task}"
     case.declared.append((name, task))
-    row = {
-        "task": name,
-        "name": name,
-        "type": name,
-        "command": b"",
-        "attempt": 1,
-        "parents": [],
-        "engine": "makeflow",
-    }
-    case.run._add("declared_tasks", **(row | more))
+    case.run.declared(name, **{"engine": "makeflow", **more})
     for direction, files in (("in", ins), ("out", outs)):
         for path, size in files.items():
-            case.run._add(
-                "declared_io", task=name, path=path.encode(), direction=direction, size_bytes=size
-            )
+            case.run.declared_file(name, direction, path.encode(), size)
 
 
 def declared(case: Case, name: str) -> int:
@@ -184,7 +168,7 @@ def test_paths_of_one_shortest_form_are_one(names: list[bytes]) -> None:
     paths = pa.array(names, pa.binary())
     odd = pc.match_substring_regex(paths, ODD)
     rows = np.array([*range(len(names)), 0, len(names) - 1])
-    number, distinct = _merged(rows, paths, odd)
+    number, distinct = _merge_paths(rows, paths, odd)
     known = _normal(paths, odd).dictionary_encode()
     assert distinct.to_pylist() == known.dictionary.to_pylist()
     assert number.tolist() == known.indices.take(pa.array(rows)).to_pylist()

@@ -7,15 +7,6 @@ import pytest
 from tests.support.flow_cut import Case
 
 
-@pytest.fixture
-def case() -> Case:
-    return Case()
-
-
-def chain(case: Case, *names: str) -> list[int]:
-    return [case.task(n) for n in names]
-
-
 def copy(
     case: Case, source: int, target: int, size: int, at: float, how: str | None = None
 ) -> None:
@@ -28,7 +19,7 @@ def copy(
 
 @pytest.mark.rule("F18")
 def test_engines_neither_produce_nor_consume(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     f, g, h = (case.run.file(f"/data/{n}", existed=False) for n in "fgh")
     case.run.write(a, f, 0, 100, at=1)
     case.run.read(case.engine, f, 0, 100, at=2)  # a checksum
@@ -45,7 +36,7 @@ def test_engines_neither_produce_nor_consume(case: Case) -> None:
 @pytest.mark.parametrize("how", [None, "copy_file_range", "sendfile"])
 @pytest.mark.rule("F19")
 def test_complete_copy_carries_identity(case: Case, how: str | None) -> None:
-    a, b, c = chain(case, "a", "b", "c")
+    a, b, c = case.chain("a", "b", "c")
     f, g = case.run.file("/data/f", existed=False), case.run.file("/data/stage/f", existed=False)
     case.run.write(a, f, 0, 60, at=1)
     case.run.write(b, f, 60, 100, at=2)
@@ -64,7 +55,7 @@ def test_complete_copy_carries_identity(case: Case, how: str | None) -> None:
 @pytest.mark.rule("F19")
 def test_copies_of_copies(case: Case) -> None:
     """Out of a sandbox and into the next one."""
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     files = [case.run.file(f"/data/{n}/f", existed=False) for n in ("w1", "store", "w2")]
     case.run.write(a, files[0], 0, 100, at=1)
     copy(case, files[0], files[1], 100, 2)
@@ -74,7 +65,7 @@ def test_copies_of_copies(case: Case) -> None:
 
 
 def test_copy_of_an_input_is_an_input(case: Case) -> None:
-    (a,) = chain(case, "a")
+    (a,) = case.chain("a")
     f = case.run.file("/data/f", existed=True, size=100)
     g = case.run.file("/data/stage/f", existed=False)
     copy(case, f, g, 100, 1)
@@ -86,7 +77,7 @@ def test_copy_of_an_input_is_an_input(case: Case) -> None:
 
 @pytest.mark.rule("F19")
 def test_parts_and_mixtures_carry_nothing(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, 100, at=1)
     partial, larger = (case.run.file(f"/data/{n}", existed=False) for n in ("part", "more"))
@@ -100,7 +91,7 @@ def test_parts_and_mixtures_carry_nothing(case: Case) -> None:
 
 @pytest.mark.rule("F19")
 def test_copies_of_equal_size_are_told_apart(case: Case) -> None:
-    tasks = chain(case, "a", "b", "c")
+    tasks = case.chain("a", "b", "c")
     sources = [case.run.file(f"/data/{n}.dat", existed=False) for n in "xyz"]
     targets = [case.run.file(f"/data/stage/{n}.dat", existed=False) for n in "xyz"]
     reader = case.task("r")
@@ -114,7 +105,7 @@ def test_copies_of_equal_size_are_told_apart(case: Case) -> None:
 
 @pytest.mark.rule("F19")
 def test_a_copy_by_a_task_is_reading_and_writing(case: Case) -> None:
-    a, b, c = chain(case, "a", "b", "c")
+    a, b, c = case.chain("a", "b", "c")
     f, g = (case.run.file(f"/data/{n}", existed=False) for n in "fg")
     case.run.write(a, f, 0, 100, at=1)
     case.run.read(b, f, 0, 100, at=2, how="clone")
@@ -143,7 +134,7 @@ def test_a_retried_reader_is_one_consumer(case: Case) -> None:
 
 @pytest.mark.rule("F17")
 def test_equal_tasks_that_are_no_retries_are_two_consumers(case: Case) -> None:
-    a, one, two = chain(case, "a", "job", "job")
+    a, one, two = case.chain("a", "job", "job")
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, 100, at=1)
     case.run.read(one, f, 0, 100, at=2)
@@ -161,7 +152,7 @@ def open_only(case: Case, task: int, file: int, flags: int, at: float, **more: o
 
 @pytest.mark.rule("F23")
 def test_light_traces_give_whole_files_as_upper_bounds(case: Case) -> None:
-    a, b, c = chain(case, "a", "b", "c")
+    a, b, c = case.chain("a", "b", "c")
     case.run.manifest.blind_to = ["bytes"]
     f = case.run.file("/data/f", existed=False, size=1000)
     unknown = case.run.file("/data/u", existed=False)
@@ -183,7 +174,7 @@ def test_light_traces_give_whole_files_as_upper_bounds(case: Case) -> None:
 
 
 def test_a_bare_open_is_no_access_where_bytes_are_seen(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     f = case.run.file("/data/f", existed=False, size=100)
     case.run.write(a, f, 0, 100, at=1)
     open_only(case, b, f, 0, 2)
@@ -192,7 +183,7 @@ def test_a_bare_open_is_no_access_where_bytes_are_seen(case: Case) -> None:
 
 @pytest.mark.rule("F23")
 def test_counters_without_ranges(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     f = case.run.file("/data/f", existed=False, size=100)
     case.run.write(a, f, 0, 100, at=1)
     open_only(case, b, f, 0, 2, read_ops=3, read_bytes=30)
@@ -203,7 +194,7 @@ def test_counters_without_ranges(case: Case) -> None:
 
 
 def test_truncation_known_from_the_open_alone(case: Case) -> None:
-    a, b, c = chain(case, "a", "b", "c")
+    a, b, c = case.chain("a", "b", "c")
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, 100, at=1)
     case.run.write(b, f, 0, 50, at=2)
@@ -217,7 +208,7 @@ def test_truncation_known_from_the_open_alone(case: Case) -> None:
 @pytest.mark.rule("F26")
 def test_upper_bounds_do_not_hide_other_writers(case: Case) -> None:
     """A gather in a light trace: nobody knows which part each one wrote, but each wrote some."""
-    a, b, c, d = chain(case, "a", "b", "c", "d")
+    a, b, c, d = case.chain("a", "b", "c", "d")
     case.run.manifest.blind_to = ["bytes"]
     f = case.run.file("/data/f", existed=False, size=1000)
     for at, task in enumerate((a, b, c), 1):
@@ -229,7 +220,7 @@ def test_upper_bounds_do_not_hide_other_writers(case: Case) -> None:
 
 
 def test_a_truncation_in_a_light_trace_removes_all(case: Case) -> None:
-    a, b, d = chain(case, "a", "b", "d")
+    a, b, d = case.chain("a", "b", "d")
     case.run.manifest.blind_to = ["bytes"]
     f = case.run.file("/data/f", existed=False, size=1000)
     open_only(case, a, f, 1, 1)
@@ -238,3 +229,43 @@ def test_a_truncation_in_a_light_trace_removes_all(case: Case) -> None:
     flow = case.flow()
     assert set(flow.edges) == {("b", "f", 1, "d")}
     assert flow.producers["f", 0]["a"]["superseded"]
+
+
+# -- Rules of docs/reference/flow.md that no other test names
+
+
+@pytest.mark.rule("F4")
+def test_size_is_what_was_seen_last_and_at_least_what_was_written() -> None:
+    case = Case()
+    a, b, c = (case.task(name) for name in "abc")
+    seen = case.run.file("/data/seen", existed=False, size=500)
+    case.run.write(a, seen, 0, 300, at=1)
+    short = case.run.file("/data/short", existed=False, size=100)
+    case.run.write(a, short, 0, 300, at=1)
+    old = case.run.file("/data/old", existed=True)
+    case.run.read(b, old, 0, 10, at=2)
+    two = case.run.file("/data/two", existed=False, size=80)
+    case.run.write(a, two, 0, 50, at=1)
+    case.run.read(b, two, 0, 50, at=2)
+    case.run.write(c, two, 50, 80, at=3)
+    flow = case.flow()
+    assert flow.file("seen")["size_bytes"] == 500
+    assert flow.file("short")["size_bytes"] == 300
+    assert flow.file("old")["size_bytes"] is None
+    assert [flow.file("two", v)["size_bytes"] for v in (0, 1)] == [50, 80]
+
+
+@pytest.mark.rule("F33")
+def test_what_its_writer_reads_back_is_a_result() -> None:
+    case = Case()
+    a = case.task("a")
+    kept, gone = (
+        case.run.file(f"/data/{n}", existed=False, deleted=n == "gone") for n in ("kept", "gone")
+    )
+    for file in (kept, gone):
+        case.run.write(a, file, 0, 50, at=1)
+        case.run.read(a, file, 0, 50, at=2)
+    case.run.name(gone, "unlink", "/data/gone", at=3, proc=a)
+    flow = case.flow()
+    assert flow.file("kept")["role"] == "output"
+    assert flow.file("gone")["role"] == "scratch"

@@ -11,15 +11,6 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.schemas.manifest import RecordingHost
 
 
-@pytest.fixture
-def case() -> Case:
-    return Case()
-
-
-def chain(case: Case, *names: str) -> list[int]:
-    return [case.task(n) for n in names]
-
-
 def born(case: Case, path: str | bytes, at: float, **more: Any) -> int:
     """A file made at that time."""
     file = case.run.file(path, existed=False, **more)
@@ -34,7 +25,7 @@ def gone(case: Case, file: int) -> None:
 @pytest.mark.rule("F1")
 def test_rename_moves_the_name_not_the_file(case: Case) -> None:
     """Written under a temporary name, published by rename."""
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     f = born(case, "/data/out.tmp", 0.5)
     case.run.write(a, f, 0, 100, at=1)
     case.run.name(f, "rename", "/data/out.tmp", "/data/out", at=2, proc=a)
@@ -46,7 +37,7 @@ def test_rename_moves_the_name_not_the_file(case: Case) -> None:
 
 @pytest.mark.rule("F2")
 def test_one_temporary_name_used_again_and_again_is_no_lineage(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     for i in range(3):
         f = born(case, "/data/tmp", i)
         case.run.write(a, f, 0, 10, at=i + 0.1)
@@ -57,7 +48,7 @@ def test_one_temporary_name_used_again_and_again_is_no_lineage(case: Case) -> No
 
 @pytest.mark.rule("F2", "F8")
 def test_replaced_while_a_reader_holds_the_old_inode(case: Case) -> None:
-    a, b, c, d = chain(case, "a", "b", "c", "d")
+    a, b, c, d = case.chain("a", "b", "c", "d")
     old = born(case, "/data/f", 0, deleted=True)
     case.run.write(a, old, 0, 100, at=1)
     new = born(case, "/data/f.new", 2)
@@ -73,7 +64,7 @@ def test_replaced_while_a_reader_holds_the_old_inode(case: Case) -> None:
 
 @pytest.mark.rule("F14")
 def test_unread_replaced_file_is_superseded(case: Case) -> None:
-    first, second, c = chain(case, "first", "second", "c")
+    first, second, c = case.chain("first", "second", "c")
     old = born(case, "/data/f", 0, deleted=True)
     case.run.write(first, old, 0, 100, at=1)
     new = born(case, "/data/f", 2, ino=10_000 + old)  # the inode number is used again
@@ -88,7 +79,7 @@ def test_unread_replaced_file_is_superseded(case: Case) -> None:
 
 @pytest.mark.rule("F2")
 def test_log_rotation_keeps_lineages_apart(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     old = born(case, "/data/log", 0)
     case.run.write(a, old, 0, 10, at=1)
     case.run.name(old, "rename", "/data/log", "/data/log.1", at=2)
@@ -102,7 +93,7 @@ def test_log_rotation_keeps_lineages_apart(case: Case) -> None:
 
 @pytest.mark.rule("F1")
 def test_deleted_files_keep_their_last_name(case: Case) -> None:
-    (a,) = chain(case, "a")
+    (a,) = case.chain("a")
     f = born(case, "/data/x", 0)
     case.run.write(a, f, 0, 10, at=1)
     case.run.name(f, "rename", "/data/x", "/data/y", at=2)
@@ -114,7 +105,7 @@ def test_deleted_files_keep_their_last_name(case: Case) -> None:
 
 @pytest.mark.rule("F1")
 def test_hard_links_are_one_file(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     f = born(case, "/data/f", 0)
     case.run.write(a, f, 0, 10, at=1)
     case.run.name(f, "link", "/data/f", "/data/sandbox/f", at=2)
@@ -128,7 +119,7 @@ def test_hard_links_are_one_file(case: Case) -> None:
 
 @pytest.mark.rule("F1")
 def test_directory_renames_move_what_is_below(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     folder = case.run.file("/data/tmp", existed=False, kind="dir")
     case.run.rows["names"][-1]["op"] = "mkdir"
     f = born(case, "/data/tmp/x", 1)
@@ -149,7 +140,7 @@ def test_directory_renames_move_what_is_below(case: Case) -> None:
 
 @pytest.mark.rule("F1")
 def test_exchange_swaps_names(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     f, g = born(case, "/data/f", 0), born(case, "/data/g", 0)
     case.run.write(a, f, 0, 10, at=1)
     case.run.write(b, g, 0, 20, at=1)
@@ -160,7 +151,7 @@ def test_exchange_swaps_names(case: Case) -> None:
 
 @pytest.mark.rule("F2", "F8")
 def test_rewriting_by_unlink_and_create_counts_versions_of_the_path(case: Case) -> None:
-    tasks = chain(case, "a", "b", "c")
+    tasks = case.chain("a", "b", "c")
     reader = case.task("r")
     old = None
     for i, task in enumerate(tasks):
@@ -192,7 +183,7 @@ def on_host_2(case: Case, file: int, **more: Any) -> None:
 @pytest.mark.parametrize("fstype", ["nfs4", "lustre", "ceph", "fuse.sshfs"])
 @pytest.mark.rule("F3")
 def test_one_file_on_two_hosts(case: Case, fstype: str, ino: int) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     two_hosts(case, fstype, ("server:/x", "server:/x"))
     here = born(case, "/data/f.tmp", 0, ino=77)
     case.run.write(a, here, 0, 100, at=1)
@@ -213,7 +204,7 @@ def test_one_file_on_two_hosts(case: Case, fstype: str, ino: int) -> None:
 def test_same_path_on_two_hosts_is_two_files(
     case: Case, fstype: str, sources: tuple[str, str]
 ) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     two_hosts(case, fstype, sources)
     here, there = born(case, "/data/f", 0), born(case, "/data/f", 0)
     on_host_2(case, there)
@@ -226,7 +217,7 @@ def test_same_path_on_two_hosts_is_two_files(
 
 @pytest.mark.rule("F3")
 def test_different_mount_points_of_one_source(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     two_hosts(case, "nfs4", ("server:/x", "server:/x"))
     case.run.manifest.hosts[1].mounts[0]["path"] = "/mnt/x"
     here, there = born(case, "/data/f", 0), case.run.file("/mnt/x/f", existed=True)
@@ -239,7 +230,7 @@ def test_different_mount_points_of_one_source(case: Case) -> None:
 
 @pytest.mark.rule("F3")
 def test_inodes_tell_replaced_files_of_two_hosts_apart(case: Case) -> None:
-    a, b, c = chain(case, "a", "b", "c")
+    a, b, c = case.chain("a", "b", "c")
     two_hosts(case, "nfs4", ("server:/x", "server:/x"))
     old, new = born(case, "/data/f", 0, ino=5, deleted=True), born(case, "/data/f", 3, ino=6)
     case.run.write(a, old, 0, 10, at=1)
@@ -254,7 +245,7 @@ def test_inodes_tell_replaced_files_of_two_hosts_apart(case: Case) -> None:
 
 @pytest.mark.rule("F16")
 def test_a_skewed_clock_does_not_turn_an_edge_around(case: Case) -> None:
-    a, b = chain(case, "a", "b")
+    a, b = case.chain("a", "b")
     two_hosts(case, "nfs4", ("server:/x", "server:/x"))
     here = born(case, "/data/f", 5)
     case.run.write(a, here, 0, 100, at=5, until=6)
@@ -268,7 +259,7 @@ def test_a_skewed_clock_does_not_turn_an_edge_around(case: Case) -> None:
 
 
 def test_hostile_names(case: Case) -> None:
-    (a,) = chain(case, "a")
+    (a,) = case.chain("a")
     for name in HOSTILE_NAMES:
         f = born(case, b"/data/" + name, 1)
         case.run.write(a, f, 0, 10, at=1)

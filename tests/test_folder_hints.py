@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import jsonschema
 import pytest
 
 from tests.support.cli import inside
-from tests.support.hints import rule
+from tests.support.hints import json_schema, parsed, rule
 from tests.support.run_model import RunBuilder
 from tests.test_predict_metadata import cluster
 from tracehint.adapters.paths import Paths
@@ -22,12 +21,10 @@ from tracehint.adapters.stores.lustre import lustre
 from tracehint.adapters.stores.places import Places, load_places
 from tracehint.adapters.stores.registry import open_store
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.folders import FolderHints
-from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.hintfile import to_json
-from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.model import FolderHints, Formula, Hint, HintFile, Rule
 
-SITES = Places(sites=(("lyon", "1"), ("paris", "0")))
+SITES = Places(sites={"lyon": "1", "paris": "0"})
 TOLD = (FolderHints("proj", {"Metadata": "lyon"}),)
 
 
@@ -38,10 +35,8 @@ def told(*folders: FolderHints) -> dict[str, Any]:
 
 def test_a_hint_file_keeps_what_directories_are_told() -> None:
     data = told(*TOLD, FolderHints("a/b", {"Metadata": "paris", "DP": "local"}))
-    jsonschema.validate(
-        data, json.loads((files("tracehint.schemas") / "hints.schema.json").read_text())
-    )
-    assert json.loads(json.dumps(to_json(from_json(data)))) == data
+    jsonschema.validate(data, json_schema("hints"))
+    assert json.loads(json.dumps(to_json(parsed(data)))) == data
     assert "directories" not in told()
 
 
@@ -62,9 +57,9 @@ def test_a_hint_file_keeps_what_directories_are_told() -> None:
 def test_a_hostile_one_is_refused(entry: dict[str, Any]) -> None:
     data = told(*TOLD)
     with pytest.raises(InputError):
-        from_json({**data, "directories": [entry]})
+        parsed({**data, "directories": [entry]})
     with pytest.raises(InputError, match="twice"):
-        from_json({**data, "directories": data["directories"] * 2})
+        parsed({**data, "directories": data["directories"] * 2})
 
 
 def test_directories_have_their_own_hints_beside_what_their_files_say() -> None:
@@ -157,3 +152,39 @@ def test_a_run_at_one_place_needs_no_pins(tmp_path: Path) -> None:
     done = inside(*words, "--pins", "pins.json", cwd=tmp_path)
     assert done.returncode == 0 and "No directory" in done.stderr
     assert json.loads((tmp_path / "pins.json").read_text())["rules"] == []
+
+
+# Defaults that follow from files ----------------------------------------------------------------
+
+
+def defaults(*rules: Rule, files: tuple[bytes, ...] = ()) -> dict[bytes, dict[str, str]]:
+    """What directories get from these rules and these known files."""
+    plan = build_plan(HintFile((), {}, rules), Paths(files=list(files)))
+    return {t.path: dict(t.hints) for t in plan.targets if t.kind == "directory"}
+
+
+def test_one_file_is_no_reason_for_a_hint_on_the_launch_directory() -> None:
+    """All that is created there would have it: logs of the engine, later results."""
+    one, other = rule("one.dat", DP="local"), rule("two.dat", DP="local")
+    assert defaults(one) == defaults(one, files=(b"one.dat",)) == {}
+    assert defaults(one, other, files=(b"one.dat", b"two.dat")) == {b"": {"DP": "local"}}
+    assert defaults(rule("part_{n}", DP="local")) == {b"": {"DP": "local"}}
+    assert defaults(rule("out/one.dat", DP="local")) == {b"out": {"DP": "local"}}
+
+
+def test_inputs_are_no_reason_for_a_hint_on_what_is_created_beside_them() -> None:
+    read = rule("in_{n}.dat", producer=None, DP="local")
+    assert defaults(read, files=(b"in_1.dat", b"in_2.dat", b"in_3.dat")) == {}
+
+
+def test_a_hint_that_qualifies_another_is_never_set_alone() -> None:
+    """Files with different numbers of copies have only the semantics in common."""
+    two = rule("d/two_{n}", Replication=2, ReplicationSemantics="optimistic")
+    three = rule("d/three_{n}", Replication=3, ReplicationSemantics="optimistic")
+    assert defaults(two, three, files=(b"d/two_1", b"d/three_1")) == {}
+    assert defaults(two, files=(b"d/two_1",)) == {
+        b"d": {"Replication": "2", "ReplicationSemantics": "optimistic"}
+    }
+    scaled = Hint("Replication", "2", "create", Formula(fn="replicas", per=3))
+    plain = Hint("ReplicationSemantics", "optimistic", "create")
+    assert defaults(rule("d/x_{n}", hints=(scaled, plain))) == {}

@@ -1,7 +1,8 @@
 """Every parser of files from outside with damaged input: it reads them or says what is wrong.
 
 Quick runs have fixed seeds; `make test-full` runs each parser for half a minute from a new seed
-(TRACEHINT_FUZZ_SECONDS for longer). Strace logs are in test_strace_fuzz.py, JX also in test_jx.py.
+(TRACEHINT_FUZZ_SECONDS for longer). Strace logs are in test_strace_fuzz.py, JX also in
+test_jx.py.
 """
 
 from __future__ import annotations
@@ -21,12 +22,22 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
 from tests.support.mutate import damaged
-from tests.test_engine_graphs import CHILDREN, DATABASE, JOBLOG, LOG, MAKEFLOW, PEGASUS, instance
+from tests.test_engine_graphs import (
+    CHILDREN,
+    DATABASE,
+    JOBLOG,
+    LAUNCHED,
+    LOG,
+    MAKEFLOW,
+    PEGASUS,
+    completed,
+    instance,
+)  # fmt: skip  # a table
 from tests.test_engine_logs import SWIFT_INFO, SWIFT_K, record
 from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_bundle
-from tracehint.adapters.engines.workflow import read_workflow
+from tracehint.adapters.engines.makeflow.workflow import read_workflow
 from tracehint.adapters.stores.places import load_places
-from tracehint.adapters.stores.table_file import load_table
+from tracehint.adapters.stores.registry import load_table
 from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.errors import BundleError, TracehintError
 from tracehint.hintgen.hints.hintfile import load
@@ -72,6 +83,7 @@ _TRACE = (
     b"task_id\thash\tnative_id\tprocess\tname\tstatus\texit\tsubmit\tstart\tcomplete\trchar\n"
     b"1\tab/cdef01\t77\tWF:S\tWF:S (1)\tCOMPLETED\t0\t1700000000000\t1700000000500\t-\t1.5 KB\n"
 )
+NEXTFLOW_LOG = LAUNCHED + completed(Path("/w/ab/cd"), "A (1)", code="1")
 _WORK = f"work/ab/cdef01{'0' * 24}"
 _SUMMARY = b"output_file\tdate\trule\tlog-file(s)\tinput-file(s)\tshellcmd\na\td\tr\t-\tx,y\tsort\n"
 _TURBINE = (
@@ -174,6 +186,7 @@ TARGETS: dict[str, Target] = {
         lambda: {"trace.txt": _TRACE, f"{_WORK}/.command.sh": b"#!\nrun", f"{_WORK}/o": b"1"},
         _graph("trace.txt", "nextflow"),
     ),
+    "nextflow log": _engine("nextflow-log", ".nextflow.log", _nextflow_log=NEXTFLOW_LOG),
     "pegasus": _engine("pegasus", "w.yml", w_yml=PEGASUS, a_out_000=record("ID1", 7)),
     "kickstart": _engine("pegasus", "a.out.000", a_out_000=record("ID1", 7) + record("ID2", 8)),
     "cwl": Target(
@@ -231,9 +244,17 @@ def _use(graph: object, path: Path) -> None:
     assert segment_tasks(bundle).tasks.num_rows
 
 
+@pytest.fixture(autouse=True)
+def short_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged JX loop may have very many rounds."""
+    monkeypatch.setenv("TRACEHINT_LIMITS", "jx-seconds=1")
+
+
 def _fuzz(name: str, folder: Path, dice: random.Random, more: Callable[[int], bool]) -> int:
     target = TARGETS[name]
     samples = target.files()
+    if "w.jx" in samples and shutil.which("jx2json") is None:
+        pytest.skip("jx2json (coop-computing-tools) is not installed")
     assert _try(target, folder / "in", samples), "the sample itself must be readable"
     tried = 0
     while more(tried):
@@ -304,7 +325,7 @@ def test_hosts_of_a_manifest_have_their_types(tmp_path: Path, key: str, value: o
     data = json.loads((root / "manifest.json").read_text())
     data["hosts"][0][key] = value
     (root / "manifest.json").write_text(json.dumps(data))
-    with pytest.raises(BundleError, match=f"damaged manifest: {key} is"):
+    with pytest.raises(BundleError, match=f"damaged manifest: .*({key}|number)"):
         read_bundle(root)
 
 

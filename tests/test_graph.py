@@ -9,16 +9,22 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import networkx as nx
-import pyarrow as pa
 import pytest
 
+from tests.support.big import hostile_run
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
 from tracehint.errors import MissingDependencyError, TracehintError
-from tracehint.hintgen.draw import dot, export
-from tracehint.hintgen.draw.build import FOLD_ABOVE, FOLD_NODES, MAX_FOLDED_FILES, build
-from tracehint.hintgen.draw.model import GraphNode, title
-from tracehint.hintgen.draw.palette import PATTERN_COLOR
+from tracehint.hintgen.report import dot, graph_export
+from tracehint.hintgen.report.drawing import (
+    FOLD_ABOVE,
+    FOLD_NODES,
+    MAX_FOLDED_FILES,
+    PATTERN_COLOR,
+    GraphNode,
+    build,
+    title,
+)
 
 MONTAGE = (Path(__file__).parent / "runs" / "montage.txt").read_text()
 SVG = "{http://www.w3.org/2000/svg}"
@@ -66,34 +72,10 @@ def test_many_kinds_of_files_between_two_stages_are_one_node() -> None:
     assert files.kinds == files.count == MAX_FOLDED_FILES + 1
 
 
-def hostile_analysis() -> object:
-    run = parse_run(
-        "task gen\ntask use start=2\nfile x 1K\nwrite gen x\nread use x\nlabel x pipeline"
-    )
-    analysis = run.analysis()
-    tables = analysis.tables()
-    columns = {}
-    for name in ("files", "producers", "consumers"):
-        row = tables[name].to_pylist()[0]
-        rows = [row | {"file": i + 1} for i in range(len(HOSTILE_NAMES))]
-        if name == "files":
-            rows = [
-                r | {"path": p, "lineage": r["file"]}
-                for r, p in zip(rows, HOSTILE_NAMES, strict=True)
-            ]
-        columns[name] = pa.Table.from_pylist(rows, schema=tables[name].schema)
-    tasks = tables["tasks"].to_pylist()
-    tasks[0] |= {"name": HOSTILE_NAMES[16].decode("utf-8", "replace"), "type": '"];x->y;["'}
-    columns["tasks"] = pa.Table.from_pylist(tasks, schema=tables["tasks"].schema)
-    for name, table in columns.items():
-        setattr(analysis, name, table)
-    return analysis
-
-
 @needs_dot
 @pytest.mark.parametrize("fold", [True, False])
 def test_hostile_names_stay_labels(fold: bool) -> None:
-    drawing = build(hostile_analysis(), fold)  # type: ignore[arg-type]
+    drawing = build(hostile_run(), fold)
     root = ElementTree.fromstring(dot.draw(dot.to_dot(drawing, "</TD>\x1b&amp;\"'"), "svg"))
     nodes = [g for g in root.iter(f"{SVG}g") if g.get("class") == "node"]
     edges = [g for g in root.iter(f"{SVG}g") if g.get("class") == "edge"]
@@ -106,17 +88,17 @@ def test_hostile_names_stay_labels(fold: bool) -> None:
 
 
 def test_hostile_names_in_graphml_and_json() -> None:
-    drawing = build(hostile_analysis(), False)  # type: ignore[arg-type]
-    back = nx.parse_graphml(export.to_graphml(drawing).decode())
+    drawing = build(hostile_run(), False)
+    back = nx.parse_graphml(graph_export.to_graphml(drawing))
     assert set(back.nodes) == {n.id for n in drawing.nodes}
     files = [d["label"] for _, d in back.nodes(data=True) if d["kind"] == "file"]
     assert len(set(files)) == len(HOSTILE_NAMES)
-    data = json.loads(export.to_json(drawing))
+    data = json.loads(graph_export.to_json(drawing))
     assert len(data["nodes"]) == len(drawing.nodes)
 
 
 def test_networkx_graph_is_bipartite_with_attributes() -> None:
-    graph = export.to_networkx(parse_run(MONTAGE).analysis(), fold=True)
+    graph = graph_export.to_networkx(parse_run(MONTAGE).analysis(), fold=True)
     tasks = {n for n, d in graph.nodes(data=True) if d["kind"] == "task"}
     assert nx.is_bipartite(graph)
     assert all((a in tasks) != (b in tasks) for a, b in graph.edges)
@@ -135,7 +117,7 @@ def test_svg_and_png_are_pictures() -> None:
 
 def test_missing_graphviz_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(MissingDependencyError, match="apt install graphviz"):
+    with pytest.raises(MissingDependencyError, match="install the package graphviz"):
         dot.draw("digraph x {}", "svg")
 
 

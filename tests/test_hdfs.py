@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import TRACEHINT
 from tests.support.hdfs import Hdfs, hdfs
 from tests.support.hints import rule, save
 from tests.support.needs import missing_for
@@ -18,7 +18,7 @@ from tests.support.patience import until
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.registry import open_store
 
-TOOL = [sys.executable, "-m", "tracehint"]
+TOOL = TRACEHINT
 MIB = 1 << 20
 FSCK = (
     "/f 3000000 bytes, replicated: replication=2, 1 block(s):  OK\n"

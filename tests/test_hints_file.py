@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from importlib.resources import files
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,17 @@ import jsonschema
 import pytest
 
 from tests.support.flows import Flowing
+from tests.support.hints import json_schema, parsed
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.learning import BIG, learned, mosaic
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.hintcheck import from_json
+from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.hints.hintfile import dump, load, to_json
-from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.model import Hint, HintFile, Refusal, Rule
 from tracehint.hintgen.hints.vocabulary import HINT_NAMES, valid
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
+from tracehint.hintgen.match.explain import summary_text
 from tracehint.hintgen.match.match import match
 
 
@@ -47,13 +49,13 @@ def test_round_trip(hints: HintFile, tmp_path: Path) -> None:
 
 
 def test_the_schema_describes_what_is_written(data: dict[str, Any]) -> None:
-    schema = json.loads((files("tracehint.schemas") / "hints.schema.json").read_text())
+    schema = json_schema("hints")
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(data, schema)
-    names = schema["$defs"]["hint"]["properties"]["name"]["enum"]
+    names = schema["$defs"]["Hint"]["properties"]["name"]["enum"]
     assert sorted(names) == sorted(HINT_NAMES)
     for rule in data["rules"]:
-        assert set(rule) == set(schema["$defs"]["rule"]["properties"])
+        assert set(rule) == set(schema["$defs"]["Rule"]["properties"])
 
 
 def test_every_hint_that_is_learned_is_in_the_vocabulary(hints: HintFile) -> None:
@@ -115,7 +117,7 @@ def test_what_is_wrong_is_refused_without_a_traceback(
     data: dict[str, Any], path: tuple[Any, ...], value: Any
 ) -> None:
     with pytest.raises(InputError):
-        from_json(_spoil(data, *path, value=value))
+        parsed(_spoil(data, *path, value=value))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", "[" * 100_000, '"\ud800"'])
@@ -129,7 +131,7 @@ def test_not_a_hint_file(text: str, tmp_path: Path) -> None:
 def test_the_same_rule_twice_is_refused(data: dict[str, Any]) -> None:
     data["rules"].append(data["rules"][0])
     with pytest.raises(InputError, match="twice"):
-        from_json(data)
+        parsed(data)
 
 
 def test_hostile_names_go_through_learning_and_files(tmp_path: Path) -> None:
@@ -158,3 +160,53 @@ def test_group_values_from_hostile_names_stay_harmless() -> None:
     hints = learn([analysis], LearnOptions(limits=NO_LIMITS))
     for m in match(hints, analysis.files["path"].to_pylist()):
         assert all(valid(name, value) for name, value in m.values.items())
+
+
+# -- What `hints` prints for people
+
+
+def rule(template: str, files: int, **more: object) -> Rule:
+    values = {
+        "id": "r", "template": template, "regex": "x", "directory": "", "producer": "a",
+        "consumers": ("b",), "pattern": "stage_in", "hints": (Hint("DP", "local", "create"),),
+        "confidence": 0.5, "evidence": {"files": files, "bytes": 3 << 20, "level": 0},
+    }  # fmt: skip  # a table
+    return Rule(**(values | more))  # type: ignore[arg-type]
+
+
+def test_a_table_with_units_and_the_refused_by_reason() -> None:
+    rules = (
+        rule("a_{n}.bin", 8, gain=Gain(0.1, -0.2, 0.4, 1 << 20)),
+        rule("b", 1, evidence={"files": 1, "bytes": 10}),
+        rule("{name}", 1, evidence={"level": 2}),
+    )
+    refused = [Refusal(f"x{i}", "reduce", "no_gain", f"too little in x{i}", 1, 1) for i in range(6)]
+    refused.append(Refusal("y", "reduce", "capacity", "too much", 1, 1))
+    base = Baseline("mine", 3, 9.0, 4 << 20)
+    hints = HintFile((), {}, rules, tuple(refused), baseline=base, all=Gain(2.0, 1.0, 3.0, 0, True))
+    assert summary_text(hints).splitlines() == [
+        "pattern   files                seen  confidence  hints     saves",
+        "stage in  a_{n}.bin  8 files, 3 MiB        0.50  DP=local  1 MiB network traffic",
+        "stage in  b            1 file, 10 B        0.50  DP=local  -",
+        "2 rules for the names of this run, 1 more general one for other names",
+        "All of them together: 2.00 s (1.00 s to 3.00 s) (simulated: mine, 3 nodes)",
+        "No hint for x0, x1, x2, x3 and 2 more:",
+        "  the first: too little in x0",
+        "No hint for y:",
+        "  too much",
+    ]
+
+
+def test_no_rules_no_table() -> None:
+    text = summary_text(HintFile((), {}, ()))
+    assert text == "0 rules for the names of this run, 0 more general ones for other names\n"
+
+
+def test_hostile_names_stay_on_their_line() -> None:
+    for raw in HOSTILE_NAMES:
+        name = raw.decode("utf-8", "surrogateescape")
+        refusal = Refusal(name, "reduce", "no_gain", f"nothing in {name}", 1, 1)
+        text = summary_text(HintFile((), {}, (rule(name, 1),), (refusal,)))
+        odd = {c for c in text if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl")}
+        assert odd == {"\n"}
+        assert len(text.splitlines()) == text.count("\n") == 5

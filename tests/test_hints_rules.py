@@ -33,7 +33,7 @@ def test_every_pattern_gets_its_hint_on_files_that_do_not_exist_yet() -> None:
         ("out/p_417.fits", "DP", "local"),
         ("in/tile_99.fits", "DP", "local"),
         ("out/f_12.txt", "DP", "collocation|add"),
-        ("region.hdr", "Replication", "2"),
+        ("region.hdr", "Replication", "3"),
     ):
         assert one(hints, path).values[name] == value, path
     assert one(hints, "out/mosaic.fits").rule is None
@@ -48,7 +48,7 @@ def test_values_follow_the_declared_scale() -> None:
         producers=[[]],
         consumers=[[f"t{k}" for k in range(20)]],
     )
-    assert one(hints, "region.hdr", known=known, nodes=100).values["Replication"] == "7"
+    assert one(hints, "region.hdr", known=known, nodes=100).values["Replication"] == "10"
     assert one(hints, "region.hdr", known=known, nodes=3).values["Replication"] == "3"
 
 

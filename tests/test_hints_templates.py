@@ -11,7 +11,7 @@ from tests.support.hostile import HOSTILE_NAMES
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.pathtext import to_bytes, to_text
 from tracehint.hintgen.hints.template import Template, parse, template_of
-from tracehint.hintgen.learn.shapes import merge_fields, template_of_shape
+from tracehint.hintgen.learn.candidates import merge_fields, template_of_shape
 from tracehint.hintgen.text.masks import shapes_of
 
 

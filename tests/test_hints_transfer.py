@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.wfinstances import analysis_of, corpus, data_folder
+from tracehint.hintgen.compare.score import score
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
-from tracehint.hintgen.score.score import score
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,12 @@ PAIRS = [
 # (instance learned from, instance scored on, what the rules know, least precision and recall)
 LESS = [
     ("1000genome-chameleon-2ch-100k-001", "1000genome-chameleon-4ch-250k-001", "names", 0.99),
-    ("montage-chameleon-dss-05d-001", "montage-chameleon-2mass-01d-001", "names", 0.9),
+    (
+        "montage-chameleon-dss-05d-001",
+        "montage-chameleon-2mass-01d-001",
+        "names",
+        0.86,
+    ),  # copies follow the cost model of each run
     (
         "epigenomics-chameleon-hep-1seq-50k-001",
         "epigenomics-chameleon-ilmn-2seq-50k-001",

@@ -13,8 +13,8 @@ import pytest
 from tests.test_engine_graphs import JOBLOG, MAKEFLOW, PEGASUS, instance, save
 from tests.test_engine_logs import record
 from tracehint.cli import main
-from tracehint.collectors.clocks import apart
-from tracehint.commands._sources import copies, sort_sources
+from tracehint.collectors.clocks import note_distant_logs
+from tracehint.commands.import_ import copies, sort_sources
 from tracehint.errors import InputError
 from tracehint.schemas.store import read_bundle
 
@@ -149,7 +149,7 @@ def test_processes_with_equal_logs_are_no_copies(tmp_path: Path) -> None:
 def test_logs_that_lie_days_apart() -> None:
     hour = DAY // 24
     near = [(DAY, DAY + hour), (DAY + hour, None), (0, None), (2 * DAY, 2 * DAY)]
-    assert apart(near) == "" == apart([])
-    assert apart([*near, (9 * DAY, None)]).startswith("3 of 4 logs end 7 days before")
+    assert note_distant_logs(near) == "" == note_distant_logs([])
+    assert note_distant_logs([*near, (9 * DAY, None)]).startswith("3 of 4 logs end 7 days before")
     # a long log bridges the gap
-    assert apart([*near, (9 * DAY, None), (DAY, 9 * DAY)]) == ""
+    assert note_distant_logs([*near, (9 * DAY, None), (DAY, 9 * DAY)]) == ""

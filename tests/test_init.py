@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from tests.support import slurm
 from tests.support.cli import tracehint
 from tests.support.hints import rule, save
+from tracehint.adapters.creation.journal import Journal
+from tracehint.adapters.creation.outcome import summary
 from tracehint.adapters.project.config import find_config
-from tracehint.adapters.project.discover import discover, project_text
-from tracehint.adapters.project.mounts import store_of
+from tracehint.adapters.project.discover import discover, project_text, store_of
+from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
 from tracehint.collectors import hostinfo
 
@@ -130,7 +133,7 @@ def test_the_batch_system_is_named_and_its_nodes_that_answer_counted(
     assert main(["init", "--dry-run", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert name in said
-    assert f"{nodes} nodes can run jobs, as {ask} tells" in said
+    assert f"{nodes} nodes can run jobs, as {ask} reports" in said
     (tmp_path / ask).write_text("#!/bin/sh\nexit 1\n")
     assert discover(tmp_path, []).nodes == 0
 
@@ -151,7 +154,7 @@ def test_a_file_names_the_nodes(tmp_path: Path, name: str, text: str, nodes: int
     config = find_config(tmp_path)
     assert config is not None
     own = name == "hosts.toml"
-    assert config.parameters().get("hosts") == (str(tmp_path / name) if own else None)
+    assert config.parameters().get("hosts") == (tmp_path / name if own else None)
     if own:  # and `place` needs no --hosts any more
         done = tracehint("place", "--part", "1", cwd=tmp_path)
         assert done.stdout == "b\n", done.stderr
@@ -181,7 +184,7 @@ def test_run_sets_hints_in_the_words_of_the_store_that_it_is_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mounts = table(tmp_path, monkeypatch, "/ rw - nfs4 server:/ rw")
-    monkeypatch.setattr(hostinfo, "mounts", lambda: mounts)
+    monkeypatch.setattr("tracehint.adapters.project.discover.mounts", lambda: mounts)
     monkeypatch.chdir(tmp_path)
     hints = save(tmp_path, rule("{name}.txt", DP="local"))
     monkeypatch.setattr("tracehint.commands.run.die_like", lambda ended: ended.status)
@@ -196,5 +199,64 @@ def test_init_counts_the_nodes_of_a_real_slurm(tmp_path: Path) -> None:
         pytest.skip(slurm.missing())
     with slurm.cluster(("node1", "node2")) as cluster:
         done = cluster.run(sys.executable, "-m", "tracehint", "init", cwd=tmp_path)
-    assert "2 nodes can run jobs, as sinfo tells" in done.stdout
+    assert "2 nodes can run jobs, as sinfo reports" in done.stdout
     assert done.returncode == 0
+
+
+def test_without_storage_classes_the_administrators_commands_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tracehint.adapters.project import discover as surroundings
+
+    mount = {"path": str(tmp_path), "fstype": "fuse.mfs", "source": "mfs#head:9421"}
+    monkeypatch.setattr(surroundings, "mounts", lambda: [mount])
+    for names, classes in ((["a1", "b2.site"], ""), (["a1"], 'local = "node_{host}"\n')):
+        monkeypatch.setattr(surroundings, "map_text", lambda *_, text=classes: text)
+        with surroundings.store_here(tmp_path, names) as here:
+            assert here.store == "moosefs" and bool(here.places) == bool(classes)
+            wanted = [f"mfsscadmin create -m L -K LABEL node_{n[:2]}" for n in names]
+            assert [line in here.why for line in wanted] == [not classes] * len(names)
+
+
+def test_files_without_a_hint_are_told_the_true_reason() -> None:
+    hints = {"DP": "local"}
+    settings, gaps = open_store("moosefs").translate(hints, "file")
+    assert not settings
+    unsaid = {"state": "unsaid", "key": "", "why": gaps[0].reason}
+    rows = [{"path": b"/x/%d" % n, **unsaid} for n in range(3)]
+    none = Journal([], defaultdict(int))
+    reason = "no hint was set on 3 files: no storage class known for DP=local (--map)"
+    assert summary(none, rows, 0) == [reason]
+    assert summary(none, [], 0) == ["no matching file was created"]
+
+
+CLASSES = "".join(
+    f"node_{n} : 1 ; mode: LOOSE ; create_labels: [{n}] ; keep_labels: [{n}]\n"
+    for n in ("n1", "n2")
+)
+POOLS = '[{"name": "fs", "metadata_pool": "meta", "data_pools": ["data", "node_n1", "node_n2"]}]'
+LISTS = {  # mount -> what lists places of nodes, what it prints, how one is made
+    "fuse.mfs head:9421": ("mfsscadmin", CLASSES, "create -m L -K LABEL node_"),
+    "ceph n1:/": ("ceph", POOLS, "fs add_data_pool FILE_SYSTEM node_"),
+}
+
+
+@pytest.mark.parametrize("mount", LISTS)
+def test_init_names_the_classes_of_the_nodes_not_of_the_login_node(
+    mount: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool, listing, made = LISTS[mount]
+    mounts = table(tmp_path, monkeypatch, f"/ rw - {mount} rw")
+    monkeypatch.setattr("tracehint.adapters.project.discover.mounts", lambda: mounts)
+    for name, answer in (("sinfo", "n1|idle|0/2/0/2\nn2|mixed|1/1/0/2\n"), (tool, "")):
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '{answer}'\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert main(["init", "--dry-run", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"{tool} {made}n1\n" in said and f"{tool} {made}n2\n" in said
+    (tmp_path / tool).write_text(f"#!/bin/sh\nprintf '{listing}'\n")
+    assert main(["init", str(tmp_path)]) == 0
+    assert made not in capsys.readouterr().out
+    assert 'groups = ["node_n1", "node_n2"]' in (tmp_path / "tracehint.map.toml").read_text()

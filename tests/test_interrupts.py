@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from datasets.synthetic import write
 
+from tests.support.cli import TRACEHINT
 from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
 COMMANDS = {
     "analyze": "analyze run.trace --format parquet -o out --force",
-    "json": "analyze run.trace --format json -o out --force",
     "hints": "hints run.trace -o out --force",
     "lint": "lint run.trace -o out --force",
     "report": "report run.trace -o out --force",
@@ -29,9 +29,8 @@ COMMANDS = {
     "anonymize": "anonymize run.trace -o out --key k --force",
     "wfformat": "export run.trace --to wfformat -o out --force",
     "parquet": "export run.trace --to parquet -o out --force",
-    "graphml": "export run.trace --to graphml -o out --force",
 }
-TIMES = int(os.environ.get("TRACEHINT_INTERRUPTS", "2"))
+TIMES = int(os.environ.get("TRACEHINT_INTERRUPTS", "1"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -42,7 +41,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def started(words: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tracehint", *words.split()],
+        [*TRACEHINT, *words.split()],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip  # a table
 

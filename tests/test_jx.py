@@ -1,251 +1,103 @@
-"""JX: values, bounds, and agreement with the evaluator of cctools."""
+"""JX workflows: what jx2json of cctools makes of them, and within which bounds."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import math
-import os
-import random
 import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.patience import PATIENCE_S
-from tracehint.adapters.engines.jx import JxError, evaluate
+from tests.test_engine_graphs import files, tasks
+from tracehint.adapters.engines.graph_base import DeclaredGraph
+from tracehint.adapters.engines.graphs import read_graph
+from tracehint.errors import InputError, MissingDependencyError, TracehintError
 
-FAILS = "fails"
-EXAMPLES = Path(__file__).parent / "examples" / "jx_expressions.txt"
-
-
-def ours(text: str) -> Any:
-    try:
-        return rounded(evaluate(text))
-    except JxError:
-        return FAILS
-
-
-def theirs(text: str) -> Any:
-    """What jx2json prints; doubles have 15 to 16 digits there."""
-    done = subprocess.run(["jx2json"], input=text.encode(), capture_output=True, timeout=PATIENCE_S)
-    out = done.stdout.strip()
-    if not out or out.startswith(b"error(") or b"malformed" in done.stderr:
-        return FAILS
-    return rounded(json.loads(out.replace(b"\\'", b"'")))
-
-
-def rounded(value: Any) -> Any:
-    """Doubles by 15 digits; whole ones as integers, since jx2json writes no point."""
-    if isinstance(value, float):
-        short = float(f"{value:.15g}")
-        return int(short) if math.isfinite(short) and short.is_integer() else short
-    if isinstance(value, list):
-        return [rounded(v) for v in value]
-    if isinstance(value, dict):
-        return {k: rounded(v) for k, v in value.items()}
-    return value
-
-
-@pytest.fixture(scope="module")
-def jx2json() -> None:
-    if shutil.which("jx2json") is None:
-        pytest.skip("jx2json (coop-computing-tools) is not installed")
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("10-3-2", 9),  # from the right, as cctools does
-        ("true or true and false", False),  # `and` binds least
-        ("-7/2", -3),
-        ("-7%3", -1),
-        ('"a" + 1 + 2', "a3"),
-        ("[1,2,3][1:]", [2, 3]),
-        (
-            "[[x, y] for x in range(2) for y in range(3) if x != y]",
-            [[0, 1], [0, 2], [1, 0], [1, 2]],
-        ),
-        (
-            '{"define": {"a": b + 1, "b": 3}, "r": [a, b]}',
-            {"define": {"a": 4, "b": 3}, "r": [4, 3]},
-        ),
-        ('format("%d %s %f %%", 1, "a", 1.5)', "1 a 1.500000 %"),
-        ('template("{n}.txt", {"n": 7})', "7.txt"),
-        ('{"a" + x: x for x in ["b"]}', {"ab": "b"}),
-        ('basename("/a/b.txt", ".txt") + dirname("/a/b")', "b/a"),
-        ("[] # the end\nanything", []),
-    ],
+needs_jx2json = pytest.mark.skipif(
+    shutil.which("jx2json") is None, reason="jx2json (coop-computing-tools) is not installed"
 )
-def test_values(text: str, value: Any) -> None:
-    assert evaluate(text) == value
+
+
+LOOPS = "for a in range(2000) for b in range(2000) for c in range(2000)"
+
+
+def graph_of(folder: Path, text: str) -> DeclaredGraph:
+    (folder / "w.jx").write_text(text)
+    return read_graph(folder / "w.jx", "makeflow")
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("jx2json")
-def test_agreement_on_a_list_of_expressions() -> None:
-    different = [t for t in EXAMPLES.read_text().splitlines() if ours(t) != theirs(t)]
-    assert different == []
-
-
-_ATOMS = [
-    "0",
-    "1",
-    "2",
-    "-3",
-    "7",
-    "0.5",
-    "2.0",
-    '"a"',
-    '"b1"',
-    '""',
-    "true",
-    "false",
-    "null",
-    "x",
-    "y",
-    "undefined",
-    "[]",
-    "[1,2,3]",
-    '["p","q"]',
-    "{}",
-    '{"k":1}',
-]
-_MARKS = ["+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "&&", "||"]
-_CALLS = [
-    "range",
-    "len",
-    "join",
-    "keys",
-    "values",
-    "items",
-    "ceil",
-    "floor",
-    "basename",
-    "dirname",
-    "escape",
-    "schema",
-]
-# @ is an expression, ~ an operator between two, ^ the name of a function
-_SHAPES = [
-    "@ ~ @", "@ ~ @", "@ ~ @ ~ @", "(@ ~ @) ~ @", "not @", "-@", "+ @", "!@", "(@)", "[@, @,]",
-    "(@)[@]", "[1,2,3,4][@:@]", "[@ for x in [@, 1] if @]", "[@ for y in @ for x in [y, 2]]",
-    "^(@)", "^(@)", 'format("%d-%s", @, @)', 'format("%s", @)', 'template("{x}{k}", {"k": @})',
-    'join(["a", @], @)', 'select(@, [{"k": @}, {"k": 2}])', 'project(@, [{"k": @}, {"x": 2}])',
-]  # fmt: skip  # a table
-
-
-def expression(dice: random.Random, depth: int) -> str:
-    """A random expression, mostly with types that fit nowhere."""
-    if depth == 0 or dice.random() < 0.2:
-        return dice.choice(_ATOMS)
-    out = []
-    for char in dice.choice(_SHAPES):
-        match char:
-            case "@":
-                out.append(expression(dice, depth - 1))
-            case "~":
-                out.append(dice.choice(_MARKS))
-            case "^":
-                out.append(dice.choice(_CALLS))
-            case _:
-                out.append(char)
-    return "".join(out)
-
-
-def _compare_random(seed: int, count: int) -> None:
-    dice = random.Random(seed)
-    values = 0
-    for _ in range(count):
-        text = f'{{"define": {{"x": 2, "y": "b"}}, "v": {expression(dice, dice.randrange(1, 4))}}}'
-        expected = theirs(text)
-        assert ours(text) == expected, text
-        values += expected != FAILS
-    assert values > count / 8  # the others fail in both
+@needs_jx2json
+def test_loops_names_and_letters_beyond_ascii(tmp_path: Path) -> None:
+    text = """{ # two loops
+        "define": {"N": 2, "sites": ["a", "\u00e9\\\\u"]},
+        "rules": [
+            {"command": "sim " + i + " > " + s + i, "outputs": [s + i]}
+                for s in sites for i in range(N) if i > 0,
+            {"command": "cat > all", "inputs": [s + "1" for s in sites], "outputs": ["all"]},
+        ]}"""
+    graph = graph_of(tmp_path, text)
+    assert [t["name"] for t in tasks(graph)] == ["a1", "\u00e9\\u1", "all"]
+    assert tasks(graph)[2]["parents"] == ["n0", "n1"]
+    assert files(graph, "n2", "in") == [b"a1", "\u00e9\\u1".encode()]
 
 
 @pytest.mark.engine
-@pytest.mark.usefixtures("jx2json")
-def test_agreement_on_random_expressions() -> None:
-    _compare_random(1, 400)
+@needs_jx2json
+def test_names_are_relative_to_the_workflow(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").touch()
+    rules = '{"rules": [{"command": "true", "outputs": [f]} for f in listdir("data")]}'
+    assert [t["name"] for t in tasks(graph_of(tmp_path, rules))] == ["one"]
 
 
 @pytest.mark.engine
-@pytest.mark.full
-@pytest.mark.usefixtures("jx2json")
-def test_agreement_on_many_random_expressions() -> None:
-    _compare_random(random.randrange(1 << 30), 5_000)
-
-
+@needs_jx2json
 @pytest.mark.parametrize(
-    "text",
+    ("limits", "expression", "match"),
     [
-        '{"define": {"a": a}, "r": [a]}',
-        '{"define": {"a": [b, b], "b": [a, a]}, "r": [a]}',
-        "[" * 5000,
-        "(" * 5000 + "1" + ")" * 5000,
-        "-" * 5000 + "1",
-        "[1]" + "[0]" * 5000,
-        "not " * 5000 + "true",
-        "[1 " + "for x in [1] " * 5000 + "]",
+        ("", '[{"command": "echo " + M}]', "M: undefined symbol"),
+        ("", "[1, 2", "closing delimiter"),
+        ("", "[" * 50_000, "by signal|memory"),
+        ("jx-seconds=1", f"[1 {LOOPS} if a < 0]", "jx-seconds=N"),
+        ("jx-bytes=50", "range(200)", "jx-bytes=N"),
+        ("", '[fetch\n("x; touch made")]', "fetch"),
+        ("", 'listdir("/etc")', "literal path"),
+        ("", 'listdir("a/../..")', "literal path"),
+        ("", '[listdir("x" + "y"), "listdir(\\"x\\")"]', "literal path"),
+        ("", '[fetch # (\n("x; touch made")]', "fetch"),
     ],
 )
-def test_depth_is_bounded(text: str) -> None:
-    with pytest.raises(JxError, match=r"nested|more than|itself"):
-        evaluate(text)
+def test_what_fails_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: str, expression: str, match: str
+) -> None:
+    monkeypatch.setenv("TRACEHINT_LIMITS", limits)
+    with pytest.raises(InputError, match=match):
+        graph_of(tmp_path, f'{{"rules": {expression}}}')
+    assert [p.name for p in tmp_path.iterdir()] == ["w.jx"]
 
 
-def _doubling(how: str) -> str:
-    pairs = ", ".join(f'"a{i + 1}": {how.replace("A", f"a{i}")}' for i in range(60))
-    return f'{{"define": {{"a0": [1, 1], {pairs}}}, "r": a60}}'
+def test_without_jx2json_the_remedy_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingDependencyError, match=r"not JSON: .*jx2json") as caught:
+        graph_of(tmp_path, '{"rules": [] + []}')
+    assert "coop-computing-tools" in caught.value.remedy
+    graph = graph_of(tmp_path, '{"rules": [{"command": "true"}]}')  # plain JSON needs no program
+    assert graph.tasks.num_rows == 1
+    rules = '{"rules": [] + [{"command": "true", "resources": {"cores": 2}}]}'
+    (tmp_path / "w.jx.makeflowlog").write_text("# NODE\t0\ttrue\n# COMMAND\t0\ttrue\n")
+    assert any("jx2json" in note for note in graph_of(tmp_path, rules).notes)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "range(1000000000000)",
-        "range(-9223372036854775807, 9223372036854775807)",
-        "[x for x in range(100) for x in range(100) for x in range(100) for x in range(100)]",
-        _doubling("A + A"),
-        _doubling("[A, A]"),
-        _doubling("[x for y in [1, 1] for x in A]"),
-        '{"define": {"a": join([format("%s", "' + "x" * 1000 + '") for i in range(10000)])}, '
-        '"r": [a for i in range(1000)]}',
-        "[[x, x] for x in [[x, x] for x in [[x, x] for x in [[x, x] for x in range(90000)]]]]",
-    ],
-)
-def test_work_is_bounded(text: str) -> None:
-    with pytest.raises(JxError, match=r"more evaluation steps|nested"):
-        evaluate(text, steps=1_000_000)
-
-
-def test_long_sums_are_not_deep() -> None:
-    assert evaluate("+".join(["1"] * 20_000)) == 20_000
-    assert len(evaluate("+".join(['"ab"'] * 2_000))) == 4_000
-
-
-def test_nothing_outside_the_folder_is_read(tmp_path: Path) -> None:
-    inside = tmp_path / "w"
-    (inside / "data").mkdir(parents=True)
-    (inside / "data" / "one").touch()
-    (tmp_path / "secret").mkdir()
-    (inside / "link").symlink_to(tmp_path / "secret")
-    assert evaluate('listdir("data")', inside) == ["one"]
-    for path in ("..", "/", "link", "data/../..", os.fspath(tmp_path), "a\\u0001", "none"):
-        with pytest.raises(JxError):
-            evaluate(f'listdir("{path}")', inside)
-    with pytest.raises(JxError, match="not read here"):
-        evaluate('listdir("data")')
-    (inside / "f.json").write_text("{}")
-    with pytest.raises(JxError, match="fetch"):
-        evaluate('fetch("f.json")', inside)
-
-
+@pytest.mark.engine
+@needs_jx2json
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(text=st.text(alphabet='[]{}(),:;"\\#+-*/%=!<>&|.19eaxfor in\n', max_size=60))
-def test_any_text_is_a_value_or_an_error(text: str) -> None:
-    with contextlib.suppress(JxError):
-        json.dumps(evaluate(text, steps=10_000))
+def test_any_text_is_a_value_or_an_error(tmp_path: Path, text: str) -> None:
+    try:
+        graph_of(tmp_path, '{"rules": [] + ' + text + "}")
+    except TracehintError as error:
+        assert error.remedy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tracehint.analyzer.catalogue import CATALOGUE, GROUPED, NAMES
+from tracehint.analyzer.patterns.evidence import GROUPS, SHAPES
+from tracehint.hintgen.hints.mapping import PATTERN_HINTS
+from tracehint.hintgen.hints.uses import BY_DEFINITION
+from tracehint.hintgen.summary.words import WORDS
+from tracehint.schemas.tables import ENV_MARKERS
 
 ROOT = Path(__file__).parent.parent
 HEAVY = {"pyarrow", "duckdb", "networkx", "numpy", "rich", "jsonschema"}
@@ -37,8 +45,8 @@ def test_the_version_is_stated_once_in_two_places() -> None:
 
 
 def test_the_names_of_the_tables_are_those_of_the_schemas() -> None:
+    from tracehint.schemas.manifest import TABLE_NAMES
     from tracehint.schemas.tables import TABLES
-    from tracehint.schemas.version import TABLE_NAMES
 
     assert set(TABLE_NAMES) == set(TABLES)
 
@@ -46,10 +54,10 @@ def test_the_names_of_the_tables_are_those_of_the_schemas() -> None:
 def test_recording_loads_no_arrow_before_the_command_runs(tmp_path: Path) -> None:
     """What it would load costs CPU, and its settings would be seen by the command."""
     code = (
-        "import sys; from tracehint.collectors import registry, session, run;"
+        "import sys; from tracehint.collectors import begin, registry, run;"
         "from tracehint.commands import record; from tracehint.schemas.writer import BundleWriter;"
         "from pathlib import Path; BundleWriter(Path(sys.argv[1]), force=True);"
-        "import tracehint.collectors.ebpf.record;"
+        "import tracehint.collectors.ebpf.collector;"
         "print('pyarrow' in sys.modules, 'numpy' in sys.modules)"
     )
     done = subprocess.run(
@@ -65,3 +73,28 @@ def test_every_command_module_exists_and_has_help() -> None:
         command = cli.get_command(None, name)  # type: ignore[arg-type]
         assert command is not None
         assert command.help, f"{name} has no help text"
+
+
+# -- What stands in the schemas and in C: the same
+
+
+HEADER = Path(__file__).parents[1] / "collectors" / "markers.h"
+
+
+def test_recorders_keep_the_variables_of_the_schema() -> None:
+    assert tuple(re.findall(r'"(\w+)="', HEADER.read_text())) == ENV_MARKERS
+
+
+# -- The catalogue of patterns and the tables that have a line for each of them
+
+
+def test_every_pattern_has_its_numbers_and_words() -> None:
+    for table in (SHAPES, WORDS):
+        assert sorted(table) == sorted(set(NAMES)) == sorted(NAMES)
+    assert sorted(GROUPS) == sorted(GROUPED)
+    assert {p for p in BY_DEFINITION.values() if p} <= set(NAMES)
+
+
+def test_what_a_pattern_asks_for_has_hints() -> None:
+    assert set(PATTERN_HINTS) == {p.name for p in CATALOGUE if p.hint}
+    assert all(0 < p.blind <= 1 and len(p.color) == 7 for p in CATALOGUE)

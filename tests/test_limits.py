@@ -20,13 +20,13 @@ from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
 from tests.test_engine_graphs import JOBLOG, instance
 from tracehint.adapters.engines.graphs import read_graph
-from tracehint.adapters.engines.workflow import read_workflow
-from tracehint.adapters.stores.table_file import load_table
+from tracehint.adapters.engines.makeflow.workflow import read_workflow
+from tracehint.adapters.stores.registry import load_table
 from tracehint.analyzer.model import Options
 from tracehint.errors import InputError, UsageError
-from tracehint.hintgen.calibration import read_rates
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.hintgen.inputs import load_run
+from tracehint.hintgen.text.textfile import TextFile
 from tracehint.limits import LIMITS, limit
 from tracehint.schemas.store import read_bundle
 
@@ -120,8 +120,6 @@ SMALL: list[tuple[str, str, str, str]] = [
     ("json-values=50", "snakemake", "d.json", '{"nodes": ' + lists(100) + ', "edges": []}'),
     ("workflow-rules=5", "makeflow", "w.json", '{"rules": [' + '{"command": "x"},' * 9 + "{}]}"),
     ("workflow-rules=5", "makeflow", "w.mf", "".join(f"o{k}:\n\ttrue\n" for k in range(9))),
-    ("jx-bytes=50", "makeflow", "w.jx", '{"rules": [] + [' + "1," * 50 + "1]}"),
-    ("jx-steps=50", "makeflow", "w.jx", '{"rules": [x for x in range(200)]}'),
     ("yaml-values=50", "pegasus", "w.yml", "x-pegasus: {}\njobs:\n" + "- [] \n" * 50),
     ("text-bytes=50", "makeflow", "w.mf", "# " + "x" * 100),
 ]  # fmt: skip  # a table
@@ -155,7 +153,6 @@ def test_small_files_stop_at_their_limits(tmp_path: Path, monkeypatch: pytest.Mo
     refuses("toml-values=20", "t.toml", "a = [" + "[]," * 30 + "]", load_table)
     refuses("toml-values=20", "t.toml", ".".join("a" * 30) + " = 1", load_table)
     refuses("small-bytes=20", "t.toml", "# " + "x" * 30, load_table)
-    refuses("json-values=20", "c.json", lists(30), read_rates)
     hints = '{"schema": "tracehint.hints/1", "rules": ' + lists(30) + "}"
     refuses("json-values=20", "h.json", hints, load)
     refuses("hints-bytes=20", "h.json", hints, load)
@@ -234,3 +231,38 @@ def test_every_limit_is_used_by_a_reader() -> None:
     folders = ("schemas", "analyzer", "collectors", "hintgen", "adapters")
     code = "".join(p.read_text() for folder in folders for p in (ROOT / folder).rglob("*.py"))
     assert [name for name in LIMITS if f'"{name}"' not in code] == []
+
+
+# -- Small files that others wrote: limits and what is said, the same for all kinds
+
+
+KIND = TextFile(kind="A list", limit="small-bytes", check="Check --list.", remedy="Write it anew.")
+
+
+def test_toml_and_json_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('name = "é"\n', encoding="utf-8")
+    (tmp_path / "a.json").write_text("[1]")
+    assert KIND.toml(tmp_path / "a.toml") == {"name": "é"}
+    assert KIND.json(tmp_path / "a.json") == [1]
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b"[" * 100_000, b"a = ", b"{", b"a = [" + b"[" * 100_000])
+def test_what_cannot_be_parsed_is_said(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "bad"
+    path.write_bytes(raw)
+    for read, form in ((KIND.toml, "TOML"), (KIND.json, "JSON")):
+        with pytest.raises(InputError, match=f"bad is not {form}") as caught:
+            read(path)
+        assert caught.value.remedy == "Write it anew."
+
+
+def test_no_more_than_the_limit_is_read_also_where_no_size_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "large.json"
+    path.write_text(" " * (4 << 20) + "1")
+    for large in (path, Path("/dev/zero")):
+        with pytest.raises(InputError, match="more than 4,194,304 bytes"):
+            KIND.json(large)
+    with pytest.raises(InputError, match="cannot read"):
+        KIND.json(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="cannot read"):
+        KIND.toml(tmp_path)

@@ -114,16 +114,11 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) >= 24
 
 
-def test_graph_formats_and_no_overwrite(
-    bundle: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_graph_formats(bundle: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for ending, start in (("dot", b"digraph"), ("json", b"{"), ("graphml", b"<")):
         path = tmp_path / f"g.{ending}"
         assert main(["graph", bundle, "-o", str(path)]) == 0
         assert path.read_bytes().startswith(start)
-    assert main(["graph", bundle, "-o", str(path)]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert main(["graph", bundle, "-o", str(path), "--force"]) == 0
     assert main(["graph", bundle]) == 0
     assert capsys.readouterr().out.startswith("digraph")
 
@@ -138,15 +133,6 @@ def test_a_large_run_has_the_same_report(
         assert main(["report", bundle, "-o", str(page)]) == 0
         pages.append(page.read_text())
     assert pages[0] == pages[1]
-
-
-def test_report_is_written_once(
-    bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["report", bundle]) == 0
-    assert (tmp_path / "run.html").read_text().startswith("<!DOCTYPE html>")
-    assert main(["report", bundle]) == 2
 
 
 def test_diff_of_a_run_with_itself(

@@ -14,15 +14,13 @@ import pytest
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.sarif import SARIF_SUBSET
 from tracehint.errors import InputError, UsageError
-from tracehint.hintgen.calibration import read_rates
+from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.lint import baseline
 from tracehint.hintgen.lint.config import choose, find_config
-from tracehint.hintgen.lint.finding import Finding, Savings, total
+from tracehint.hintgen.lint.finding import Finding, Savings, freed_storage
+from tracehint.hintgen.lint.formats import FORMATS, Info, render
 from tracehint.hintgen.lint.registry import RULES
-from tracehint.hintgen.lint.render import FORMATS, Info, render
-from tracehint.hintgen.lint.seconds import with_seconds
 from tracehint.hintgen.query import text_column
-from tracehint.hintgen.summary.saved import Saved
 
 
 def finding(path: bytes = b"a/b.dat", **more: object) -> Finding:
@@ -32,7 +30,7 @@ def finding(path: bytes = b"a/b.dat", **more: object) -> Finding:
     values: dict[str, object] = {
         "code": "TP001", "name": "broadcast-without-replicas", "severity": "warning",
         "message": f"1 file {shown}", "template": shown, "files": 1, "bytes": 10,
-        "saves": Savings(network_bytes=5 << 20), "confidence": 0.9, "fix": "tracehint hints x",
+        "saves": Savings(storage_bytes=5 << 20), "confidence": 0.9, "fix": "tracehint hints x",
         "examples": (path,), "producers": shown, "consumers": shown, "assumed": (shown,),
     }  # fmt: skip  # a table
     return Finding(**(values | more))  # type: ignore[arg-type]
@@ -88,7 +86,8 @@ def test_junit_counts_failed_and_skipped_rules() -> None:
 def test_json_names_files_and_savings() -> None:
     document = json.loads(render("json", [finding()], info(suppressed=2)))
     (first,) = document["findings"]
-    assert first["saves"]["network_bytes"] == 5 << 20
+    assert first["saves"]["storage_bytes"] == 5 << 20
+    assert first["gain"] is None and "placed" not in first
     assert first["examples"] == ["a/b.dat"]
     assert document["suppressed"] == 2
 
@@ -99,7 +98,7 @@ def test_text_fits_the_terminal(width: int) -> None:
     from rich.cells import cell_len
 
     assert max(cell_len(line) for line in out.splitlines()) <= width
-    assert "saves 5 MiB network" in " ".join(out.split())
+    assert "saves 5 MiB storage" in " ".join(out.split())
     assert "no declared graph" in " ".join(out.split())
 
 
@@ -107,7 +106,7 @@ def some(code: str, count: int, size: int) -> list[Finding]:
     """Findings of one rule, the largest first."""
     names = [b"%s/%d.dat" % (code.encode(), i) for i in range(count)]
     return [
-        finding(name, code=code, saves=Savings(network_bytes=(size - i) << 20), assumed=())
+        finding(name, code=code, saves=Savings(storage_bytes=(size - i) << 20), assumed=())
         for i, name in enumerate(names)
     ]
 
@@ -119,28 +118,29 @@ def test_the_text_folds_findings_by_rule() -> None:
     out = render("text", mixed, info(width=100))
     heads = [line for line in out.splitlines() if line[:1] == "T"]
     assert [line[:5] for line in heads] == ["TP007", "TP001", "TV001"]
-    assert heads[0].endswith("12 findings, save 294 MiB network")
-    assert heads[1].endswith("2 findings, save 39 MiB network")
-    assert heads[2].endswith("saves 10 MiB network")
+    assert heads[0].endswith("12 findings, save 294 MiB storage")
+    assert heads[1].endswith("2 findings, save 39 MiB storage")
+    assert heads[2].endswith("saves 10 MiB storage")
     body = " ".join(out.split())
-    assert "and 11 more, 264 MiB network (--all): TP007/1.dat, TP007/2.dat" in body
+    assert "and 11 more, 264 MiB storage (--all): TP007/1.dat, TP007/2.dat" in body
     assert "TP007/0.dat" in body and "TP007/4.dat" not in body
-    assert "TP001/1.dat" in body and body.count("saves 30 MiB network") == 1
+    assert "TP001/1.dat" in body and body.count("saves 30 MiB storage") == 1
     every = render("text", mixed, info(width=100, every=True))
     assert all(f"TP007/{i}.dat" in every for i in range(12)) and "(--all)" not in every
     assert every.count("TP007 broadcast") == 1
 
 
 def test_the_page_folds_findings_by_rule() -> None:
-    from tracehint.hintgen.draw.report.folded import folded
+    from tracehint.hintgen.report.data import folded
 
-    rows = folded([*some("TP007", 3, 9), *some("TP001", 1, 4)])
-    assert [(row["count"], row["said"]) for row in rows] == [
-        (3, "24 MiB network"), (1, "4 MiB network")
-    ]  # fmt: skip  # a table
-    assert rows[0]["saves"]["network_bytes"] == 24 << 20
-    assert rows[0]["first"]["template"] == "TP007/0.dat"
-    assert [row["first_said"] for row in rows] == ["9 MiB network", ""]
+    own = Gain(2.0, 1.0, 3.0, 30 << 20, True)
+    rows = folded([finding(gain=own), *some("TP007", 3, 9)], Baseline("c", 2, 10.0, 40 << 20))
+    assert [row["count"] for row in rows] == [1, 3]
+    assert rows[1]["saves"]["storage_bytes"] == 24 << 20
+    assert rows[1]["first"]["template"] == "TP007/0.dat"
+    saves = "saves 2.00 s (1.00 s to 3.00 s), 30 MiB network traffic, 5 MiB storage"
+    assert [row["first_saves"] for row in rows] == [saves, "saves 9 MiB storage"]
+    assert rows[0]["first"]["gain"] == vars(own)
 
 
 def test_text_of_a_clean_run() -> None:
@@ -178,44 +178,15 @@ def test_select_and_ignore() -> None:
         choose(["XX1"], [])
 
 
-def test_seconds_only_with_a_calibration_and_as_a_range(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    path = tmp_path / "store.json"
-    measured = {
-        "schema": "tracehint.calibration/1", "store": "xattr",
-        "calls": {"open": {"seconds": 2e-4, "low": 1e-4, "high": 4e-4, "samples": 9}},
-        "write": {"bytes_per_s": 1 << 20, "bytes": 1}, "read": {"bytes_per_s": None},
-    }  # fmt: skip  # a table
-    path.write_text(json.dumps(measured))
-    plain = finding(saves=Savings(network_bytes=8 << 20, operations=1000))
-    (found,) = with_seconds([plain], read_rates(path))
-    assert found.saves.seconds == (0.1, 8.4)
-    assert "0.100 s to 8.40 s" in render("text", [found], info(width=120))
-    assert " s to " not in render("text", [plain], info())
-    measured["write"] = {"bytes_per_s": None}
-    path.write_text(json.dumps(measured))
-    with pytest.raises(InputError, match="no rate"):
-        read_rates(path)
-    for bad in ("{", "[]", '{"schema": "x"}', '{"schema": "tracehint.calibration/1", "calls": 1}'):
-        path.write_text(bad)
-        with pytest.raises(InputError):
-            read_rates(path)
-
-
-def test_two_ways_to_save_the_same_bytes_count_once() -> None:
-    copies = finding(saves=Savings(network_bytes=50))
-    nearer = finding(code="TP007", saves=Savings(network_bytes=30))
+def test_two_ways_to_free_the_same_bytes_count_once() -> None:
     found = [
-        copies,
-        nearer,
-        replace(copies, consumers="other", saves=Savings(network_bytes=5)),
-        replace(nearer, template="b", saves=Savings(7, 0, 9)),
+        finding(saves=Savings(storage_bytes=50)),
+        finding(code="TP007", saves=Savings(storage_bytes=30)),
+        replace(finding(saves=Savings(storage_bytes=5)), consumers="other"),
+        replace(finding(code="TP007", saves=Savings(storage_bytes=9)), template="b"),
     ]
-    assert total(found, "network_bytes") == 50 + 5 + 7
-    assert total(found, "storage_bytes") == 9
-    assert "4 findings; to be freed: 9 B storage" in render("text", found, info())
-    every = render("text", found, replace(info(), saved=Saved(62, 7)))
-    told = "4 findings; all hints together: 62 B network, 7 B waiting; to be freed: 9 B storage"
-    assert told in " ".join(every.split())
+    assert freed_storage(found) == 50 + 5 + 9
+    assert "4 findings; reclaimable storage: 64 B" in render("text", found, info())
 
 
 def test_a_remedy_is_printed_once() -> None:

@@ -31,7 +31,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, demo: Path) -> Path:
     tracehint("hints", "first.trace", "-o", "h.json", cwd=base)
     every_file = ("--like", "first.trace", "--create")
     tracehint("emit", "h.json", "--store", "xattr", *every_file, "-o", "hints.sh", cwd=base)
-    both = "sh ../hints.sh . >/dev/null && sh run.sh"
+    make = 'test "$1" = S && exit; mkdir -p "$(dirname "$2")"; test -e "$2" || touch "$2"'
+    one = f'{make}; setfattr -n "$3" -v "$4" "$2"'
+    both = f"xargs -0 -n 5 sh -c '{one}' set <../hints.sh.data && sh run.sh"
     tracehint("record", "-o", base / "second.trace", "--", "sh", "-c", both, cwd=base / "second")
     return base
 

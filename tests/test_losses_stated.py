@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from tests.support.bundles import RunBuilder
-from tests.support.cli import inside
+from tests.support.cli import TRACEHINT, inside, record_words
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import until
+from tracehint.collectors.registry import check
 from tracehint.schemas.losses import KINDS, score, words
 from tracehint.schemas.manifest import manifest_to_json
 from tracehint.schemas.store import read_bundle
 from tracehint.schemas.tables import LOSS_KINDS
-from tracehint.schemas.writer import BundleWriter
-from tracehint.schemas.writing import write_bundle
+from tracehint.schemas.writer import BundleWriter, write_bundle
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +63,9 @@ def text_of(bundle: Path) -> str:
 
 def test_every_kind_of_loss_has_a_meaning() -> None:
     assert set(KINDS) == set(LOSS_KINDS)
-    assert words({"argv_cut": 3}) == ["3 command lines were too long and are cut"]
+    assert words({"argv_cut": 3}) == ["3 command lines too long and cut"]
+    assert words({"unknown_calls": 1})[0].startswith("1 call of")
+    assert words({"": 1, "new": 2}) == ["1 loss of kind ", "2 losses of kind new"]
 
 
 @pytest.mark.parametrize(
@@ -90,13 +92,18 @@ def test_a_whole_run_lost_nothing(bundle: Path) -> None:
     assert (found["troubles"], found["exit_status"], found["complete"]) == ([], 0, True)
 
 
-@pytest.mark.parametrize("table", ["processes", "opens", "extents", "files", "names"])
-@pytest.mark.parametrize("limit", [[], ["--memory-limit", "1K"]])
+@pytest.mark.parametrize(
+    ("table", "limit"),
+    [
+        *((table, []) for table in ("processes", "opens", "extents", "files", "names")),
+        ("extents", ["--memory-limit", "1K"]),
+    ],
+)
 def test_a_table_that_is_gone(bundle: Path, table: str, limit: list[str]) -> None:
     shutil.rmtree(bundle / table)
     done = inside("analyze", str(bundle), *limit, cwd=bundle.parent)
     assert NOTHING not in done.stdout
-    assert f"{table}: 2 rows missing" in done.stdout or f"{table}: 1 rows" in done.stdout
+    assert f"{table}: 2 rows missing" in done.stdout or f"{table}: 1 row missing" in done.stdout
     assert run_of(bundle)["completeness"]["score"] < 1
 
 
@@ -132,8 +139,8 @@ def test_trouble_is_said_first(bundle: Path, fields: dict[str, Any], said: str) 
     changed(bundle, **fields)
     assert text_of(bundle).startswith(said)
     assert inside("lint", str(bundle), cwd=bundle.parent).stdout.startswith(said)
-    page = inside("report", str(bundle), "-o", "-", cwd=bundle.parent).stdout
-    assert said in page
+    if "complete" in fields:
+        assert said in inside("report", str(bundle), "-o", "-", cwd=bundle.parent).stdout
     assert NOTHING not in text_of(bundle)
 
 
@@ -146,14 +153,12 @@ def test_bundles_that_merge_cannot_read_are_losses(bundle: Path) -> None:
 
 
 def recorder(folder: Path, collector: str, *command: str) -> subprocess.Popen[str]:
-    if collector == "ebpf":
-        require_ebpf()
-    elif not shutil.which("strace"):
-        pytest.skip("strace is not installed")
-    words = [sys.executable, "-m", "tracehint", "record", "--collector", collector, "-o", "b"]
+    if not check(collector).usable:
+        pytest.skip(check(collector).reason)
+    words = [*TRACEHINT, *record_words(*command, collector=collector, to="b")]
     return subprocess.Popen(
-        [*words, "--quiet", "--", *command], cwd=folder, text=True, start_new_session=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        words, cwd=folder, text=True, start_new_session=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )  # fmt: skip  # a table
 
 
@@ -170,11 +175,10 @@ READERS = (
 
 
 @pytest.mark.ebpf
-@pytest.mark.slow
 @pytest.mark.parametrize(
     # light: a log with fewer calls
     "collector",
-    ["ebpf", "strace", pytest.param("strace-light", marks=pytest.mark.full)],
+    ["ebpf", "preload", "strace", pytest.param("strace-light", marks=pytest.mark.full)],
 )
 def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collector: str) -> None:
     """The recorder is killed in the middle, the command goes on and ends."""
@@ -189,10 +193,11 @@ def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collect
             process.stdin.write("go\n")
             process.stdin.flush()
             assert process.stdout.readline() == word
-    log = tmp_path / "b" / ("spool" if collector == "ebpf" else "raw")
+    log = tmp_path / "b" / ("raw" if "strace" in collector else "spool")
     assert log.is_dir()
     until(lambda: read_bundle(tmp_path / "b").tables["opens"].num_rows, "its records are there")
-    for reader in READERS:
+    # the preload library leaves a spool as the other one does
+    for reader in READERS if collector != "preload" else (READERS[0], READERS[-1]):
         done = inside(*reader, cwd=tmp_path)
         assert done.returncode in (0, 1), (reader, done.stderr)
         assert NOTHING not in done.stdout
@@ -202,7 +207,6 @@ def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collect
 
 
 @pytest.mark.ebpf
-@pytest.mark.slow
 @pytest.mark.parametrize("collector", ["ebpf", "strace"])
 def test_an_interrupted_run_says_so(tmp_path: Path, collector: str) -> None:
     # sed answers when it runs: a shell that is about to start a program survives the signal
@@ -217,7 +221,6 @@ def test_an_interrupted_run_says_so(tmp_path: Path, collector: str) -> None:
 
 
 @pytest.mark.ebpf
-@pytest.mark.slow
 @pytest.mark.parametrize("collector", ["ebpf", "strace"])
 def test_a_file_size_limit_costs_records_and_is_stated(tmp_path: Path, collector: str) -> None:
     if collector == "ebpf":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -210,16 +212,6 @@ def test_bad_bundles_are_named_and_left_out(tmp_path: Path) -> None:
     assert nothing.returncode == 2 and "Traceback" not in nothing.stderr
 
 
-@pytest.mark.parametrize("target", ["b0.trace", "file"])
-def test_nothing_is_overwritten(tmp_path: Path, target: str) -> None:
-    producer("n1", "/shared/f", 1.0).save(tmp_path / "b0.trace")
-    (tmp_path / "file").write_text("precious")
-    done = inside("merge", "b0.trace", "-o", target, cwd=tmp_path)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert (tmp_path / "file").read_text() == "precious"
-    assert read_bundle(tmp_path / "b0.trace").tables["processes"].num_rows == 1
-
-
 KILLED = """\
 7 1700000000.000000100 execve("/bin/sh", ["sh", "-c", "work"], ["SLURM_JOB_ID=9"]) = 0
 7 1700000000.100000000 openat(AT_FDCWD</shared>, "part", O_WRONLY|O_CREAT, 0666) = 3</shared/part>
@@ -310,7 +302,7 @@ def test_what_is_written_part_by_part_is_what_is_written_at_once(
     for folder in ("one", "many"):
         (tmp_path / folder).mkdir()
     at_once, _ = merge(tmp_path / "one", *runs)
-    monkeypatch.setattr("tracehint.collectors.joined.AT_ONCE", 1)
+    monkeypatch.setattr("tracehint.collectors.join.AT_ONCE", 1)
     in_parts, said = merge(tmp_path / "many", *runs)
     assert "Clocks were aligned" in said
     assert len(list((tmp_path / "many/all.trace/opens/host=n1").iterdir())) == 12
@@ -343,3 +335,21 @@ def test_a_directory_without_bundles_is_named(tmp_path: Path) -> None:
     done = inside("merge", "empty", "-o", "new.trace", cwd=tmp_path)
     assert done.returncode == 2
     assert "empty: not a trace bundle" in done.stderr
+
+
+AT_ONCE = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from tracehint.schemas.manifest import Manifest, manifest_to_json, parse_manifest
+sys.setswitchinterval(1e-6)
+text = manifest_to_json(Manifest()).encode()
+with ThreadPoolExecutor(4) as pool:
+    for _ in range(100):  # each time as the first time in a process
+        vars(Manifest).get("__msgspec_cache__") and delattr(Manifest, "__msgspec_cache__")
+        list(pool.map(lambda _: parse_manifest(text, "m"), range(4)))
+"""
+
+
+def test_manifests_are_read_by_several_threads_at_once() -> None:
+    """In a process of its own: where this is wrong, it crashes."""
+    assert subprocess.run([sys.executable, "-c", AT_ONCE], check=False).returncode == 0

@@ -21,8 +21,7 @@ from tests.support.bundles import RunBuilder
 from tests.support.flow_cut import bundle_of
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis, Options
-from tracehint.collectors.joined import Joined
-from tracehint.collectors.parts import in_memory
+from tracehint.collectors.join import Joined, in_memory
 from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.store import Bundle
 from tracehint.schemas.tables import TABLES

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli import TRACEHINT
 from tests.support.hints import rule, save
 from tests.support.moosefs import Cluster, cluster, missing
 from tests.support.patience import until
 from tests.support.tagger import build
-from tracehint.adapters.engines.tag_table import TagTarget, encode, find_helper, tag_files
+from tracehint.adapters.engines.tag_table import TagTarget, encode, tag_files
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.place.parts import home_of
 from tracehint.adapters.stores.moosefs import MooseFs
 from tracehint.adapters.stores.places import Places, load_places
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.plan import group
+from tracehint.hintgen.hints.vocabulary import group
 
-TOOL = [sys.executable, "-m", "tracehint"]
+TOOL = TRACEHINT
 PLACES = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C"]\n'
 
 
@@ -188,12 +188,11 @@ class TestRealStore:
         (data / "table.txt").write_bytes(b"x" * 100_000)
         assert len(nodes(store, data / "table.txt")) == 2
 
-    @pytest.mark.parametrize("program", [True, False])
     def test_the_script_does_the_same(
-        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path, program: bool
+        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
     ) -> None:
         data, arguments = work
-        way = f"TRACEHINT_TAG={build(tmp_path) if program else ''}"
+        way = f"TRACEHINT_TAG={build(tmp_path)}"
         hints, _, _, _, places, _ = arguments
         script = tmp_path / "set.sh"
         tracehint(
@@ -267,14 +266,11 @@ class TestRealStore:
         store.run("mfssetgoal", "1", data / "parts" / "p_0.dat")
         assert "not node_" in tracehint(store, *words, code=1)
 
-    @pytest.mark.parametrize("program", [True, False])
     def test_a_task_is_tagged_on_its_own_node(
-        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path, program: bool
+        self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
     ) -> None:
-        """The tag program and its shell twin; several files are one call of MooseFS's tool."""
+        """Several files are one call of MooseFS's tool."""
         data, arguments = work
-        if program and find_helper() is None:
-            pytest.skip("tracehint-tag is not built (make tracer)")
         places = load_places(arguments[4])  # type: ignore[arg-type]
         targets = [
             TagTarget(path=b"parts/new_%d" % i, kind="C", hints={"DP": "local"}) for i in range(70)
@@ -286,12 +282,12 @@ class TestRealStore:
         ]
         table, gaps, count = encode([targets], MooseFs(places))
         assert count == 71
-        assert {"no directory can" in gap.reason or "already" in gap.reason for gap in gaps} == {
+        assert {"not on a directory" in gap.reason or "already" in gap.reason for gap in gaps} == {
             True
         }
         folder = tmp_path / "tags"
         folder.mkdir()
-        for path, text in tag_files(folder, table, helper=program).items():
+        for path, text in tag_files(folder, table).items():
             assert path is not None
             path.write_bytes(text)
             path.chmod(0o755)

@@ -16,16 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import TRACEHINT, tracehint
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S, until
-from tracehint.collectors.ebpf.node_locks import locked
-from tracehint.collectors.ebpf.node_place import JOIN, node_place
+from tracehint.collectors.ebpf.node import JOIN, hold_lock, node_place
 from tracehint.collectors.ebpf.segments import MOST, join_segments, segments
 from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
-NODE = [sys.executable, "-m", "tracehint", "record", "--node"]
+NODE = [*TRACEHINT, "record", "--node"]
 
 
 @pytest.fixture(autouse=True)
@@ -199,7 +198,6 @@ def recorders() -> list[int]:
     return [pid, *map(int, children.split())]
 
 
-@pytest.mark.slow
 def test_recorders_that_die_with_their_jobs_leave_few_bundles(node: Path) -> None:
     """As under a batch system that kills what a job leaves behind."""
     n = MOST + 3
@@ -348,13 +346,13 @@ def test_a_task_that_comes_while_the_bundle_is_written_starts_another(node: Path
     assert run("--idle", "0.3", "--", "sh", "-c", "echo x >two", "two").returncode == 0
     until(lambda: not _listens(), "the second one ends")
     place = node_place()
-    with locked(Path(f"{place.socket}.busy")):
+    with hold_lock(Path(f"{place.socket}.busy")):
         pass  # both have written their bundles
     ran = sum((commands(read_bundle(p)) for p in bundles()), Counter[bytes]())
     assert ran == {b"one": 1, b"two": 1}
     # tidied up last, by who gets the lock at once: not to be held here
     until(lambda: not (node / place.socket.name).exists(), "the socket goes")
-    with locked(place.lock, wait=False):
+    with hold_lock(place.lock, wait=False):
         pass
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,19 +14,19 @@ from pathlib import Path
 import pytest
 
 from tests.support.built import built
+from tests.support.cli import TRACEHINT
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S
 from tests.support.users import OTHER, needs_root
 from tracehint.collectors.ebpf.missed import add_missed
-from tracehint.collectors.ebpf.node_locks import locked
-from tracehint.collectors.ebpf.node_place import node_place
+from tracehint.collectors.ebpf.node import hold_lock, node_place
 from tracehint.collectors.ebpf.segments import join_segments, segments
 from tracehint.schemas.store import read_bundle, table_from_rows
 
 pytestmark = pytest.mark.slow
 
 SOURCE = Path(__file__).parents[1] / "collectors" / "ebpf" / "rec" / "join.c"
-NODE = [sys.executable, "-m", "tracehint", "record", "--node"]
+NODE = [*TRACEHINT, "record", "--node"]
 SOON = 20  # seconds; without the checks the command never runs
 
 
@@ -103,7 +102,7 @@ def test_a_lock_that_is_never_given_back(join: Path, place: Path) -> None:
     with (place / "s.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert joined(join, place).stdout == "ran\n"
-        with pytest.raises(BlockingIOError), locked(place / "s.lock", patience=0.1):
+        with pytest.raises(BlockingIOError), hold_lock(place / "s.lock", patience=0.1):
             pass
     assert (place / "m").read_text().endswith(" sh\n")
 
@@ -187,7 +186,6 @@ def test_bundles_of_others_are_left_alone(place: Path) -> None:
     assert [path.name for path in segments(folder, "h")] == ["node.h-1.trace"]
 
 
-@pytest.mark.slow
 @pytest.mark.ebpf
 def test_a_recorder_ends_although_a_pipe_lies_in_its_way(place: Path) -> None:
     require_ebpf()

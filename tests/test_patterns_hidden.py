@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.flow_builder import FlowBuilder
-from tracehint.analyzer.patterns.hidden import sure
+from tracehint.analyzer.patterns.confidence import sure
 
 MB = 1 << 20
 

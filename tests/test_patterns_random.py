@@ -15,7 +15,7 @@ from tests.support.flow_builder import Flow, FlowBuilder
 from tests.support.pattern_reference import Reference
 from tests.support.reference_flow import Expected
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.patterns.whole import label
+from tracehint.analyzer.patterns.run_labels import label
 
 # Small thresholds for small files, so that random ranges fall on both sides of them.
 OPTIONS = Options(peek_bytes=30, header_bytes=20, call_cost_bytes=60, max_versions=3)
@@ -112,9 +112,9 @@ def compare(found: dict[str, Any], expected: Expected) -> None:
 def run(flow: FlowBuilder, tables: Flow | None = None) -> dict[str, Any]:
     tables = tables or flow.flow()
     run_object = {"nodes": flow.nodes, "completeness": {"blind_to": []}}
-    patterns, groups = label(tables, flow.task_table(), flow.options, run_object)
-    one_primary_each(patterns)
-    return summary(patterns, groups, tables.edges)
+    found = label(tables, flow.task_table(), flow.options, run_object)
+    one_primary_each(found.patterns)
+    return summary(found.patterns, found.groups, tables.edges)
 
 
 def one_primary_each(patterns: pa.Table) -> None:

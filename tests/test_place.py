@@ -17,11 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import TRACEHINT, tracehint
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.place.choose import InputPlaces, choose, look, share
+from tracehint.adapters.place.choose import InputPlaces, choose, look, open_slots, share
 from tracehint.adapters.place.hosts import Host, by_name, find, read_hosts, start_words
-from tracehint.adapters.place.slots import open_slots
 from tracehint.adapters.stores import moosefs
 from tracehint.adapters.stores.base import Location
 from tracehint.adapters.stores.places import Places
@@ -29,7 +28,7 @@ from tracehint.errors import InputError
 
 pytestmark = pytest.mark.slow
 
-TOOL = [sys.executable, "-m", "tracehint"]
+TOOL = TRACEHINT
 STORE = 'name = "fake"\nlocation = "user.where"\n[hints."DP=local"]\nattribute = "user.dp"\n'
 HOSTS = """\
 start = ["env", "NODE={host}", "{argv}"]
@@ -118,27 +117,12 @@ def test_soft_goes_on_to_the_next_node_and_hard_stays(place: Place, tmp_path: Pa
 
 
 def test_a_slot_is_held_as_long_as_the_command_runs(place: Place, tmp_path: Path) -> None:
-    command = [
-        *TOOL,
-        "place",
-        "--hosts",
-        "hosts.toml",
-        "--store",
-        "./store.toml",
-        "a",
-        "--",
-        "sh",
-        "-c",
-        "echo on; read x; echo off",
-    ]
+    files = ("--hosts", "hosts.toml", "--store", "./store.toml", "a")
+    command = [*TOOL, "place", *files, "--", "sh", "-c", "echo on; read x; echo off"]
     with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        command, cwd=tmp_path, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    ) as first:
+    ) as first:  # fmt: skip  # a table
         assert first.stdout is not None
         assert first.stdout.readline() == "on\n"
         assert place("a").stdout != "n1\n"
@@ -292,7 +276,7 @@ def test_tasks_without_a_known_place_spread_over_the_nodes() -> None:
     hosts = [Host(name=f"n{k}") for k in range(4)]
     took = set()
     for k in range(60):
-        known = InputPlaces(total_bytes=1, unknown={f"in_{k}": "the store does not say"})
+        known = InputPlaces(total_bytes=1, unknown={f"in_{k}": "the store does not report it"})
         choice = choose(hosts, known, "soft", lambda _: True, lambda _: True)
         assert choice.host is not None
         took.add(choice.host.name)
@@ -366,7 +350,7 @@ def test_moosefs_tells_the_part_of_a_file_on_each_server(monkeypatch: pytest.Mon
     copy = "\t\tcopy {}: 10.0.0.{}:9422 (status:VALID)\n"
     text = ":\n" + chunk.format(0, 1) + copy.format(1, 1) + copy.format(2, 2)
     text += chunk.format(1, 2) + copy.format(1, 2)
-    monkeypatch.setattr(moosefs, "_run", lambda command, fd: text)
+    monkeypatch.setattr(moosefs, "_run_on_descriptor", lambda command, fd: text)
     found = moosefs.MooseFs(Places()).locate(0)
     assert found is not None
     assert {node: share(found, node) for node in found.nodes} == {"10.0.0.1": 0.5, "10.0.0.2": 1.0}

@@ -14,11 +14,18 @@ import pytest
 
 from tests.support.cli import tracehint
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.place.away import Roll
+from tracehint.adapters.place.choose import Roll, open_slots
 from tracehint.adapters.place.hosts import Host
-from tracehint.adapters.place.parts import POLL_S, Queue, choose_part, order_of, patience
-from tracehint.adapters.place.slots import open_slots
-from tracehint.adapters.place.table import Placed, encode, read_task
+from tracehint.adapters.place.parts import (
+    POLL_S,
+    Placed,
+    Queue,
+    choose_part,
+    encode,
+    order_of,
+    patience,
+    read_task,
+)
 from tracehint.errors import InputError, UsageError
 
 HOSTS = tuple(Host(name=f"n{k}", slots=1) for k in range(4))
@@ -133,17 +140,17 @@ def test_who_does_not_answer_is_asked_and_said_once(tmp_path: Path) -> None:
     for _ in range(5):
         each = roll()
         assert not each.answers(host)
-        said += each.said
+        said += each.messages
     assert (len(asked), said) == (1, ["n1 does not answer: its tasks run on other nodes"])
     now[0] += 61
     each = roll()
     assert not each.answers(host)
-    assert (len(asked), each.said) == (2, [])
+    assert (len(asked), each.messages) == (2, [])
     there[0] = True
     now[0] += 200
     each = roll()
     assert each.answers(host)
-    assert each.said == ["n1 answers again"]
+    assert each.messages == ["n1 answers again"]
     assert roll().answers(host)
     assert len(asked) == 3
     assert Roll(None, ask).answers(host), "without a folder each task asks"
@@ -245,7 +252,7 @@ def busy(tmp_path: Path) -> Iterator[None]:
 def test_tasks_of_a_table_run_on_their_nodes(place: Place) -> None:
     done = place("--parts", "parts", "--task", "0", "--", *WHERE)
     assert (done.returncode, done.stdout) == (0, "n1\n"), done.stderr
-    assert "part 1 lies there" in done.stderr
+    assert "part 1 is stored there" in done.stderr
     assert place("--parts", "parts", "--task", "1", "--", *WHERE).stdout[:1] == "n", "anywhere"
     assert place("--part", "5").stdout == "n2\n"
     data = json.loads(place("--part", "5", "--format", "json").stdout)

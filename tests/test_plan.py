@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,24 @@ import pytest
 import tracehint
 from tests.support.cli import inside
 from tests.support.flows import Flowing
+from tests.support.hints import json_schema
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.planning import MB, instance, pairs, planned, star, write
 from tests.support.predicting import Task, need_engine, plain, workload
 from tests.support.wfinstances import data_folder
-from tracehint.commands._planning import LARGE
+from tracehint.app.planning import LARGE
 from tracehint.hintgen.hints.hintfile import load
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.learn.rules import learn
 from tracehint.hintgen.match.match import Matcher
-from tracehint.hintgen.plan import metis, rules
+from tracehint.hintgen.plan import drafts, planner
+from tracehint.hintgen.plan import partition as metis
 from tracehint.hintgen.plan.graph import graph_of
 from tracehint.hintgen.plan.partition import WAYS, parts_of
-from tracehint.hintgen.plan.strategies import per_file
 
 pytestmark = pytest.mark.slow
 
-SCHEMA = json.loads((files("tracehint.schemas") / "plan.schema.json").read_text())
+SCHEMA = json_schema("plan")
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_the_hint_file_holds_rules_and_the_plan(tmp_path: Path) -> None:
     hints = load(tmp_path / "h.json")
     assert hints.plan is not None and hints.rules
     assert hints.plan.strategy == data["chosen"]
-    assert hints.plan.default_seconds == pytest.approx(data["seconds"]["default"])
+    assert hints.plan.seconds.default == pytest.approx(data["seconds"]["default"])
     assert [f.path for f in hints.plan.files] == [f["path"] for f in data["files"]]
     again = inside("plan", path, "-o", "h.json", cwd=tmp_path)
     assert again.returncode == 2
@@ -85,8 +85,13 @@ def test_nothing_worth_doing(tmp_path: Path) -> None:
     check(data)
     assert (data["chosen"], data["parts"], data["tasks"], data["files"]) == ("default", 0, [], [])
     done = inside("plan", path, cwd=tmp_path)
-    assert done.stdout.startswith("Nothing here is worth hinting")
+    assert done.stdout.startswith("No hint improves this workflow")
     assert "no --cluster" in done.stdout
+
+
+def test_a_workflow_that_only_writes_is_planned(tmp_path: Path) -> None:
+    made = [(f"w{i}", "write", [], [f"o{i}"], 1.0) for i in range(4)]
+    check(planned(write(tmp_path, instance(made, {f"o{i}": MB for i in range(4)}))))
 
 
 def test_the_parts_of_a_star_are_balanced() -> None:
@@ -175,7 +180,7 @@ def test_rules_that_lose_by_name_are_not_written(
 ) -> None:
     """Every draft with hints by name is slower, or moves more: the file has no rules, and says
     so."""
-    monkeypatch.setattr(rules, limit, 0.0)
+    monkeypatch.setattr(planner, limit, 0.0)
     data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
     assert load(tmp_path / "h.json").rules == ()
     assert any("no rules by name" in note for note in data["assumptions"])
@@ -196,8 +201,8 @@ def test_rules_that_save_next_to_nothing_are_not_written(tmp_path: Path) -> None
 def test_a_run_of_too_many_files_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert f"{per_file.MAX_FILES:,}" in LARGE
-    for module in (rules, per_file):
+    assert f"{drafts.MAX_FILES:,}" in LARGE
+    for module in (planner, drafts):
         monkeypatch.setattr(module, "MAX_FILES", 10)
     data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
     file = load(tmp_path / "h.json")
@@ -208,7 +213,7 @@ def test_a_run_of_too_many_files_says_so_once(
 def test_rules_of_the_file_are_local_or_better(tmp_path: Path) -> None:
     planned(write(tmp_path, pairs(10)), "-o", "h.json")
     kept = load(tmp_path / "h.json")
-    assert kept.rules and kept.parameters["rules"] in rules.SETS
+    assert kept.rules and kept.parameters["rules"] in planner.SETS
 
 
 def test_names_of_every_byte(tmp_path: Path) -> None:
@@ -234,13 +239,12 @@ def test_local_rules_need_no_graph_and_leave_inputs_alone() -> None:
         run.read(use, f"p_{i}.dat", MB)
         run.read(use, f"p_{(i + 1) % 6}.dat", MB)
     hints = learn([run.analysis()])
-    local = replace(hints, rules=rules.SETS["local"](hints.rules))
+    local = replace(hints, rules=planner.SETS["local"](hints.rules))
     names = [b"p_77.dat", b"in_77.dat"]
     found = Matcher(local).match(names, None, 5, frozenset(names))
     assert [match.values for match in found] == [{"DP": "local"}, {}]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("readers", [3_000, pytest.param(100_000, marks=pytest.mark.full)])
 def test_a_file_with_very_many_readers(tmp_path: Path, readers: int) -> None:
     tasks: list[Any] = [("seed", "seed", [], ["seed.bin"], 1.0)]
@@ -249,7 +253,6 @@ def test_a_file_with_very_many_readers(tmp_path: Path, readers: int) -> None:
     check(data)
 
 
-@pytest.mark.slow
 def test_montage_halves_its_time_and_its_bytes(tmp_path: Path) -> None:
     """The replay of a real run: sizes divided by 8, times by 50, no page cache on the clients."""
     write(tmp_path, pairs(1))

@@ -16,16 +16,15 @@ from tests.support.hints import rule
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.plans import HOSTS, planned, save_plan
 from tracehint.adapters.engines.emitters import EmitRequest, emit
-from tracehint.adapters.engines.makeflow_order import in_turns
+from tracehint.adapters.engines.makeflow.parts import in_turns
+from tracehint.adapters.engines.makeflow.workflow import read_workflow
 from tracehint.adapters.engines.planned import find_parts
-from tracehint.adapters.engines.workflow import read_workflow
-from tracehint.adapters.place.table import read_task
+from tracehint.adapters.place.parts import read_task
 from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
 from tracehint.errors import InputError, UsageError
-from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.model import FilePart, HintFile
 from tracehint.hintgen.hints.pathtext import to_text
-from tracehint.hintgen.hints.plan import FilePart
 
 MAKEFLOW = """\
 OUT=b

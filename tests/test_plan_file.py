@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,23 @@ import jsonschema
 import pytest
 
 from tests.support.cli import inside
+from tests.support.hints import json_schema, parsed
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.planning import MB, Made, instance, planned, star, write
 from tests.support.predicting import need_engine
 from tests.test_plan_sites import several
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.hintcheck import from_json
 from tracehint.hintgen.hints.hintfile import dump, load, to_json
-from tracehint.hintgen.hints.model import HintFile
+from tracehint.hintgen.hints.model import FilePart, HintFile, Plan, PlanSeconds, TaskPart
 from tracehint.hintgen.hints.pathtext import to_text
-from tracehint.hintgen.hints.plan import FilePart, Plan, TaskPart, group
+from tracehint.hintgen.hints.vocabulary import group
 
 pytestmark = pytest.mark.slow
 
 PLAN = Plan(
     cluster="lab",
     strategy="partition",
-    default_seconds=34.0,
-    planned_seconds=13.5,
+    seconds=PlanSeconds(34.0, 13.5),
     parts=3,
     tasks=(TaskPart("project 1", 0), TaskPart("project 2", 2)),
     files=(
@@ -55,14 +53,13 @@ def test_round_trip(tmp_path: Path) -> None:
 
 
 def test_the_schema_describes_a_plan(data: dict[str, Any]) -> None:
-    schema = json.loads((files("tracehint.schemas") / "hints.schema.json").read_text())
+    schema = json_schema("hints")
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(data, schema)
-    assert set(data["plan"]) == set(schema["$defs"]["plan"]["properties"])
+    assert set(data["plan"]) == set(schema["$defs"]["Plan"]["properties"])
 
 
 BAD: list[tuple[tuple[Any, ...], Any]] = [
-    ((), None),
     ((), []),
     (("cluster",), 3),
     (("strategy",), None),
@@ -117,7 +114,7 @@ def test_a_crafted_plan_is_refused(data: dict[str, Any], path: tuple[Any, ...], 
         at = at[key]
     at[keys[-1]] = value  # type: ignore[index]
     with pytest.raises(InputError):
-        from_json(data)
+        parsed(data)
 
 
 def test_too_many_rows_name_the_limit(
@@ -125,7 +122,7 @@ def test_too_many_rows_name_the_limit(
 ) -> None:
     monkeypatch.setenv("TRACEHINT_LIMITS", "plan-rows=1")
     with pytest.raises(InputError, match=r"tasks of the plan.*more than 1 rows"):
-        from_json(data)
+        parsed(data)
 
 
 def test_names_of_every_byte_go_through_a_file(tmp_path: Path) -> None:

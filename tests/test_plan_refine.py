@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -11,19 +12,18 @@ import pytest
 from tests.support.predicting import MB, Task, need_engine, plain, workload
 from tracehint.analyzer.arrays import Ints
 from tracehint.analyzer.model import Analysis
-from tracehint.analyzer.predict.model import law
-from tracehint.hintgen.plan.anchors import settled, shifted, ties_of
-from tracehint.hintgen.plan.climb import TRIALS, Climb
-from tracehint.hintgen.plan.evaluate import Bench
-from tracehint.hintgen.plan.improve import improve, polish
-from tracehint.hintgen.plan.model import Draft, Problem
-from tracehint.hintgen.plan.partition import cores_of
-from tracehint.hintgen.plan.parts import pinned, with_placement
-from tracehint.hintgen.plan.queues import Ran, of_queues
-from tracehint.hintgen.plan.refine import refine
-from tracehint.hintgen.plan.shifts import Shift
-from tracehint.hintgen.plan.strategies import local
-from tracehint.hintgen.plan.worth import Worth
+from tracehint.analyzer.predict.model import law, local
+from tracehint.hintgen.plan.drafts import blank, local_first, local_together, pinned, with_placement
+from tracehint.hintgen.plan.model import Draft, Estimate, Problem
+from tracehint.hintgen.plan.neighbours import (
+    bind_where_run,
+    moves_of_kinds,
+    moves_of_tasks,
+    shift_tasks,
+    ties_of,
+)
+from tracehint.hintgen.plan.objective import BYTES, Bench, Worth, choose, leanest
+from tracehint.hintgen.plan.search import TRIALS, ChangedDraft, LocalSearch
 
 CHAINS, NODES = 8, 4
 
@@ -77,7 +77,7 @@ def test_files_go_along_with_the_task_that_they_lie_with() -> None:
     problem = chains()
     draft = crossed(problem)
     ties = ties_of(problem, draft)
-    found = shifted(draft, ties.anchor, np.array([0, CHAINS + 1]), np.array([3, 2]))
+    found = shift_tasks(ties.anchor, (0, CHAINS + 1), (3, 2), draft)
     assert found.part is not None and found.placement.target is not None
     changed = np.flatnonzero(found.placement.target != draft.placement.target)
     assert changed.tolist() == [0], "u1's output was on node 2 already; m0's went to 3"
@@ -88,39 +88,49 @@ def test_files_go_along_with_the_task_that_they_lie_with() -> None:
 @pytest.mark.parametrize("wrong", [1, 3, CHAINS])
 def test_single_tasks_find_their_data(wrong: int) -> None:
     need_engine()
-    problem = chains()
-    bench = Bench(problem)
-    draft = crossed(problem, wrong)
+    bench = Bench(chains())
+    draft = crossed(bench.problem, wrong)
     before = bench.run([draft], range(1))[0][0]
     assert before.network_bytes == pytest.approx(wrong * 10 * MB, rel=0.01)
-    worth = Worth(before.network_bytes)
-    value = np.array([worth.run(run) for run in bench.run([draft], TRIALS)[0]])
-    climb = Climb(bench, draft, None, bench.spent + 500, worth, value)
-    refine(climb)
-    after = bench.run([climb.draft], range(1))[0][0]
+    search = LocalSearch(bench, Worth(before.network_bytes), until=bench.spent + 500)
+    found = search.climb(search.begin(draft))
+    after = bench.run([found.draft], range(1))[0][0]
     assert after.network_bytes < 1000 * CHAINS and after.seconds < before.seconds
-    assert len(climb.done) == 1 and "in other part" in climb.done[0]
+    assert found.changes.endswith("in other parts")
 
 
 def test_the_budget_is_kept_and_the_answer_is_the_same_again() -> None:
     need_engine()
     found = []
-    for budget in (0, 20, 60, 60):
+    for budget in (0, 20, 400, 400):
         bench = Bench(chains())
-        climb = improve(bench, crossed(bench.problem), None, budget, Worth(80.0 * MB))
-        draft, done = climb.draft, climb.done
+        search = LocalSearch(bench, Worth(80.0 * MB))
+        states = search.best_of({"crossed": crossed(bench.problem)}, budget)
         assert bench.spent <= budget
-        assert draft.placement.law is not None
-        found.append((done, draft.part.tolist() if draft.part is not None else None))
-    assert found[0][0] == [] and found[2] == found[3] and found[2][0]
+        parts = {name: cast(Ints, s.draft.part).tolist() for name, s in states.items()}
+        found.append(({name: s.changes for name, s in states.items()}, parts))
+    assert not any(found[0][0].values()) and found[2] == found[3]
+    assert any(found[2][0].values())
 
 
-def test_settled_tasks_are_bound_where_they_ran() -> None:
+def test_a_move_of_a_kind_is_made_on_what_the_draft_is_by_then() -> None:
+    """Of several that pay, each is made on the draft that has those before it."""
+    problem = chains()
+    draft, cut = crossed(problem), np.zeros(2 * CHAINS, np.int32)
+    moves = {move.text: move for move in moves_of_kinds(problem, draft, cut)}
+    state = ChangedDraft(draft, np.ones(3)).after([moves["make bound"], moves["use released"]])
+    assert state.draft.part is not None and state.draft.placement.target is not None
+    assert state.draft.part.tolist() == [0] * CHAINS + [-1] * CHAINS
+    assert (state.draft.placement.target[:CHAINS] == 0).all()
+    assert state.changes == "make bound, use released"
+
+
+def test_tasks_are_bound_where_they_ran() -> None:
     need_engine()
     problem = chains()
-    draft = local.first(problem)[0]
+    draft = local_first(problem)[0]
     node = Bench(problem).traced(draft, TRIALS[0])[:, 0].astype(np.int64)
-    found = settled(problem, draft, node, "unplanned")
+    found = bind_where_run(problem, draft, node, "unplanned")
     assert found.part is not None and found.placement.law is not None
     assert (found.part == node).all() and found.parts == NODES
     assert (found.placement.law == law("local")).all() and found.placement.scheduler == "plan"
@@ -128,77 +138,203 @@ def test_settled_tasks_are_bound_where_they_ran() -> None:
     assert (again == node).all()
 
 
-def alone(lengths: Sequence[float], part: Sequence[int], nodes: int, slots: int) -> Climb:
-    """The climb of tasks that share nothing, so many seconds each, each bound to its part."""
+def alone(
+    lengths: Sequence[float], part: Sequence[int], nodes: int, slots: int
+) -> tuple[LocalSearch, ChangedDraft]:
+    """The search of tasks that share nothing, so many seconds each, each bound to its part."""
     tasks = [
         Task(f"t{i}", [("compute", seconds), ("write", f"o{i}")], "work")
         for i, seconds in enumerate(lengths)
     ]
     sizes = {f"o{i}": 1000 for i in range(len(lengths))}
     problem = Problem(cast(Analysis, None), workload(tasks, sizes), plain(nodes, slots))
-    draft, bench = pinned(problem, "alone", np.array(part), nodes, "unplanned"), Bench(problem)
-    worth = Worth(0.0)  # the time alone
-    value = np.array([worth.run(run) for run in bench.run([draft], TRIALS)[0]])
-    return Climb(bench, draft, None, bench.spent + 300, worth, value)
-
-
-def shifts_of(climb: Climb) -> list[Shift]:
-    """What the queues of a climb's draft say."""
-    problem, draft = climb.bench.problem, climb.draft
-    assert draft.part is not None
-    rows = climb.bench.traced(draft, TRIALS[0])
-    ties = ties_of(problem, draft)
-    ran = Ran(rows, problem.work.cores.astype(np.int64), cores_of(problem.cluster))
-    return list(of_queues(ran, draft.part.astype(np.int64), ties))
+    search = LocalSearch(Bench(problem), Worth(0.0), until=300)  # the time alone
+    return search, search.begin(pinned(problem, "alone", np.array(part), nodes, "unplanned"))
 
 
 def test_a_full_node_gives_as_many_tasks_as_run_at_one_time() -> None:
     need_engine()
-    climb = alone([1.0] * 4, [0] * 4, nodes=2, slots=2)
-    found = shifts_of(climb)
-    assert {s.parts for s in found if len(s.tasks) == 1} == {(1,)}
-    assert any(len(s.tasks) == 2 for s in found), "one alone leaves the other where it waits"
-    assert climb.mean == pytest.approx(2.0, rel=0.05)
-    refine(climb)
-    assert climb.mean == pytest.approx(1.0, rel=0.05)
-    assert climb.draft.part is not None and sorted(climb.draft.part.tolist()) == [0, 0, 1, 1]
+    search, state = alone([1.0] * 4, [0] * 4, nodes=2, slots=2)
+    rows = search.bench.traced(state.draft, TRIALS[0])
+    found = list(moves_of_tasks(search.bench.problem, state.draft, rows))
+    assert any(len(move.tasks) == 1 for move in found)
+    two = [move for move in found if len(move.tasks) == 2]
+    assert two, "one leaves the other where it waits"
+    assert state.mean == pytest.approx(2.0, rel=0.05)
+    moved = search.begin(two[0].change(state.draft))
+    assert moved.mean == pytest.approx(1.0, rel=0.05)
+    assert search.climb(state).mean == pytest.approx(1.0, rel=0.05)
+    assert moved.draft.part is not None and sorted(moved.draft.part.tolist()) == [0, 0, 1, 1]
 
 
 def test_a_node_that_is_never_full_gives_nothing() -> None:
     need_engine()
-    assert not shifts_of(alone([1.0] * 4, [0, 0, 1, 1], nodes=2, slots=2))
+    search, state = alone([1.0] * 4, [0, 0, 1, 1], nodes=2, slots=2)
+    rows = search.bench.traced(state.draft, TRIALS[0])
+    assert not list(moves_of_tasks(search.bench.problem, state.draft, rows))
 
 
 def test_tasks_change_places_where_no_other_has_room() -> None:
     need_engine()
-    climb = alone([3.0, 3.0, 2.0, 2.0], [0, 0, 1, 1], nodes=2, slots=1)
-    refine(climb)
-    assert climb.mean == pytest.approx(5.0, rel=0.02)
-    assert climb.draft.part is not None and climb.draft.part[:2].tolist() in ([0, 1], [1, 0])
+    search, state = alone([3.0, 3.0, 2.0, 2.0], [0, 0, 1, 1], nodes=2, slots=1)
+    state = search.climb(state)
+    assert state.mean == pytest.approx(5.0, rel=0.02)
+    assert state.draft.part is not None and state.draft.part[:2].tolist() in ([0, 1], [1, 0])
 
 
 def test_kicks_never_lose_and_the_answer_is_the_same_again() -> None:
     need_engine()
     lengths = [1.0, 1.3, 1.7, 2.1, 2.9, 3.3, 0.7, 1.9, 2.3, 1.1, 0.9, 1.5]
-    plain_one, *kicked = [alone(lengths, [0] * 12, nodes=3, slots=1) for _ in range(3)]
-    refine(plain_one)
-    for climb in kicked:
-        refine(climb, kicks=5)
-        assert climb.mean <= plain_one.mean and climb.bench.spent <= climb.until
-    first, second = (climb.draft.part for climb in kicked)
-    assert first is not None and second is not None and (first == second).all()
+    (search, start), *kicked = [alone(lengths, [0] * 12, nodes=3, slots=1) for _ in range(3)]
+    found = search.climb(start)
+    again = [one.climb(state, kicks=5) for one, state in kicked]
+    for (one, _), state in zip(kicked, again, strict=True):
+        assert state.mean <= found.mean and one.bench.spent <= one.until
+    first, second = (cast(Ints, state.draft.part) for state in again)
+    assert (first == second).all()
 
 
-def test_what_is_left_goes_to_the_best_and_then_to_the_next() -> None:
+def test_the_best_of_several_drafts_is_found_and_those_that_come_to_the_same_are_one() -> None:
     need_engine()
     bench = Bench(chains())
-    bad, good = (
-        improve(bench, crossed(bench.problem, wrong), None, 10, Worth(80.0 * MB))
-        for wrong in (CHAINS, 1)
+    drafts = {str(wrong): crossed(bench.problem, wrong) for wrong in (CHAINS, 3, 1)}
+    found = LocalSearch(bench, Worth(80.0 * MB)).best_of(drafts, 5000)
+    means = [state.mean for state in found.values()]
+    lone = LocalSearch(Bench(chains()), Worth(80.0 * MB), until=500)
+    assert min(means) <= lone.climb(lone.begin(drafts["1"])).mean
+    assert len({round(mean, 9) for mean in means}) == len(means)
+
+
+# -- Local-first with what is read together and copies of inputs, and what it must beat
+
+
+def problem(*, staged: bool) -> Problem:
+    """Eight makers read one input; pairs of what they write are joined, each by two tasks."""
+    tasks = [Task(f"m{i}", [("read", "in"), ("write", f"a{i}")]) for i in range(8)]
+    for i in range(4):
+        both = [("read", f"a{2 * i}"), ("read", f"a{2 * i + 1}")]
+        tasks += [Task(f"j{i}{k}", [*both, ("write", f"o{i}{k}")]) for k in "xy"]
+    sizes = {"in": 50 * MB, **{f"a{i}": 10 * MB for i in range(8)}}
+    sizes |= {f"o{i}{k}": MB for i in range(4) for k in "xy"}
+    nothing = cast(Analysis, None)
+    return Problem(nothing, workload(tasks, sizes), plain(4, 2), staged=staged)
+
+
+def test_what_a_task_reads_together_lies_together() -> None:
+    draft = local_together(problem(staged=False))[0].placement
+    assert draft.law is not None and draft.target is not None and draft.copies is not None
+    made = np.arange(1, 9)
+    assert (draft.law[made] == law("group")).all()
+    groups = draft.target[made].reshape(4, 2)
+    assert (groups[:, 0] == groups[:, 1]).all() and len(set(groups[:, 0])) == draft.groups == 4
+    assert (draft.law[9:] == law("local")).all() and draft.law[0] == -1
+    assert not draft.copies.any(), "inputs lie where they are"
+
+
+def test_inputs_that_are_brought_get_copies() -> None:
+    found = [d.placement.copies for d in local_together(problem(staged=True))]
+    assert {int(c[0]) for c in found if c is not None} == {0, 2, 4}
+    assert all(not c[1:].any() for c in found if c is not None)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "share", "chosen"),
+    [("most-input-bytes", 0.9, "other"), ("most-input-bytes", 0.97, "simple"),
+     ("plan", 0.9, "simple"), ("plan", 0.8, "other")],
+)  # fmt: skip  # a table
+def test_of_equal_times_the_leaner_one_counts(scheduler: str, share: float, chosen: str) -> None:
+    of = problem(staged=False)
+
+    def estimate(name: str, seconds: float, moved: float, how: str | None) -> Estimate:
+        draft = Draft(name, blank(of, name, how))
+        return Estimate(name, "", seconds, 0, 99, moved, 0, (seconds,) * 5, draft, name != "other")
+
+    every = [
+        estimate("default", 20, 2000, None),
+        estimate("simple", 10, 1000, "most-input-bytes"),
+        estimate("other", 10, 1000 * share, scheduler),
+    ]
+    assert choose(every, 0.17)[1] == chosen
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "chosen"), [(None, "other"), ("most-input-bytes", "default")]
+)
+def test_fewer_bytes_are_no_reason_to_bind_tasks_where_that_may_lose(
+    scheduler: str | None, chosen: str
+) -> None:
+    of = problem(staged=False)
+
+    def estimate(name: str, seconds: float, moved: float, how: str | None) -> Estimate:
+        draft = Draft(name, blank(of, name, how))
+        simple = name == "default"
+        return Estimate(name, "", seconds, 0, 99, moved, 0, (seconds,) * 5, draft, simple)
+
+    every = [estimate("default", 20, 2000, None), estimate("other", 19, 200, scheduler)]
+    assert choose(every, 0.17)[1] == chosen
+
+
+# -- Which of several strategies with near times is chosen: the leanest
+
+
+def estimate(name: str, seconds: float, moved: float, *, simple: bool = False) -> Estimate:
+    work = workload([Task("a", [("read", "x")])], {"x": MB})
+    draft = Draft(name, local(work, plain(2)))
+    return Estimate(
+        name, name, seconds, seconds, seconds, moved * MB, 0.0, (seconds,) * 5, draft, simple
     )
-    before = bad.mean, good.mean
-    assert before[1] < before[0]
-    polish([bad, good], bench.spent + 20)
-    assert good.mean < before[1] and bad.mean == before[0], "the best alone"
-    polish([bad, good], bench.spent + 5000)
-    assert bad.mean < before[0], "the best can gain no more"
+
+
+def bound(e: Estimate) -> Estimate:
+    """The same with tasks in parts."""
+    return replace(e, draft=replace(e.draft, part=np.zeros(1, np.int32)))
+
+
+def test_a_tenth_of_the_bytes_is_as_good_as_a_hundredth_of_the_time() -> None:
+    worth = Worth(1000.0)
+    more, less = worth.of(10.0, 1000.0), worth.of(10.0, 900.0)
+    assert less / more == pytest.approx(0.9**BYTES, rel=0.001)
+    assert worth.of(10.0, 0.0) > 0.5 * more, "nothing moved is not everything"
+    assert Worth(0.0).of(3.0, 7.0) == 3.0, "nothing to compare with"
+
+
+def test_of_near_times_the_leanest_is_chosen_and_never_a_slow_one() -> None:
+    default = estimate("default", 10.0, 100, simple=True)
+    quick, lean = bound(estimate("quick", 6.25, 12)), bound(estimate("lean", 6.55, 4))
+    every = [default, quick, lean, bound(estimate("slow", 6.9, 0))]
+    slow = every[-1]
+    assert leanest(every, every).name == "lean"
+    assert choose([default, quick, lean, slow], 0.1)[1] == "lean"
+    assert choose([default, quick, replace(lean, seconds=6.7, runs=(6.7,) * 5)], 0.1)[1] == "quick"
+
+
+def test_a_plan_gives_little_of_the_time_of_what_needs_none() -> None:
+    default = estimate("default", 10.0, 100, simple=True)
+    every = [default, estimate("quick", 6.0, 30), bound(estimate("lean", 6.3, 4))]
+    assert leanest(every, every).name == "quick"
+    assert leanest([default, every[2]], every).name == "lean", "nothing else is left"
+    every[2] = bound(estimate("lean", 6.1, 4))
+    assert leanest(every, every).name == "lean"
+
+
+def test_time_beyond_the_most_weighs_more_than_any_bytes() -> None:
+    worth = Worth(1000.0, most=10.0)
+    assert worth.of(10.0, 500.0) == Worth(1000.0).of(10.0, 500.0)
+    assert worth.of(11.0, 100.0) > worth.of(10.0, 500.0)
+
+
+def test_of_equal_times_the_one_that_chance_moves_less_counts() -> None:
+    default = estimate("default", 10.0, 100, simple=True)
+    loose = replace(estimate("loose", 6.0, 8), runs=(5.4, 6.0, 6.0, 6.0, 6.6))
+    every = [default, loose, bound(estimate("sure", 6.1, 7))]
+    assert every[2].sure == pytest.approx(6.1) and loose.sure > 6.3
+    assert leanest(every, every).name == "sure"
+    every[1] = replace(loose, runs=(6.0,) * 5)
+    every[2] = bound(estimate("sure", 6.2, 7))
+    assert leanest(every, every).name == "loose"
+
+
+def test_bytes_beyond_those_of_what_needs_no_plan_weigh_more() -> None:
+    worth = Worth(1000.0, room=200.0)
+    assert worth.of(10.0, 150.0) == Worth(1000.0).of(10.0, 150.0)
+    assert worth.of(9.4, 300.0) > worth.of(10.0, 200.0) > Worth(1000.0).of(9.4, 300.0)

@@ -19,8 +19,8 @@ from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import parse_cluster
 from tracehint.analyzer.predict.model import Placement
 from tracehint.hintgen.plan.graph import graph_of
-from tracehint.hintgen.plan.judge import choose
 from tracehint.hintgen.plan.model import Draft, Estimate
+from tracehint.hintgen.plan.objective import choose
 from tracehint.hintgen.plan.site_cut import cuts_by_site, sites_of
 
 pytestmark = pytest.mark.slow

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tracehint
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
+from tests.support.hints import json_schema
 from tests.support.predicting import need_engine
 from tracehint.errors import InputError
+from tracehint.hintgen.text.units import size
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +65,7 @@ def predicted(run: Path, *words: str) -> dict[str, Any]:
     done = inside("predict", run, "--format", "json", *words, cwd=run.parent)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
-    schema = json.loads((files("tracehint.schemas") / "prediction.schema.json").read_text())
+    schema = json_schema("prediction")
     jsonschema.validate(found, schema)
     return found
 
@@ -144,6 +147,8 @@ def test_text_says_why_and_what_it_assumes(run: Path) -> None:
         "Left out of the model",
     ):
         assert words in done.stdout
+    moved = predicted(run, "--cluster", "mine.toml")["configurations"][0]["network_bytes"]
+    assert f" {size(moved)} " in done.stdout, "the unit of `profile`"
     sweep = inside("predict", run, "--cluster", "mine.toml", "--nodes", "2,8", cwd=run.parent)
     assert "Best by time: mine" in sweep.stdout and "Best by cost: mine" in sweep.stdout
 
@@ -193,9 +198,9 @@ def test_what_it_refuses(run: Path, words: list[str], said: str) -> None:
 
 
 def test_without_the_engine_the_remedy_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracehint.analyzer.predict import engine
+    from tracehint.analyzer.predict import simulator
 
-    monkeypatch.setattr(engine, "PROGRAM", "tracehint-sim-that-is-not-there")
+    monkeypatch.setattr(simulator, "PROGRAM", "tracehint-sim-that-is-not-there")
     done = inside("predict", run, "--cluster", "mine.toml", cwd=run.parent)
     assert done.returncode == 2 and "make tracer" in done.stderr
 
@@ -214,10 +219,10 @@ out: part0 part1 part2
 
 
 def test_an_engine_of_another_version_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracehint.analyzer.predict import request
+    from tracehint.analyzer.predict import simulator
     from tracehint.errors import MissingDependencyError
 
-    monkeypatch.setattr(request, "FORMAT", request.FORMAT + 1)
+    monkeypatch.setattr(simulator, "FORMAT", simulator.FORMAT + 1)
     with pytest.raises(MissingDependencyError, match="of another version"):
         tracehint.load(run).predict("moosefs")
 
@@ -227,7 +232,7 @@ def test_a_graph_that_has_not_run_learns_from_one_that_has(run: Path) -> None:
     done = inside("import", "w.makeflow", "-o", "next.trace", cwd=run.parent)
     assert done.returncode == 0, done.stderr
     bare = predicted(run.parent / "next.trace", "--cluster", "mine.toml")
-    assert any("have no times" in text for text in bare["assumptions"])
+    assert any("without times" in text for text in bare["assumptions"])
     found = predicted(run.parent / "next.trace", "--cluster", "mine.toml", "--learned", "run.trace")
     (row,) = found["configurations"]
     assert [stage["tasks"] for stage in row["stages"]] == [1, 3, 1]
@@ -236,7 +241,30 @@ def test_a_graph_that_has_not_run_learns_from_one_that_has(run: Path) -> None:
     # every file but the last is as large as the seen ones; a node in four has it at hand
     assert row["network_bytes"] > 3 * SIZE
     assert any("learned from 1 run: the times of 5 tasks" in text for text in found["assumptions"])
-    assert "no size" in " ".join(found["assumptions"])  # nobody has seen `out`
+    assert "without a size" in " ".join(found["assumptions"])  # nobody has seen `out`
+
+
+def test_a_log_beside_the_workflow_does_not_displace_learned_times(run: Path) -> None:
+    """An engine's log counts the wait for files and slots as computing; a recording does not."""
+    from tracehint.analyzer.predict.learning import learned
+    from tracehint.analyzer.predict.workload import from_analysis
+    from tracehint.app.planning import load_analysis
+
+    (run.parent / "w.makeflow").write_text(MAKEFLOW)
+    events = "".join(f"{10**15 + s * 10**6} {n} {state} {77 + n} 0 1 0 0 0 0\n"
+                     for n in range(5) for s, state in ((0, 1), (500, 2)))  # fmt: skip  # a table
+    (run.parent / "w.makeflow.makeflowlog").write_text(f"# STARTED {10**15}\n{events}")
+    stale, seen = load_analysis(run.parent / "w.makeflow"), load_analysis(run)
+    assert stale.tasks.column("end_s").to_pylist() == [500.0] * 5
+    assert any("those of an engine's log" in note for note in from_analysis(stale).notes)
+    at, count = seen.tasks.column_names.index("io_wait_s"), seen.tasks.num_rows
+    for waits in ([0.0] * count, [None] * count):  # a recorder that tells waiting, one that cannot
+        column = pa.array(waits, pa.float64())
+        known = replace(seen, tasks=seen.tasks.set_column(at, "io_wait_s", column))
+        found, notes = learned(stale, [known])
+        assert max(found.tasks.column("end_s").to_pylist()) < 10
+        assert "not of the engine's log" in notes[0]
+        assert not any("engine's log" in note for note in from_analysis(found).notes)
 
 
 def test_the_report_draws_a_sweep(run: Path) -> None:

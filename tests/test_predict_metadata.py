@@ -4,9 +4,7 @@ a lookup takes a registry 0.1 s, an update 0.2 s."""
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
@@ -15,10 +13,8 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
-from tests.support.patience import PATIENCE_S
-from tests.support.predicting import SANITIZERS, build_engine
+from tests.support.hints import json_schema
 from tracehint.analyzer.predict.cluster_file import parse_cluster
-from tracehint.analyzer.predict.metadata.directories import directories
 from tracehint.analyzer.predict.metadata.model import (
     COMPUTING,
     LOOKUP,
@@ -28,10 +24,10 @@ from tracehint.analyzer.predict.metadata.model import (
     MetaRun,
     MetaWork,
     Sites,
+    sites_of,
 )
-from tracehint.analyzer.predict.metadata.prediction import predict_metadata
-from tracehint.analyzer.predict.metadata.request import file_bytes, homes, simulate
-from tracehint.analyzer.predict.metadata.sites import sites_of
+from tracehint.analyzer.predict.metadata.prediction import directories, predict_metadata
+from tracehint.analyzer.predict.metadata.registries import homes, simulate
 from tracehint.errors import InputError
 
 Steps = list[tuple[int, int | float]]  # (kind, entry or seconds)
@@ -141,29 +137,11 @@ def test_equal_seeds_equal_answers() -> None:
     assert np.all(np.diff(twice[0].tenths) >= 0) and twice[0].tenths[-1] <= twice[0].seconds
 
 
-@pytest.mark.slow
-def test_many_at_once_and_damaged_files_under_sanitizers(tmp_path: Path) -> None:
-    program = build_engine(tmp_path, *SANITIZERS)
-    random = np.random.default_rng(1)
-    tasks: list[Steps] = [
-        [(int(kind), int(entry)) for kind, entry in zip(*pair, strict=True)]
-        for pair in zip(
-            random.integers(0, 2, (200, 8)), random.integers(0, 40, (200, 8)), strict=True
-        )
-    ]
-    work = made(tasks, [b"d/%d" % i for i in range(40)], [""] * 200)
-    whole = file_bytes(work, TWO, [MetaRun(number) for number in range(4)])
-    path = tmp_path / "runs"
-    for number in range(100):
-        data = bytearray(whole)
-        if number:
-            data[int(random.integers(0, len(data)))] ^= 1 << int(random.integers(0, 8))
-            data = data[: int(random.integers(1, len(data)))] if number % 3 == 0 else data
-        path.write_bytes(data)
-        done = subprocess.run(
-            [program, "--metadata", path], capture_output=True, timeout=PATIENCE_S
-        )
-        assert done.returncode in ((0, 2) if number else (0,)), done.stderr.decode()
+def test_too_many_operations_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracehint.analyzer.predict.metadata.registries.MOST_OPERATIONS", 1)
+    work = made([[(LOOKUP, 0)], [(LOOKUP, 0)]], entries(0), ["", ""])
+    with pytest.raises(InputError, match="2 metadata operations are too many"):
+        simulate(work, TWO, [MetaRun(0)])
 
 
 def test_a_cycle_is_an_error() -> None:
@@ -268,8 +246,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = inside(*words, "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
-    schema = files("tracehint.schemas").joinpath("prediction.schema.json").read_text()
-    jsonschema.validate(data, json.loads(schema))
+    jsonschema.validate(data, json_schema("prediction"))
     found = data["metadata"]
     assert [row["name"] for row in found["strategies"]] == list(STRATEGIES)
     assert found["operations"] == 1 + 1 + 7 + 2

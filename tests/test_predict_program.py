@@ -21,11 +21,8 @@ from tests.support.predicting import (
 )
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import read_cluster, ready_made
-from tracehint.analyzer.predict.engine import find_program
-from tracehint.analyzer.predict.machine import build
-from tracehint.analyzer.predict.model import Placement, Workload
-from tracehint.analyzer.predict.placement import STRATEGIES
-from tracehint.analyzer.predict.request import scenario_bytes, workload_bytes
+from tracehint.analyzer.predict.model import STRATEGIES, Placement, Workload
+from tracehint.analyzer.predict.simulator import build, find_program, scenario_bytes, workload_bytes
 
 ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
 

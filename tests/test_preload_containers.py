@@ -3,6 +3,7 @@ and programs of another C library."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import tracehint
-from tracehint.collectors.preload import PreloadCollector
+from tests.support.needs import needs_preload
 from tracehint.schemas.store import Bundle, read_bundle
 
-_CHECK = PreloadCollector().check()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
+pytestmark = [pytest.mark.slow, needs_preload()]
 
 # What a container sees of this machine: its programs, the work directory as /data, nothing else.
 INSIDE = (
@@ -155,3 +155,27 @@ def test_a_command_of_another_c_library_is_not_begun(work: Path) -> None:
     done = tracehint("record", "--collector", "preload", "--", work / "musl", cwd=work)
     assert done.returncode == 125
     assert "another C library" in done.stderr
+
+
+def test_process_numbers_of_concurrent_namespaces_are_not_mixed(work: Path) -> None:
+    """Three namespaces at a time, in each of which the same numbers are given out."""
+    words = ["unshare", "-r", "-p", "-f", "--mount", "--mount-proc", "true"]
+    if not shutil.which("unshare") or subprocess.run(words, check=False).returncode:
+        pytest.skip("PID namespaces are not allowed")
+    inner = "head -c {}000 in > a{}; sh -c 'head -c {}00 a{} > b{}; cat b{} > c{}'".replace(
+        "{}", "X"
+    )
+    words[-1] = f'sh -c "{inner}"'
+    recorded(work, f"printf '%s\\n' 1 2 3 4 | xargs -P 3 -I X {' '.join(words)}")
+    done = tracehint("analyze", "--format", "json", work.parent / "run.trace", "--whole", "unshare")
+    analysis = json.loads(done.stdout)
+    commands = {task["id"]: task["command"] for task in analysis["tasks"]}
+    wrote = {
+        file["path"]: [commands[user["task"]] for user in file["producers"]]
+        for file in analysis["files"]
+        if file["role"] == "output"
+    }
+    assert len(wrote) == 12
+    for path, (command,) in wrote.items():
+        assert f"> {path}" in command and "unshare" in command
+    assert sum(not task["engine"] for task in analysis["tasks"]) == 4

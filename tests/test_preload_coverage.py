@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
-from tests.support.preload import FEW, looked_at
+from tests.support.needs import needs_preload
 from tests.test_ebpf_coverage import CASES, Run, check_case, recorded_by
-from tracehint.collectors.preload import PreloadCollector
 
-_CHECK = PreloadCollector().check()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
+pytestmark = [pytest.mark.slow, needs_preload()]
 
 # case -> why the library cannot have it. A case that begins to pass must leave this table.
-UNSEEN = {"special_32bit": "system calls of the 32-bit table stand in no C library of 64 bits"}
-# where the kernel takes pages away meanwhile, the mapped range is recorded
-TAKEN = {"map_fork", "map_grandchild", "map_sparse"}
-
-
-@dataclass
-class Cases:
-    """One recording of all cases."""
-
-    run: Run
-    taken: bool  # the kernel looked for pages to take away
+_PAGES = "pages touched are no system calls: the whole mapped range is the bound"
+_RINGS = "requests are in memory shared with the kernel"
+UNSEEN = {
+    "special_32bit": "system calls of the 32-bit table are in no C library of 64 bits",
+    "map_sparse": _PAGES,
+    "map_write_few": _PAGES,
+    "map_read_into": _PAGES,
+    "map_fork": "the child's use of its parent's mapping is no system call",
+    "map_grandchild": "the same, and who mapped it has ended",
+    **{case: _RINGS for case in CASES if case.startswith("uring_")},
+}
 
 
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
-    before = looked_at()
-    run = recorded_by("preload", tmp_path_factory.mktemp("cases"))
-    return Cases(run, looked_at() - before > FEW)
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """One recording of all cases."""
+    return recorded_by("preload", tmp_path_factory.mktemp("cases"))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_case(cases: Cases, case: str) -> None:
-    run = cases.run
-    if run.status.get(case) == 77 or (cases.taken and case in TAKEN):
-        return  # this kernel or file system does not have it, or memory is short
+def test_case(run: Run, case: str) -> None:
+    if run.status.get(case) == 77:
+        return  # this kernel or file system does not have it
     if case in UNSEEN:
         with pytest.raises((AssertionError, KeyError)):
             check_case(run, case)
     else:
         check_case(run, case)
+
+
+def test_rings_are_a_named_loss(run: Run) -> None:
+    rows = run.bundle.tables["losses"].to_pylist()
+    lost = {(row["kind"], row["detail"]) for row in rows}
+    assert ("unknown_calls", "io_uring") in lost

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
+
 from tests.support.preload import SOURCES
 from tracehint.collectors.preload import arena
-from tracehint.schemas.spool import arena_layout
+from tracehint.schemas.spool import arena_layout, arena_links, layout
 
 
 def test_each_structure_has_the_same_places_in_c(tmp_path: Path) -> None:
@@ -43,8 +45,6 @@ def test_the_constants_are_those_of_the_header() -> None:
         "TH_UNITS": str(arena_layout.UNITS),
         "TH_EVENT": str(arena_layout.EVENT),
         "TH_BRIEF": str(arena_layout.BRIEF),
-        "TH_FOLLOWED": f"{arena_layout.FOLLOWED:#x}",
-        "TH_FOLLOWED_ALL": f"{arena_layout.FOLLOWED_ALL:#x}",
         "TH_FIRST": str(arena_layout.FIRST),
     }.items():
         assert f"#define {name} {value}".lower() in text.lower(), name
@@ -59,3 +59,29 @@ def test_who_makes_the_file_has_the_same_header() -> None:
     assert head.fields["lost"][1] == arena.HEAD.size
     assert arena.FIRST % arena_layout.PAGE == 0 and head.itemsize <= arena.FIRST
     assert arena.READY == arena_layout.UNIT_READY
+
+
+def test_links_are_found_at_the_same_places() -> None:
+    """arena_links.py does without NumPy."""
+    head, page = arena_layout.CHUNK_DT, arena_layout.PAGE_DT
+    for record, dtype, names in (
+        (arena_links._CHUNK, head, ("magic", "kind", "size", "epoch", "used")),
+        (arena_links._EPISODE, layout.EPISODE_DT, ("kind", "path", "ino")),
+        (arena_links._BRIEF, arena_layout.BRIEF_DT, ("kind", "ino", "path")),
+        (arena_links._NAME, layout.NAME_DT, ("off", "new_off")),
+    ):
+        data = np.arange(dtype.itemsize, dtype=np.uint8)
+        row = data.view(dtype)[0]
+        assert record.unpack(data.tobytes()) == tuple(int(row[name]) for name in names)
+    assert page.fields
+    assert (page.fields["first"][1], arena_layout.FIRST) == (
+        arena_links._FIRST_AT,
+        arena_links._FIRST,
+    )
+    assert arena_links._KINDS == {
+        "episode": layout.EPISODE,
+        "name": layout.NAME,
+        "process": layout.ALIVE,
+        "brief": arena_layout.BRIEF,
+    }
+    assert arena_links._CHUNK_MAGIC == arena_layout.CHUNK_MAGIC

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.libc_sites import OBJECTS, all_sites, build_scan, found_by_library, missed
-from tracehint.collectors.preload.blind import LIBRARY
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,26 +46,63 @@ def test_the_search_and_the_disassembler_agree(tmp_path: Path) -> None:
         assert len(found) > 0.5 * len(every) or not every  # libpthread.so.0 may be empty
 
 
-def test_a_number_on_the_stack(tmp_path: Path) -> None:
-    """As glibc 2.41 makes the calls that it can cancel; another end has no known way back."""
-    (tmp_path / "code.S").write_text(
-        ".globl f\nf: mov 16(%rsp), %rax\nsyscall\npop %rbx\nret\n"
-        "g: mov 16(%rsp), %rax\nsyscall\njmp f\n.skip 64, 0x90\n"
-    )
+FORMS = """
+.globl f
+f:  mov 16(%rsp), %rax
+    syscall
+    pop %rbx
+    ret
+g:  mov 16(%rsp), %rax
+    syscall
+    add $24, %rsp
+    ret
+h:  mov 16(%rbp), %rax
+    syscall
+    leave
+    ret
+    call arch
+    mov %esi, %eax
+    syscall
+    jmp f
+cancel: mov $24, %eax
+    ret
+arch: {begin}
+    mov (%rdi), %eax
+    testb $8, (%rdi)
+    jne cancel + 0x10000000 # as far as in the C library: four bytes
+    mov %rdi, %r11
+    mov %rsi, %rax
+    mov %rdx, %rdi
+    mov %rcx, %rsi
+    mov %r8, %rdx
+    mov %r9, %r10
+    mov 8(%rsp), %r8
+    mov 16(%rsp), %r9
+    mov %r11, 8(%rsp)
+    syscall
+    ret
+    .skip 64, 0x90
+"""
+
+
+@pytest.mark.parametrize("begin", ["", "endbr64"])
+def test_calls_in_which_a_thread_can_be_cancelled(tmp_path: Path, begin: str) -> None:
+    """Forms of glibc 2.41 to 2.43, with frame pointers, and of a build for CET. All but the one
+    whose number is in a register are found."""
+    (tmp_path / "code.S").write_text(FORMS.format(begin=begin))
     library = tmp_path / "code.so"
     words = ["gcc", "-shared", "-nostdlib", tmp_path / "code.S", "-o", library]
     subprocess.run(words, check=True)
-    found = sorted(found_by_library(build_scan(tmp_path), library))
-    assert [site.at for site in all_sites(library)][:1] == found
+    scan, every = build_scan(tmp_path), [site.at for site in all_sites(library)]
+    assert len(every) == 5
+    assert sorted(found_by_library(scan, library)) == [*every[:3], every[4]]
+    assert [site.at for site in missed(scan, library)] == [every[3]]
 
 
-def test_no_system_call_of_ours_is_followed_by_a_return_that_is_not_foreseen() -> None:
-    """docs/rationale/returns-foreseen.md. Go's stacks have no room for it: th_bare_entry."""
-    words = ["objdump", "-d", "--no-show-raw-insn", LIBRARY]
-    text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    rows = [line.split("\t")[1].split()[0] for line in text.splitlines() if "\t" in line]
-    behind = [tuple(rows[at + 1 : at + 4]) for at, op in enumerate(rows) if op == "syscall"]
-    foreseen = ("cmpb", "je", "call")  # unless it is slower here (th_foreseen)
-    assert sorted(then if then[0] == "cmpb" else then[:1] for then in behind) == [
-        foreseen, foreseen, ("ret",)
-    ]  # fmt: skip  # a table
+def test_a_second_call_of_the_function_is_not_understood(tmp_path: Path) -> None:
+    (tmp_path / "code.S").write_text(FORMS.format(begin="") + "call arch\n.skip 64, 0x90\n")
+    library = tmp_path / "code.so"
+    words = ["gcc", "-shared", "-nostdlib", tmp_path / "code.S", "-o", library]
+    subprocess.run(words, check=True)
+    scan, every = build_scan(tmp_path), [site.at for site in all_sites(library)]
+    assert [site.at for site in missed(scan, library)] == [every[3], every[4]]

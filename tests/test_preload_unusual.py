@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -124,7 +126,8 @@ os.wait()
 """
     bundle = recorded(folder, sys.executable, "-c", code)
     losses = bundle.tables["losses"].to_pylist()
-    assert [(r["kind"], r["detail"]) for r in losses] == [("unentered_programs", "as another user")]
+    named = [(r["kind"], r["detail"]) for r in losses]
+    assert named == [("unentered_programs", "may not open the recording")]
     ran = [row["argv"] for row in bundle.tables["processes"].to_pylist()]
     assert [b"cat", b"/etc/hostname"] in ran
 
@@ -150,3 +153,55 @@ int main(void)
     assert totals(bundle, "in") == (50000, 0)
     assert bundle.tables["processes"].num_rows == 301
     assert bundle.tables["losses"].num_rows == 0
+
+
+WRONG_POINTERS = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void show(long result)
+{
+	printf("%ld %d\n", result, errno);
+}
+#define TRY(...) (errno = 0, show(syscall(__VA_ARGS__)))
+int main(void)
+{
+	char *bad = (char *)5000, *words[] = {"true", bad, 0}, *good[] = {"true", 0};
+	char **lists[] = {(char **)bad, words};
+
+	setbuf(stdout, 0);
+	TRY(SYS_execve, bad, good, good);
+	TRY(SYS_execveat, AT_FDCWD, bad, good, good, 0);
+	for (int i = 0; i < 2; i++) {
+		TRY(SYS_execve, "/bin/true", lists[i], good);
+		TRY(SYS_execve, "/bin/true", good, lists[i]);
+		TRY(SYS_execveat, AT_FDCWD, "/bin/true", lists[i], good, 0);
+	}
+	TRY(SYS_open, bad, 0);
+	TRY(SYS_rename, bad, bad);
+	TRY(SYS_openat2, AT_FDCWD, "in", bad, 24);
+	TRY(SYS_clone3, bad, 88);
+	TRY(SYS_io_submit, 0, 1, bad);
+	return 0;
+}
+"""
+
+
+def test_addresses_that_are_not_mapped_are_errors_as_without_the_library(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "wrong", WRONG_POINTERS)
+    plain = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    assert plain.count("-1 14\n") >= 10
+    recorded(tmp_path, "sh", "-c", f"{program} > out")
+    assert (tmp_path / "out").read_text() == plain
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
+def test_valgrind_finds_no_errors_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(bytes(100))
+    script = "valgrind -q --error-exitcode=9 cat in in > out 2> err; echo $? >> err"
+    recorded(tmp_path, "sh", "-c", script)
+    assert (tmp_path / "err").read_text() == "0\n"
+    assert (tmp_path / "out").stat().st_size == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,12 +16,10 @@ from scripts.bench.gain.stores import STORES
 
 from tests.support import shaped
 from tracehint.adapters.place.hosts import STARTS, Host
-from tracehint.adapters.probe.derive import derive
-from tracehint.adapters.probe.nodes import Answer, Nodes, agents
-from tracehint.adapters.probe.probe import probe
-from tracehint.adapters.probe.seen import ProcessorWork, Seen
-from tracehint.adapters.probe.steps import measure
-from tracehint.adapters.probe.write import cluster_text
+from tracehint.adapters.probe.derive import cluster_text, derive
+from tracehint.adapters.probe.jobs import measure_jobs
+from tracehint.adapters.probe.measurements import ProcessorWork, Seen
+from tracehint.adapters.probe.probe import Answer, Nodes, agents, measure, probe
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster
 from tracehint.cli import main
@@ -173,7 +172,7 @@ def test_some_nodes_of_one_machine_are_told() -> None:
     found = one_machine()
     found.machines = ["8d2f", "8d2f", "x", "y", ""]
     cluster, text = written(found)
-    assert not cluster.hosts and "only some are (say `host`)" in text
+    assert not cluster.hosts and "only some are (set `host`)" in text
     found.machines = [""] * 5
     assert "say `host`" not in written(found)[1]
 
@@ -296,7 +295,7 @@ def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: 
 def test_on_a_slow_store_only_files_that_were_made_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracehint.adapters.probe.steps.PAUSE_S", 0.0)  # one file of each step
+    monkeypatch.setattr("tracehint.adapters.probe.probe.PAUSE_S", 0.0)  # one file of each step
     with agents([Host(name="0", start=STARTS["here"])], tmp_path, 60) as nodes:
         found = measure(nodes, 1 << 20)
     assert len(found.samples["small_write"]) == 1
@@ -346,9 +345,11 @@ def test_files_of_the_probe_lie_in_one_place(
 
 
 def test_wrong_options_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", str(tmp_path), "--hosts", "h.toml"]) == 2
-    assert "-o NAME.toml" in capsys.readouterr().err
-    assert main(["calibrate", str(tmp_path / "none"), "-o", str(tmp_path / "c.toml")]) == 2
+    assert main(["calibrate", str(tmp_path), "-o", "c.json"]) == 2
+    assert "NAME.toml" in capsys.readouterr().err
+    for place in (str(tmp_path / "none"), "/proc"):
+        assert main(["calibrate", place]) == 2
+        assert "Name" in capsys.readouterr().err
     out = tmp_path / "c.toml"
     assert main(["calibrate", str(tmp_path), "--size-mb", "5000", "-o", str(out)]) == 2
     assert not out.exists()
@@ -384,3 +385,38 @@ def test_five_nodes_of_a_real_store_tell_their_links_and_its_law(
     assert link.high <= 26e6, "no more than the 200 Mbit/s that the link has"
     assert link.value >= 10e6
     assert cluster.nodes[0]["local_mb_s"] > 30e6, "what stays on a node passes no link"
+
+
+SBATCH = """#!/bin/bash
+# one job after the other begins, each 0.1 s after the one before, and 0.3 s after it was submitted
+exec 9>{folder}/queue
+echo $$
+for word; do case $word in --wrap=*) job=${{word#--wrap=}};; esac; done
+( sleep 0.3; flock 9; sleep 0.1; sh -c "$job" ) >/dev/null 2>&1 &
+"""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_batch_system_is_measured_through_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool
+) -> None:
+    tools, store = tmp_path / "bin", tmp_path / "a store"
+    for folder in (tools, store):
+        folder.mkdir()
+    (tools / "sbatch").write_text(SBATCH.format(folder=tmp_path) if works else "#!/bin/false")
+    (tools / "sinfo").write_text("#!/bin/sh\nprintf '4\n2\n4\n'\n")
+    (tools / "scancel").write_text(f"#!/bin/sh\necho $* >{tmp_path}/cancelled\n")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    found = seen()
+    measure_jobs(found, store, ["n1", "n2", "n3"])
+    cluster, text = written(found)
+    assert cluster.nodes[0]["cores"] == 2
+    if not works:
+        assert "task_ms" not in text and "# Not measured: starting jobs" in text
+        return
+    # a busy machine only adds to what the stand-in waits
+    between, alone = cluster.scheduler["dispatch_ms"], cluster.scheduler["task_ms"]
+    assert 0.1 <= between < 2 and 0.4 <= between + alone < 6
+    assert len((tmp_path / "cancelled").read_text().split()) == 14  # what still waits ends

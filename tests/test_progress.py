@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cli import TRACEHINT
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S
-from tracehint.commands._progress import Counts, progress, wanted
+from tracehint.progress import Counts, is_shown, progress
 
 COLLECTORS = [pytest.param("strace"), pytest.param("ebpf", marks=pytest.mark.ebpf)]
 WORK = (
@@ -37,7 +38,7 @@ def on_terminal(folder: Path, *options: str, stdout: int | None = None) -> tuple
     master, slave = pty.openpty()
     seen = bytearray()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "profile", *options, "--", "sh", "-c", WORK],
+        [*TRACEHINT, "profile", *options, "--", "sh", "-c", WORK],
         cwd=folder, stderr=slave, stdout=slave if stdout == -1 else subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip  # a table
@@ -61,7 +62,7 @@ def test_progress_on_a_terminal(tmp_path: Path, collector: str) -> None:
     assert lines, terminal
     if collector == "ebpf":
         assert re.fullmatch(
-            r"tracehint: \d+ s: \d+ programs started, \d+ paths, [\d.]+ \w+ read and written in"
+            r"tracehint: \d+ s: \d+ programs? started, \d+ paths?, [\d.]+ \w+ read and written in"
             r" closed files",
             lines[0],
         ), lines
@@ -77,8 +78,7 @@ def test_signals_still_reach_the_command(tmp_path: Path) -> None:
     master, slave = pty.openpty()
     work = "trap 'echo got; exit 9' TERM; touch ready; while :; do sleep 0.1; done"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tracehint", "profile", "--collector", "strace", "--", "sh", "-c",
-         work],
+        [*TRACEHINT, "profile", "--collector", "strace", "--", "sh", "-c", work],
         cwd=tmp_path, stderr=slave, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip  # a table
     try:
@@ -106,11 +106,9 @@ def test_no_progress_when_quiet_or_beside_the_commands_output(
 
 
 def test_not_without_a_terminal() -> None:
-    code = (
-        "import sys; from tracehint.commands._progress import wanted; sys.exit(wanted(quiet=False))"
-    )
+    code = "import sys; from tracehint.progress import is_shown; sys.exit(is_shown(quiet=False))"
     assert subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE).returncode == 0
-    assert wanted(quiet=True) is False
+    assert is_shown(quiet=True) is False
 
 
 def test_a_damaged_spool_is_no_concern(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.runs import parse_run
 from tracehint.hintgen import query
+from tracehint.hintgen.lint.context import parse_setfattr
 from tracehint.hintgen.lint.facts import relative_sql
-from tracehint.hintgen.lint.in_force import parse_setfattr
 
 
 def templates(text: str) -> dict[str, str]:
@@ -123,11 +123,11 @@ def test_setfattr_command_lines() -> None:
     [
         "hintgen.text.escape",
         "hintgen.text.units",
-        "hintgen.lint.in_force",
-        "hintgen.draw.dot",
-        "hintgen.draw.palette",
-        "hintgen.anonymize.words",
+        "hintgen.report.dot",
+        "hintgen.report.drawing",
+        "hintgen.anonymize",
         "commands.lint",
+        "schemas.wording",
     ],
 )
 def test_examples_in_docstrings(name: str) -> None:

@@ -37,7 +37,7 @@ def fails(*_: object) -> Any:
     raise BundleError("spool: damaged", "Record it again.")
 
 
-@pytest.mark.parametrize("recovered", [store.recovered, fails], ids=["gone", "half gone"])
+@pytest.mark.parametrize("recovered", [store.recover_tables, fails], ids=["gone", "half gone"])
 def test_a_recorder_that_ends_meanwhile_leaves_a_whole_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recovered: Callable[..., Any]
 ) -> None:
@@ -47,7 +47,7 @@ def test_a_recorder_that_ends_meanwhile_leaves_a_whole_bundle(
         ends(path)
         return recovered(*given)
 
-    monkeypatch.setattr(store, "recovered", too_late)
+    monkeypatch.setattr(store, "recover_tables", too_late)
     bundle = read_bundle(path)
     assert bundle.manifest.complete and bundle.manifest.ended_ns
     assert not bundle.problems and not len(bundle.tables["losses"])
@@ -58,6 +58,6 @@ def test_what_a_killed_recorder_left_is_still_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = at_work(tmp_path / "b.trace")
-    monkeypatch.setattr(store, "recovered", fails)
+    monkeypatch.setattr(store, "recover_tables", fails)
     with pytest.raises(BundleError, match="spool: damaged"):
         read_bundle(path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import record
 from tracehint.collectors.both import _bytes, differences
 from tracehint.collectors.registry import check
 from tracehint.schemas.store import read_bundle
@@ -58,10 +58,8 @@ def test_one_run_has_the_same_bytes_in_both(
     monkeypatch.setenv("PYTHON", sys.executable)
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "run.sh").write_text(SCRIPT)
-    done = tracehint(
-        "record", "--collector", "all", "-o", "../run.trace", "--", "sh", "run.sh",
-        cwd=tmp_path / "work",
-    )  # fmt: skip  # a table
+    work = tmp_path / "work"
+    done = record("sh", "run.sh", collector="all", to="../run.trace", options="", cwd=work)
     assert done.returncode == 0, done.stderr
     ebpf = read_bundle(tmp_path / "run.trace")
     preload = read_bundle(tmp_path / "run.preload.trace")

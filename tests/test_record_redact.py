@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import string
 
 import pytest
@@ -147,10 +148,39 @@ def test_a_password_option_is_found_at_any_place(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(_WORD, min_size=1, max_size=8))
+@given(st.lists(_WORD.map(lambda word: word[:18]), min_size=1, max_size=8))  # no token is as short
 def test_plain_command_text_is_left_alone(words: list[bytes]) -> None:
     text = b" ".join(b"w" + word for word in words)  # neither options nor programs that are known
     assert redact_text(text) == (text, 0)
+
+
+def test_random_letters_and_digits_are_tokens_anywhere() -> None:
+    rnd = random.Random(29)
+    alphabet = (string.ascii_letters + string.digits).encode()
+    tokens = [bytes(rnd.choices(alphabet, k=40)) for _ in range(2000)]
+    kept = [token for token in tokens if redact_argv([b"x", b"in/" + token + b".txt"])[1] == 0]
+    assert len(kept) <= 20, kept[:5]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "d7a8fbb307d7809469ca9abcb0082e4f8d5651e46d3cdb762d02d0bf37c9e592",
+        "/work/3f/a1b2c3d4e5f60718293a4b5c6d7e8f/.command.sh",
+        "6e811713-17b0-4413-a756-af178269824a",
+        "org.broadinstitute.hellbender.tools.walkers.GenotypeGVCFs2Test",
+        "MarkDuplicatesWithMateCigar3SparkUnitTest",
+        "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQ",
+        "ACGTACGTTAGCCTAGGATTACAGATTACA",
+        "S2A_MSIL2A_20230612T101601_N0509_R065_T32UQD_20230612T161604.SAFE",
+        "base64//dG1wZGlyPXN5c3RlbV90bXBkaXIsbWVtX21iPTEwMDA=",
+        "--key=ENSG00000186092",
+        "key=chr1_12345",
+        "samtools-1.17-hd87286a_1",
+    ],
+)
+def test_names_and_digests_of_science_are_no_tokens(word: str) -> None:
+    assert redact_argv([b"x", word.encode()]) == ([b"x", word.encode()], 0)
 
 
 def test_long_arguments_are_quick() -> None:

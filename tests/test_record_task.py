@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import inside, tracehint
+from tests.support.cli import inside, record, tracehint
 from tracehint.collectors.registry import check
 from tracehint.schemas.store import read_bundle
 
@@ -58,17 +58,12 @@ def test_task_names_reach_the_analysis(tmp_path: Path, collector: str) -> None:
     import sys
 
     task = f"{sys.executable} -m tracehint task"
-    done = tracehint(
-        "record",
-        "--quiet",
-        "--collector",
-        collector,
-        "-o",
-        "r.trace",
-        "--",
+    done = record(
         "sh",
         "-c",
         f"{task} make-it -- sh -c 'echo x > a'; {task} use-it -- cat a > b",
+        collector=collector,
+        to="r.trace",
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
@@ -86,7 +81,7 @@ PIPELINE = "seq 20000 > in; sort -r in > out; wc -l < out; exit 3"
 def test_profile_writes_its_files_and_passes_the_exit_code(tmp_path: Path) -> None:
     done = tracehint("profile", "-o", "run.trace", "--", "sh", "-c", PIPELINE, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (3, "20000\n")
-    assert "sort" in done.stderr and "Next:" in done.stderr
+    assert "sort" in done.stderr and "Next " in done.stderr
     assert f"tracehint run --hints run.tracehint/hints.json -- sh -c '{PIPELINE}'" in done.stderr
     folder = tmp_path / "run.tracehint"
     made = {p.name for p in folder.iterdir()}
@@ -117,7 +112,6 @@ def test_next_steps_name_the_workflow_that_ran(
     assert _annotations("nextflow", ["nextflow", "run", "x.nf"]).startswith("--workflow-engine")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not USABLE, reason="no collector can run here")
 def test_profile_twice_and_forced(tmp_path: Path) -> None:
     for _ in range(2):
@@ -135,23 +129,14 @@ def test_profile_twice_and_forced(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 4
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not USABLE, reason="no collector can run here")
 def test_profile_of_a_failing_command_and_a_failing_analysis(tmp_path: Path) -> None:
     assert tracehint("profile", "--", "no-such-program", cwd=tmp_path).returncode == 127
     (tmp_path / "run.tracehint").write_text("in the way")
     locked = tmp_path / "locked"
     locked.mkdir()
-    done = tracehint(
-        "profile",
-        "--quiet",
-        "-o",
-        "locked/run.trace",
-        "--",
-        "sh",
-        "-c",
-        "touch ../x 2>/dev/null; rm -rf locked/run.trace/manifest.json; exit 9",
-        cwd=tmp_path,
-    )
+    spoil = "touch ../x 2>/dev/null; rm -rf locked/run.trace/manifest.json; exit 9"
+    words = ("profile", "--quiet", "-o", "locked/run.trace", "--", "sh", "-c", spoil)
+    done = tracehint(*words, cwd=tmp_path)
     assert done.returncode == 9  # whatever became of the bundle
     assert "Traceback" not in done.stderr

@@ -20,17 +20,17 @@ from tests.support.big import SIZE, chains, hostile_run
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.runs import parse_run
 from tracehint.analyzer.model import Analysis
-from tracehint.hintgen.diff import diff
-from tracehint.hintgen.draw import dot
-from tracehint.hintgen.draw.build import build
-from tracehint.hintgen.draw.report.data import ROWS, collect
-from tracehint.hintgen.draw.report.page import page
-from tracehint.hintgen.draw.report.timeline import _spread, lanes
+from tracehint.hintgen.compare.diff import diff
 from tracehint.hintgen.export import FORMATS, export
 from tracehint.hintgen.hints.model import Hint, HintFile, Rule
 from tracehint.hintgen.inputs import Input
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
+from tracehint.hintgen.report import dot
+from tracehint.hintgen.report.data import ROWS, collect
+from tracehint.hintgen.report.drawing import build
+from tracehint.hintgen.report.page import page
+from tracehint.hintgen.report.timeline import _spread, lanes
 
 pytestmark = pytest.mark.slow
 
@@ -134,7 +134,6 @@ def test_size_for_a_thousand_tasks() -> None:
     assert len(text.encode()) <= 3_000_000
 
 
-@pytest.mark.slow
 def test_long_names_cost_rows_and_not_the_size() -> None:
     """2,000 tasks and files, each with a type and a name of its own that is as long as may be."""
     lines = [f"task {'t' * 200}{k}x start={k} end={k + 1}" for k in range(2000)]
@@ -228,6 +227,7 @@ class Window:
 
     def __init__(self, browser: Any, **context: Any) -> None:
         self.trouble: list[str] = []
+        self.folded: list[bool] = []  # whether each section was, when the page was there
         self.path = Path()
         made = browser.new_context(**context)
         made.set_default_timeout(PATIENCE_MS)
@@ -246,6 +246,10 @@ class Window:
         self.page.wait_for_selector("html[data-ready=yes]")
         self.seconds = time.monotonic() - begin
         self.page.wait_for_selector("html[data-complete=yes]")
+        self.folded = self.page.evaluate(
+            """() => [...document.querySelectorAll('.fold')].map((part) => {
+                 const was = !part.open; part.open = true; return was; })"""
+        )
         return self
 
     def _request(self, url: str) -> None:
@@ -285,16 +289,15 @@ def window(wide: Window) -> Iterator[Window]:
     wide.page.goto("about:blank")
 
 
-@pytest.fixture
-def browser(chromium: Any, wide: Window) -> Iterator[Any]:
-    """The browser; the windows that a test opened are closed."""
-    yield chromium
-    for context in chromium.contexts:
-        if context != wide.page.context:
-            context.close()
+@pytest.fixture(scope="module")
+def opened(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Window:
+    """The page of the run with all six patterns, for tests that only use it."""
+    path = tmp_path_factory.mktemp("page") / "r.html"
+    path.write_text(page(six()), encoding="utf-8")
+    may = ["clipboard-read", "clipboard-write"]
+    return Window(chromium, permissions=may, **WIDE).open(path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "context"),
     [
@@ -304,8 +307,8 @@ def browser(chromium: Any, wide: Window) -> Iterator[Any]:
         ("narrow", {"viewport": {"width": 390, "height": 844}}),
     ],
 )
-def test_loads_without_trouble(browser: Any, write: Any, name: str, context: Any) -> None:
-    opened = Window(browser, **context).open(write(six()))
+def test_loads_without_trouble(chromium: Any, write: Any, name: str, context: Any) -> None:
+    opened = Window(chromium, **context).open(write(six()))
     opened.shot(name)
     wide = opened.page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0, "the page scrolls sideways"
@@ -323,9 +326,34 @@ def test_loads_without_trouble(browser: Any, write: Any, name: str, context: Any
             place,
         )
         assert colors > 5, place
+    if name == "narrow":
+        cells_are_rows(opened)
+    opened.page.context.close()
 
 
-@pytest.mark.slow
+def cells_are_rows(opened: Window) -> None:
+    """On a phone each cell of a table is a line, and tells its column."""
+    cells = opened.page.locator("#files-table tbody tr").first.locator("td")
+    boxes = [box for box in (cells.nth(i).bounding_box() for i in range(cells.count())) if box]
+    assert all(b["y"] >= a["y"] + a["height"] - 1 for a, b in itertools.pairwise(boxes))
+    assert cells.first.get_attribute("data-label") == "File"
+    assert cells.first.evaluate("e => getComputedStyle(e, '::before').content") != "none"
+
+
+def test_all_below_the_first_screen_is_folded_and_its_links_open_it(
+    window: Window, write: Any
+) -> None:
+    opened = window.open(write(six()))
+    assert len(opened.folded) >= 8 and all(opened.folded)
+    opened.page.reload()
+    opened.page.wait_for_selector("html[data-complete=yes]")
+    assert not opened.page.locator("#stages-table").is_visible()
+    assert opened.page.locator("#tables h2").is_visible()
+    opened.page.click("nav a[href='#tables']")
+    assert opened.page.locator("#stages-table").is_visible()
+    assert not opened.page.locator("#findings-table").is_visible()
+
+
 def test_rules_for_other_names_are_folded_away(window: Window, write: Any) -> None:
     data = six()
     data["hints"].append({**data["hints"][0], "template": "{dirs}{name}", "seen": False})
@@ -338,17 +366,6 @@ def test_rules_for_other_names_are_folded_away(window: Window, write: Any) -> No
     assert opened.trouble == []
 
 
-@pytest.mark.slow
-def test_on_a_phone_each_cell_tells_its_column(browser: Any, write: Any) -> None:
-    opened = Window(browser, viewport={"width": 390, "height": 844}).open(write(six()))
-    cells = opened.page.locator("#files-table tbody tr").first.locator("td")
-    boxes = [box for box in (cells.nth(i).bounding_box() for i in range(cells.count())) if box]
-    assert all(b["y"] >= a["y"] + a["height"] - 1 for a, b in itertools.pairwise(boxes))
-    assert cells.first.get_attribute("data-label") == "File"
-    assert cells.first.evaluate("e => getComputedStyle(e, '::before').content") != "none"
-
-
-@pytest.mark.slow
 def test_ticks_of_time_are_round(window: Window, write: Any) -> None:
     for end, wanted in ((5000, ("20 min", "40 min", "1 h")), (95, ("10 s", "1 min", "1:30 min"))):
         data = data_of(parse_run(f"task a end={end}\nfile x 1M\nwrite a x").analysis())
@@ -365,16 +382,13 @@ def test_ticks_of_time_are_round(window: Window, write: Any) -> None:
 OPENED = [pytest.param(text, marks=[pytest.mark.full] * (text in SPARSE[1::2])) for text in SPARSE]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", [*OPENED, None])
 def test_sparse_runs_load_without_trouble(window: Window, write: Any, text: str | None) -> None:
     analysis = without_measures() if text is None else parse_run(text).analysis()
     assert window.open(write(data_of(analysis))).trouble == []
 
 
-@pytest.mark.slow
-def test_search_fold_and_evidence(window: Window, write: Any) -> None:
-    opened = window.open(write(six()))
+def test_search_fold_and_evidence(opened: Window) -> None:
     tab = opened.page
     status = tab.locator("#graph-status")
     folded = tab.locator("#node-list li").count()
@@ -398,9 +412,7 @@ def test_search_fold_and_evidence(window: Window, write: Any) -> None:
     assert opened.trouble == []
 
 
-@pytest.mark.slow
-def test_tables_sort_and_filter_by_keyboard(window: Window, write: Any) -> None:
-    opened = window.open(write(six()))
+def test_tables_sort_and_filter_by_keyboard(opened: Window) -> None:
     tab = opened.page
     table = tab.locator("#files-table")
     size = table.get_by_role("button", name="Size")
@@ -420,18 +432,13 @@ def test_tables_sort_and_filter_by_keyboard(window: Window, write: Any) -> None:
     assert opened.trouble == []
 
 
-@pytest.mark.slow
-def test_hint_is_copied(browser: Any, write: Any) -> None:
-    may = ["clipboard-read", "clipboard-write"]
-    opened = Window(browser, permissions=may, **WIDE).open(write(six()))
+def test_hint_is_copied(opened: Window) -> None:
     opened.page.get_by_role("button", name="Copy DP=local").click()
     opened.page.get_by_role("button", name="Copied").wait_for()
     assert opened.page.evaluate("navigator.clipboard.readText()") == "DP=local"
 
 
-@pytest.mark.slow
-def test_names_of_every_element_are_there_for_screen_readers(window: Window, write: Any) -> None:
-    opened = window.open(write(six()))
+def test_names_of_every_element_are_there_for_screen_readers(opened: Window) -> None:
     nameless = opened.page.evaluate(
         """() => [...document.querySelectorAll('button, input, select, [role=img]')]
              .filter(e => !(e.textContent.trim() || e.getAttribute('aria-label')
@@ -445,7 +452,6 @@ def test_names_of_every_element_are_there_for_screen_readers(window: Window, wri
     assert levels[0] == 1 and all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
-@pytest.mark.slow
 def test_hostile_names_stay_text(window: Window, write: Any) -> None:
     opened = window.open(write(data_of(hostile_run())))
     tab = opened.page
@@ -460,7 +466,6 @@ def test_hostile_names_stay_text(window: Window, write: Any) -> None:
     assert opened.trouble == []
 
 
-@pytest.mark.slow
 def test_ten_thousand_tasks_open_folded(window: Window, write: Any) -> None:
     data = data_of(chains(20, 500))
     assert data["totals"]["handed_bytes"] == 19 * 500 * SIZE
@@ -505,7 +510,6 @@ def test_a_prediction_is_points_and_bars_that_do_not_overlap() -> None:
     assert collect(analysis, [])["whatif"] is None
 
 
-@pytest.mark.slow
 def test_what_if_is_drawn_and_its_names_stay_text(window: Window, write: Any) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     analysis = parse_run(SIX).analysis()

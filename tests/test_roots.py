@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
 from tracehint.analyzer.path_rules import is_system
-from tracehint.analyzer.root_paths import classify_paths, is_bookkeeping, relative_paths
-from tracehint.analyzer.roots import data_roots
+from tracehint.analyzer.roots import classify_paths, data_roots, relative_paths
 from tracehint.analyzer.tasks.segmentation import segment_tasks
 
 
@@ -119,7 +118,7 @@ def test_bookkeeping() -> None:
     paths = pa.array(
         [b"/d/.snakemake/log/x", b"/d/a.fits", b"/d/work/ab/cd/.exitcode"], pa.binary()
     )
-    assert is_bookkeeping(paths, [b"/d"]).to_pylist() == [True, False, True]
+    assert classify_paths(paths, [b"/d"]).to_pylist() == [True, False, True]
 
 
 def test_relative_paths_are_unambiguous() -> None:

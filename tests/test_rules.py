@@ -19,7 +19,7 @@ RULES = {
         "The labels",
         "The cost model",
         "Confidence",
-        "What it cannot tell",
+        "Limits",
     ),
     "reference/flow.md": ("Files", "Versions", "Edges", "Ranges and what is exact", "Roles"),
 }

@@ -17,7 +17,7 @@ from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.creation.journal import read_journals
-from tracehint.adapters.creation.told import teller
+from tracehint.adapters.creation.outcome import teller
 from tracehint.hintgen.hints.hintfile import dump
 
 pytestmark = pytest.mark.slow
@@ -219,7 +219,7 @@ def test_the_command_line(hints: Path) -> None:
     )
     assert done.returncode == 7
     assert os.getxattr(folder / "out/a.txt", "user.DP") == b"local"
-    assert "1 of 1 file that a rule is for got their hints" in done.stderr
+    assert "hints set on 1 of 1 matching file" in done.stderr
     assert not list((folder / ".tracehint").iterdir())
     done = run(folder, "--hints", hints, "--no-record", "--", "sh", "-c", "kill -TERM $$")
     assert done.returncode == -signal.SIGTERM

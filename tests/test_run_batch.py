@@ -12,11 +12,10 @@ import pytest
 
 from tests.support import cli
 from tests.support.batch import batch
-from tracehint.collectors.preload import PreloadCollector
+from tests.support.needs import needs_preload
 from tracehint.schemas.store import read_bundle
 
-_CHECK = PreloadCollector().check()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
+pytestmark = [pytest.mark.slow, needs_preload()]
 
 PBS = 'cd "$PBS_O_WORKDIR"\nN=${PBS_ARRAY_INDEX:-0}\nsort in >mid_$N\n'
 LSF = "N=$LSB_JOBINDEX\nsort in >mid_$N\n"
@@ -62,7 +61,7 @@ def test_jobs_are_learned_from_and_hinted(tmp_path: Path, row: str) -> None:
         assert "left no recording" not in said
         assert "learned from this run" in said
         said = run(folder, programs, "sh", "-c", command)
-    assert f"{jobs} of {jobs} file{'s' * (jobs > 1)} that a rule is for got their hints" in said
+    assert f"hints set on {jobs} of {jobs} matching file{'s' * (jobs > 1)}" in said
     rows = read_bundle(folder / ".tracehint/runs/0002.trace").tables["settings"].to_pylist()
     made = {os.path.basename(row["path"]) for row in rows}  # noqa: PTH119
     first = 1 if jobs > 1 else 0

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support import cli
 from tests.support.engines import engine
 from tests.test_created_engines import ENGINES, prepared
 from tracehint.schemas.store import read_bundle
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
-TRACEHINT = [sys.executable, "-m", "tracehint"]
 
 
 def tracehint(folder: Path, *words: str | Path, env: dict[str, str] | None = None) -> str:
     """Its standard output, and after it standard error."""
-    command = [*TRACEHINT, *map(os.fspath, words)]
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    done = cli.tracehint(*words, cwd=folder, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -67,7 +63,7 @@ def test_the_second_run_of_nextflow_knows_its_processes(tmp_path: Path) -> None:
     for _ in (1, 2):
         shutil.rmtree(tmp_path / "work", ignore_errors=True)
         said = tracehint(tmp_path, "run", "--", *command)
-    assert re.search(r"([1-9]\d*) of \1 files that a rule is for got their hints", said), said
+    assert re.search(r"hints set on ([1-9]\d*) of \1 matching files", said), said
     hints = json.loads((tmp_path / runs / "0002.trace/hints.json").read_text())
     assert {kind for rule in hints["rules"] for kind in rule["made_by"]} == {"SEED", "EACH"}
     assert {("seq", "SEED"), ("rev", "EACH")} <= {(m["word"], m["type"]) for m in hints["makers"]}

@@ -14,13 +14,11 @@ import pytest
 
 from tests.support import shaped
 from tests.support.bed import ok
-from tests.support.cli import tracehint
+from tests.support.cli import TRACEHINT, tracehint
 from tests.support.creation import Tagged
 from tests.support.hints import hint_file, rule, save
 from tests.support.moosefs import Cluster, cluster, missing
-from tracehint.adapters.creation import by_fanotify
 from tracehint.adapters.creation.journal import read_journals
-from tracehint.adapters.creation.ways import WAYS
 from tracehint.adapters.stores.registry import open_store
 
 pytestmark = pytest.mark.slow
@@ -117,7 +115,7 @@ def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Pa
     """Six files are read on node A: first from anywhere, then from where they were made."""
     if shaped.missing():
         pytest.skip(shaped.missing())
-    program = [sys.executable, "-m", "tracehint"]
+    program = TRACEHINT
     for name in ("bed", "none"):
         (tmp_path / name).mkdir()
     hints, none = save(tmp_path, rule("part_{n}.txt", DP="local")), save(tmp_path / "none")
@@ -140,7 +138,6 @@ def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Pa
     assert (local["after"], remote["after"]) == (READ, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.store
 def test_a_real_store(library: Path, tmp_path: Path, store: Cluster) -> None:
     tagged = Tagged(library, tmp_path, HINTS, store=open_store("moosefs"), root=store.mount)
@@ -157,22 +154,18 @@ def test_a_real_store(library: Path, tmp_path: Path, store: Cluster) -> None:
     assert read_journals(tagged.table).counts["set"] == 2
 
 
-@pytest.mark.slow
 @pytest.mark.store
-@pytest.mark.parametrize("via", WAYS)
-def test_a_run_on_a_real_store(tmp_path: Path, store: Cluster, via: str) -> None:
+def test_a_run_on_a_real_store(tmp_path: Path, store: Cluster) -> None:
     """It is mounted without a page cache: nothing there can be shared through memory."""
-    if via == "fanotify" and by_fanotify.check()[1]:
-        pytest.skip(by_fanotify.check()[0])
-    (store.mount / via).mkdir()
+    (store.mount / "run").mkdir()
     save(tmp_path, *HINTS.rules)
-    words = [sys.executable, "-m", "tracehint", "run", "--via", via, "--store", "moosefs"]
+    words = [*TRACEHINT, "run", "--store", "moosefs"]
     words += ["--hints", tmp_path / "hints.json", "--no-record", "--", "sh", "-c"]
     script = "echo 1 >a.txt; echo 1 >other; echo 1 >b.dat; cat a.txt"
-    done = store.run(*words, script, cwd=store.mount / via)
+    done = store.run(*words, script, cwd=store.mount / "run")
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
-    assert "2 of 2 files that a rule is for got their hints" in done.stderr
-    asked = store.run("mfsgetsclass", "a.txt", "b.dat", cwd=store.mount / via)
+    assert "hints set on 2 of 2 matching files" in done.stderr
+    asked = store.run("mfsgetsclass", "a.txt", "b.dat", cwd=store.mount / "run")
     assert asked.stdout.split() == ["a.txt:", "3", "b.dat:", "9"]
 
 
@@ -190,13 +183,12 @@ PROJECT = 'store = "moosefs"\nmap = "site.toml"\ncluster = "moosefs"\nengine = "
 GROUPS = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C", "node_D", "node_E"]\n'
 
 
-@pytest.mark.slow
 @pytest.mark.store
 def test_two_runs_and_nothing_else_typed(tmp_path: Path) -> None:
     """A workflow on the store: the first run teaches, the second is planned and reads near."""
     if shaped.missing() or shutil.which("makeflow") is None:
         pytest.skip(shaped.missing() or "not installed: makeflow")
-    program = [sys.executable, "-m", "tracehint"]
+    program = TRACEHINT
     with shaped.shaped_cluster(tmp_path) as bed:
         node, folder = bed.nodes[0], bed.nodes[0].mount / "wf"
         folder.mkdir()

@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.support import cli
+from tests.support.cli import TRACEHINT
+from tests.support.cli import said as tracehint
 from tests.support.hostile import HOSTILE_NAMES
-from tracehint.adapters.project.moved import roots_now
-from tracehint.adapters.project.state import read_state
+from tracehint.adapters.project.state import read_state, roots_now
 from tracehint.schemas.store import read_bundle
 
 RUN = ("run", "--collector", "strace", "--", "sh", "wf.sh")
 WORKFLOW = "mkdir -p out\nsort in >out/mid\nsort -r out/mid >out/last\n"
-
-
-def tracehint(folder: Path, *words: str | Path, status: int = 0) -> str:
-    done = cli.tracehint(*words, cwd=folder)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def project(folder: Path) -> Path:
@@ -55,10 +48,10 @@ def test_a_renamed_project_keeps_its_hints(tmp_path: Path) -> None:
     (tmp_path / "before" / "wf").rename(tmp_path / "before" / "other")
     said = tracehint(tmp_path / "before" / "other", *RUN)
     assert f"the last run was in {tmp_path}/before/wf: its hints are for files here now" in said
-    assert "1 of 1 file that a rule is for got their hints" in said
+    assert "hints set on 1 of 1 matching file" in said
     (tmp_path / "before").rename(tmp_path / "after")
     said = tracehint(tmp_path / "after" / "other", *RUN)
-    assert "1 of 1 file that a rule is for got their hints" in said
+    assert "hints set on 1 of 1 matching file" in said
     assert "its hints are for files here now" not in tracehint(tmp_path / "after" / "other", *RUN)
 
 
@@ -66,12 +59,12 @@ def test_a_renamed_project_keeps_its_hints(tmp_path: Path) -> None:
 def test_two_runs_at_once_in_one_project(tmp_path: Path) -> None:
     folder = project(tmp_path / "wf")
     tracehint(folder, *RUN)
-    command = [sys.executable, "-m", "tracehint", *RUN]
+    command = [*TRACEHINT, *RUN]
     both = [subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) for _ in range(2)]
     for run in both:
         said = run.communicate()[1].decode()
         assert run.returncode == 0, said
-        assert "1 of 1 file that a rule is for got their hints" in said
+        assert "hints set on 1 of 1 matching file" in said
     runs = read_state(folder).runs
     assert sorted(run.number for run in runs) == [1, 2, 3]
     assert [run.in_force for run in runs] == [0, 1, 1]
@@ -101,7 +94,7 @@ def test_a_read_only_project_is_said_before_the_command_runs(tmp_path: Path) -> 
         assert not (tmp_path / "out").exists()
         tracehint(folder, "run", "--output", tmp_path / "x.trace", *RUN[1:])
         assert (tmp_path / "out").exists()
-        assert "no run yet" in tracehint(folder, "status")
+        assert "no runs yet" in tracehint(folder, "status")
 
 
 @pytest.mark.slow
@@ -122,7 +115,7 @@ def test_a_full_disk_is_said_and_the_next_run_has_hints(tmp_path: Path) -> None:
         assert f"{folder}/.tracehint" in said
         assert "No space left on device" in said
         (folder / "fill").unlink()
-        assert "1 of 1 file that a rule is for got their hints" in tracehint(folder, *RUN)
+        assert "hints set on 1 of 1 matching file" in tracehint(folder, *RUN)
 
 
 @pytest.mark.slow

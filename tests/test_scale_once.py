@@ -15,19 +15,18 @@ from hypothesis import strategies as st
 from tests.support.cli import inside
 from tests.support.hints import fitted_names, hint_file, rule
 from tests.support.joined import declared
-from tracehint.adapters.engines import json_stream
-from tracehint.adapters.engines.json_stream import JsonStream
+from tracehint.adapters.engines.wfformat import graph as json_stream
+from tracehint.adapters.engines.wfformat.graph import JsonStream
 from tracehint.analyzer.arrays import alike
 from tracehint.analyzer.model import Analysis, Options
+from tracehint.hintgen.compare.score import predict_hints
+from tracehint.hintgen.hint_columns import prepare
 from tracehint.hintgen.inputs import load_run
-from tracehint.hintgen.learn.columns import first_of, sets_in
+from tracehint.hintgen.learn.filegroups import first_of, sets_in
 from tracehint.hintgen.learn.rules import learn
 from tracehint.hintgen.match.known import Declared
 from tracehint.hintgen.match.match import Matcher
-from tracehint.hintgen.match.ruleindex import _Rules
-from tracehint.hintgen.match.templateindex import TemplateIndex
-from tracehint.hintgen.score.prepared import prepare
-from tracehint.hintgen.score.score import predicted
+from tracehint.hintgen.match.ruleindex import TemplateIndex, _Rules
 from tracehint.limits import values_of
 
 
@@ -75,9 +74,9 @@ def test_names_are_fitted_once_whatever_is_known_of_the_files(
     matcher.outcomes(other.paths)
     once = len(fitted)
     assert once > 10
-    predicted(matcher, other, graph=False, names=True, nodes=4)
+    predict_hints(matcher, other, graph=False, names=True, nodes=4)
     assert len(fitted) == once
-    predicted(matcher, other, graph=True, nodes=4)
+    predict_hints(matcher, other, graph=True, nodes=4)
     any_name = len([name for name in fitted[once:] if name not in fitted[:once]])
     assert any_name <= once // 10  # of rules for declared types, and other examples of a name
 
@@ -89,7 +88,7 @@ def test_a_name_near_the_limit_is_asked_anew(monkeypatch: pytest.MonkeyPatch) ->
     hints = hint_file(rule("{dirs}part_{n}.fits", DP="local", exclude=left_out))
     typed = Declared(producer_types=["make"], consumer_types=[["use"]])
     for most in range(5, 60):
-        monkeypatch.setattr("tracehint.hintgen.match.pick.limit", lambda _name, most=most: most)
+        monkeypatch.setattr("tracehint.hintgen.match.match.limit", lambda _name, most=most: most)
         asked_before = Matcher(hints)
         asked_before.match(names)
         assert asked_before.match(names, typed) == Matcher(hints).match(names, typed)

@@ -1,4 +1,4 @@
-"""The setfattr script where somebody else owns the directory, or has put something there."""
+"""The script of `emit` where somebody else owns the directory, or has put something there."""
 
 from __future__ import annotations
 
@@ -10,31 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hints import rule, save
+from tests.support import appliers
+from tests.support.appliers import emit, give, tagged
+from tests.support.hints import rule
 from tests.support.patience import PATIENCE_S
 from tests.support.tagger import SANITIZERS, build
-from tests.support.users import AS_OTHER, OTHER, exchanging, needs_root, reachable, swapping
+from tests.support.users import OTHER, needs_root, reachable, swapping
+from tracehint.adapters.apply.journal import JournalEntry, session_entry, to_line
 from tracehint.cli import main
-from tracehint.hintgen.hints.model import Rule
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("setfattr") is None, reason="attr is not installed"),
-]
-CAPABILITY = b"0x0100000202000000000000000000000000000000"  # of a form that the kernel takes
-
-
-@pytest.fixture(scope="module")
-def helper(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tracehint-tag as it is shipped, where everybody may run it."""
-    return build(reachable(tmp_path_factory.mktemp("tag")))
-
-
-@pytest.fixture(params=["shell", "program"])
-def way(request: pytest.FixtureRequest, helper: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The script alone, and with tracehint-tag."""
-    monkeypatch.setenv("TRACEHINT_TAG", str(helper) if request.param == "program" else "")
-    return str(request.param)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("tagger")]
+CAPABILITY = bytes.fromhex(
+    "0100000202000000000000000000000000000000"
+)  # of a form that the kernel takes
 
 
 @pytest.fixture
@@ -46,151 +34,78 @@ def data(tmp_path: Path) -> Path:
     return root
 
 
-def emit(folder: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
-    """The script's path."""
-    script = folder / "set.sh"
-    hints = save(folder, *(rules or [rule("d/f{n}", DP="local")]))
-    command = ["emit", str(hints), "--store", "xattr", "-o", str(script), "--force", *more]
-    assert main(command) == 0
-    return script
-
-
-def sh(script: Path, *arguments: str | Path, other: bool = False) -> tuple[int, str]:
+def sh(script: Path, *arguments: str | Path) -> tuple[int, str]:
     """Run the script: exit code and what it complained about."""
-    done = subprocess.run(
-        ["sh", script, *arguments],
-        capture_output=True,
-        timeout=PATIENCE_S,
-        **(AS_OTHER if other else {}),
-    )
+    done = appliers.sh(script, *arguments)
     return done.returncode, done.stderr.decode()
 
 
-def tagged(folder: Path) -> int:
-    """How many files of a directory have an attribute."""
-    return sum(bool(os.listxattr(path)) for path in folder.iterdir())
-
-
-def give(path: Path) -> None:
-    """The directory and all that lies in it belong to the other user."""
-    for part in (path, *path.rglob("*")):
-        os.chown(part, OTHER, OTHER, follow_symlinks=False)
-
-
-def notes(data: Path, old: bytes, made: bytes = b"") -> Path:
+def write_journal(data: Path, *lines: str) -> Path:
     """A journal that somebody wrote."""
     folder = data / ".tracehint"
     folder.mkdir(mode=0o700)
-    for name, text in (("old", old), ("made", made)):
-        (folder / name).write_bytes(text)
-        (folder / name).chmod(0o600)
-    return folder
+    path = folder / "journal"
+    path.write_text(to_line(session_entry("xattr", "user.")) + "".join(lines))
+    path.chmod(0o600)
+    return path
+
+
+def change(path: bytes, key: str, old: bytes | None, new: bytes = b"local") -> str:
+    """The journal's line of a setting."""
+    return to_line(JournalEntry(op="set", path=path, key=key, old=old, new=new))
 
 
 @needs_root
-@pytest.mark.usefixtures("way")
 def test_a_journal_of_another_user_is_refused(tmp_path: Path, data: Path) -> None:
     """Issue 12, S1: the user's program would get the capability that the journal names."""
     script = emit(tmp_path, more=("--dir", str(data)))
-    notes(data, b"d/f1\0security.capability\0" + CAPABILITY + b"\0")
+    write_journal(data, change(b"d/f1", "security.capability", CAPABILITY))
     give(data)
     code, said = sh(script, "--undo", data)
     assert code == 2
-    assert "refused as root" in said or "another user" in said
+    assert "another user" in said
     assert os.listxattr(data / "d/f1") == []
     assert sh(script, data)[0] == 2
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
-    "record",
+    "line",
     [
-        b"d/f1\0security.capability\0" + CAPABILITY + b"\0",
-        b"d/f1\0trusted.x\0000x61\0",
-        b"d/f1\0user.other\0000x61\0",
-        b"d/f1\0user.DP\nuser.other\0000x61\0",
-        b"d/f1\0-x\0000x61\0",
-        b"d/f1\0user.DP\0text\0",
-        b"d/f1\0user.DP\0000sYWJj\0",
-        b"d/f1\0user.DP\0000x" + b"61" * 5000 + b"\0",
-        b"../secret\0user.DP\0000x61\0",
-        b"/etc/passwd\0user.DP\0000x61\0",
-        b"link\0user.DP\0000x61\0",
+        change(b"d/f1", "security.capability", CAPABILITY),
+        change(b"d/f1", "trusted.x", b"a"),
+        change(b"d/f1", "user.other", b"a"),
+        change(b"d/f1", "user.DP\nuser.other", b"a"),
+        change(b"d/f1", "-x", b"a"),
+        change(b"d/f1", "user.DP", b"a" * 5000),
+        change(b"../secret", "user.DP", b"a"),
+        change(b"/etc/passwd", "user.DP", b"a"),
+        change(b"link", "user.DP", b"a"),
+        change(b"d/f1\0", "user.DP", b"a"),
+        change(b"d/f1", "user.DP", b"a").replace("0x61", "text"),
+        change(b"d/f1", "user.DP", b"a").replace("0x61", "0x6"),
+        change(b"d/f1", "user.DP", b"a").replace("\t0\n", "\tx\n"),
+        change(b"d/f1", "user.DP", b"a").replace("\t0\n", "\t0\t0\n"),
+        change(b"d/f1", "user.DP", b"a").replace("\t0\n", "\n"),
     ],
 )
-def test_of_a_journal_only_what_the_table_sets(tmp_path: Path, data: Path, record: bytes) -> None:
+def test_of_a_journal_only_what_the_table_sets(tmp_path: Path, data: Path, line: str) -> None:
     """Also of one's own: it may have been copied from somewhere."""
     (tmp_path / "secret").touch()
     (data / "link").symlink_to(tmp_path / "secret")
+    for name in ("d/f1", "d/f2", "../secret"):
+        os.setxattr(data / name, "user.DP", b"local")
     script = emit(tmp_path, more=("--dir", str(data)))
-    folder = notes(data, record + b"d/f2\0user.DP\0000x6f6c64\0")
+    path = write_journal(data, line, change(b"d/f2", "user.DP", b"old"))
     code, said = sh(script, "--undo", data)
-    assert (code, "refused" in said) == (1, True)
+    assert (code, "refused" in said or "did not write" in said) == (1, True)
     assert os.getxattr(data / "d/f2", "user.DP") == b"old", "the rest is done"
-    assert tagged(data / "d") == 1
-    assert os.listxattr(tmp_path / "secret") == []
-    assert record in (folder / "old").read_bytes(), "what was refused stays"
-
-
-@pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("name", ["old", "made", "."])
-@pytest.mark.parametrize("what", ["link", "hard link", "fifo", "open to others"])
-@pytest.mark.parametrize("mode", ["set", "undo"])
-def test_links_in_the_journal_are_refused(
-    tmp_path: Path, data: Path, name: str, what: str, mode: str
-) -> None:
-    """Issue 12, S2: the script appended to what the link leads to."""
-    if name == "." and what in ("hard link", "fifo"):
-        pytest.skip("not for a directory")
-    victim = tmp_path / "victim"
-    script = emit(tmp_path, more=("--dir", str(data)))
-    os.setxattr(data / "d/f1", "user.DP", b"old")
-    folder = notes(data, b"")
-    path = folder / name
-    if what == "open to others":
-        path.chmod(0o777)
-    elif name == ".":
-        folder.rename(victim)
-        folder.symlink_to(victim)
-    else:
-        path.unlink()
-        victim.write_text("precious")
-        victim.chmod(0o600)
-        {"link": path.symlink_to, "hard link": path.hardlink_to}.get(
-            what, lambda _: os.mkfifo(path, 0o600)
-        )(victim)
-    code, said = sh(script, *(["--undo"] if mode == "undo" else []), data)
-    assert (code, ".tracehint" in said) == (2, True)
-    assert victim.read_text() == "precious" if victim.is_file() else True
-    assert {os.getxattr(data / "d/f1", "user.DP")} == {b"old"}
-    assert not victim.is_dir() or (victim / "old").read_bytes() == b""
+    for name in ("d/f1", "../secret"):
+        assert os.listxattr(data / name) == ["user.DP"]
+        assert os.getxattr(data / name, "user.DP") == b"local"
+    assert line in path.read_text(), "what was refused stays"
 
 
 @needs_root
-@pytest.mark.parametrize("mode", ["set", "undo"])
-def test_a_directory_swapped_for_a_link(
-    tmp_path: Path, data: Path, mode: str, helper: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Issue 12, S5: root runs the script, the directory's owner makes it a link meanwhile."""
-    monkeypatch.setenv("TRACEHINT_TAG", str(helper))
-    script = emit(tmp_path, more=("--dir", str(data)))
-    outside = tmp_path / "outside"
-    shutil.copytree(data / "d", outside)
-    if mode == "undo":
-        for number in range(40):
-            os.setxattr(outside / f"f{number}", "user.DP", b"local")
-    give(data)
-    before = tagged(outside)
-    with swapping(data, outside):
-        for _ in range(20):
-            code, said = sh(script, "--quiet", *(["--undo"] if mode == "undo" else []), data)
-            assert code in (0, 1)
-            assert "Traceback" not in said
-    assert tagged(outside) == before
-
-
-@needs_root
-@pytest.mark.usefixtures("way")
 def test_a_directory_swapped_under_an_ordinary_user(tmp_path: Path, data: Path) -> None:
     """The same where one ordinary user owns the outside, and another one swaps the directory."""
     script = emit(tmp_path, more=("--dir", str(data)))
@@ -211,28 +126,9 @@ def test_a_directory_swapped_under_an_ordinary_user(tmp_path: Path, data: Path) 
 
 
 @needs_root
-@pytest.mark.parametrize("place", [".", "d"])
-@pytest.mark.parametrize("how", ["another owner", "open to others", "open to a group"])
-def test_root_alone_is_refused_where_others_may_write(
-    tmp_path: Path, data: Path, place: str, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACEHINT_TAG", "")
-    script = emit(tmp_path, more=("--dir", str(data)))
-    if how == "another owner":
-        os.chown(data / place, OTHER, OTHER)
-    else:
-        (data / place).chmod(0o777 if how == "open to others" else 0o775)
-    for mode in ([], ["--undo"]):
-        code, said = sh(script, *mode, data)
-        assert (code, "refused as root" in said) == (2 if place == "." else 1, True)
-    assert tagged(data / "d") == 0
-    assert sh(script, "--dry-run", data) == (0, "")
-
-
-@needs_root
 @pytest.mark.parametrize("how", ["another owner", "open to others", "in a directory of another"])
-def test_root_uses_no_helper_that_others_could_have_made(
-    tmp_path: Path, data: Path, helper: Path, how: str, monkeypatch: pytest.MonkeyPatch
+def test_root_runs_no_program_that_others_could_have_made(
+    tmp_path: Path, data: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "bin"
     place.mkdir()
@@ -246,80 +142,13 @@ def test_root_uses_no_helper_that_others_could_have_made(
         os.chown(program, 0, 0)
         program.chmod(0o777)
     script = emit(tmp_path, more=("--dir", str(data)))
-    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
-    monkeypatch.delenv("TRACEHINT_TAG", raising=False)
+    monkeypatch.setenv("TRACEHINT_TAG", str(program))
     code, said = sh(script, data)
-    assert (code, "is not used" in said) == (0, True)
+    assert (code, "is not run as root" in said) == (2, True)
     assert not (tmp_path / "PWNED").exists()
-    assert tagged(data / "d") == 40
-    monkeypatch.setenv("TRACEHINT_TAG", str(helper))
-    assert sh(script, data) == (0, "")
+    assert tagged(data / "d") == 0
 
 
-@needs_root
-@pytest.mark.parametrize("victim", ["folder", "file"])
-def test_what_the_helper_makes_as_root_belongs_to_the_directorys_owner(
-    tmp_path: Path, helper: Path, victim: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And nothing else, while that owner exchanges names."""
-    monkeypatch.setenv("TRACEHINT_TAG", str(helper))
-    script = emit(reachable(tmp_path), rule("new/o.dat", DP="local"), more=("--create",))
-    for number in range(8):
-        data = tmp_path / f"data{number}"
-        (data / "folder").mkdir(parents=True)
-        (data / "file").touch()
-        of_root = (data / victim).stat().st_ino
-        os.chown(data, OTHER, OTHER)
-        with exchanging(data, victim):
-            sh(script, data)
-        owners = {entry.stat().st_ino: entry.stat().st_uid for entry in data.iterdir()}
-        assert owners[of_root] == 0, number
-    data = tmp_path / "calm"
-    data.mkdir()
-    os.chown(data, OTHER, OTHER)
-    assert sh(script, data) == (0, "")
-    assert {p.stat().st_uid for p in (data / "new", data / "new/o.dat")} == {OTHER}
-    assert sh(script, "--undo", data) == (0, "")
-    assert list(data.iterdir()) == []
-
-
-@needs_root
-def test_a_hard_link_is_refused_as_root(
-    tmp_path: Path, data: Path, helper: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRACEHINT_TAG", str(helper))
-    script = emit(tmp_path, more=("--dir", str(data)))
-    give(data)
-    os.link(data / "d/f1", tmp_path / "elsewhere")
-    code, said = sh(script, data)
-    assert (code, said.count("hard links")) == (1, 1)
-    assert tagged(data / "d") == 39
-
-
-def test_the_two_ways_take_back_each_others_work(
-    tmp_path: Path, data: Path, helper: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = emit(
-        tmp_path,
-        rule("d/f{n}", DP="local"),
-        rule("new/deep/o", DP="local"),
-        more=("--dir", str(data), "--create"),
-    )
-    os.setxattr(data / "d/f1", "user.DP", b"mine")
-    os.setxattr(data / "d/f2", "user.DP", b"")
-    for first, second in ((helper, ""), ("", helper)):
-        monkeypatch.setenv("TRACEHINT_TAG", str(first))
-        assert sh(script, data) == (0, "")
-        assert tagged(data / "d") == 40
-        assert (data / "new/deep/o").exists()
-        monkeypatch.setenv("TRACEHINT_TAG", str(second))
-        assert sh(script, "--undo", data) == (0, "")
-        assert tagged(data / "d") == 2
-        assert os.getxattr(data / "d/f1", "user.DP") == b"mine"
-        assert [p.name for p in data.iterdir()] == ["d"]
-
-
-@pytest.mark.slow
 def test_damaged_tables_and_journals_under_sanitizers(tmp_path: Path, data: Path) -> None:
     program = build(tmp_path, *SANITIZERS)
     script = emit(
@@ -332,11 +161,12 @@ def test_damaged_tables_and_journals_under_sanitizers(tmp_path: Path, data: Path
     chance = random.Random(7)
     before = {p.name for p in tmp_path.iterdir()}
     for number in range(60):
-        table, old = bytearray(good), bytearray(b"d/f1\0user.DP\0000x61\0" * 3)
-        for text in (table, old):
+        table, lines = bytearray(good), bytearray(change(b"d/f1", "user.DP", b"a").encode() * 3)
+        for text in (table, lines):
             for _ in range(chance.randint(0, 6)):
-                text[chance.randrange(len(text))] = chance.choice(b"\0\xff09 /x.CM")
-        notes(data, bytes(old), b"new\0new/o\0" + bytes(old[: number % 9]))
+                text[chance.randrange(len(text))] = chance.choice(b"\0\xff09 /x.CM\t\n")
+        with write_journal(data).open("ab") as journal:
+            journal.write(lines[: len(lines) - number % 9])
         for mode in ("dry", "set", "undo"):
             done = subprocess.run(
                 [program, "script", mode], cwd=data, capture_output=True, input=bytes(table),
@@ -347,3 +177,48 @@ def test_damaged_tables_and_journals_under_sanitizers(tmp_path: Path, data: Path
             assert b"runtime error" not in done.stderr
         shutil.rmtree(data / ".tracehint", ignore_errors=True)
     assert {p.name for p in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("first", ["script", "apply"])
+def test_script_and_apply_take_back_each_others_work(
+    tmp_path: Path, data: Path, first: str
+) -> None:
+    rules = rule("d/f{n}", DP="local"), rule("new/deep/o", DP="local")
+    script = emit(tmp_path, *rules, more=("--dir", str(data), "--create"))
+    apply = ["apply", str(tmp_path / "hints.json"), "--store", "xattr", str(data), "--create"]
+    apply += ["--as-root"] if os.geteuid() == 0 else []
+    os.setxattr(data / "d/f1", "user.DP", b"mine")
+    os.setxattr(data / "d/f2", "user.DP", b"")
+    assert (sh(script, data) == (0, "")) if first == "script" else (main(apply) == 0)
+    assert tagged(data / "d") == 40
+    assert (data / "new/deep/o").exists()
+    os.setxattr(data / "d/f3", "user.DP", b"changed")
+    for _ in range(2):  # the second time there is nothing but what is left
+        assert (
+            (main([*apply, "--undo"]) == 0)
+            if first == "script"
+            else sh(script, "--undo", data)[0] == 0
+        )
+        assert tagged(data / "d") == 3
+        assert os.getxattr(data / "d/f1", "user.DP") == b"mine"
+        assert os.getxattr(data / "d/f3", "user.DP") == b"changed"
+        assert sorted(p.name for p in data.iterdir()) == [".tracehint", "d"]
+    os.removexattr(data / "d/f3", "user.DP")
+    assert sh(script, "--undo", data) == (0, "")
+    assert [p.name for p in data.iterdir()] == ["d"]
+
+
+def test_a_script_leaves_what_was_set_for_another_store(tmp_path: Path, data: Path) -> None:
+    script = emit(tmp_path, more=("--dir", str(data)))
+    store = tmp_path / "other.toml"
+    store.write_text('name = "near"\nprefix = "user."\n[hints."DP=local"]\nattribute = "near"\n')
+    apply = ["apply", str(tmp_path / "hints.json"), "--store", str(store), str(data)]
+    apply += ["--as-root"] if os.geteuid() == 0 else []
+    assert main(apply) == 0
+    before = {path: os.listxattr(path) for path in (data / "d").iterdir()}
+    assert any(before.values())
+    assert sh(script, data) == (0, "")
+    assert sh(script, "--undo", data) == (0, "")
+    assert {path: os.listxattr(path) for path in (data / "d").iterdir()} == before
+    assert main([*apply, "--undo"]) == 0
+    assert tagged(data / "d") == 0

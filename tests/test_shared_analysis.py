@@ -7,20 +7,18 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import inside
+from tests.support.cli import TRACEHINT, inside
 from tests.support.joined import declared
+from tracehint.analyzer import cache
+from tracehint.analyzer.cache import Shared, analysis_of, key_of
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.output.json import to_json
-from tracehint.analyzer.shared import entry, place
-from tracehint.analyzer.shared.analysis import Shared, analysis_of
-from tracehint.analyzer.shared.key import key_of
 from tracehint.errors import TracehintError, UsageError
 
 pytestmark = pytest.mark.slow
@@ -80,8 +78,8 @@ def test_a_command_says_the_same_with_and_without(
     run: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     answers = []
-    for cache in ("off", "on", "on"):
-        monkeypatch.setenv("TRACEHINT_CACHE", cache)
+    for setting in ("off", "on", "on"):
+        monkeypatch.setenv("TRACEHINT_CACHE", setting)
         answers.append(inside(*COMMANDS[name], cwd=run.parent))
     assert len(kept(run)) == 1
     assert answers[0].stdout
@@ -187,18 +185,18 @@ def fifo(file: Path) -> None:
 
 def other_key(file: Path) -> None:
     """Another analysis under this one's name, whole in itself."""
-    analysis = entry.read(file.read_bytes(), file.stem, Options())
+    analysis = cache.read(file.read_bytes(), file.stem, Options())
     assert analysis is not None
     with file.open("wb") as stream:
-        entry.write(stream, "0" * 64, replace(analysis, tasks=analysis.tasks.slice(0, 1)))
+        cache.write(stream, "0" * 64, replace(analysis, tasks=analysis.tasks.slice(0, 1)))
 
 
 def other_schema(file: Path) -> None:
-    analysis = entry.read(file.read_bytes(), file.stem, Options())
+    analysis = cache.read(file.read_bytes(), file.stem, Options())
     assert analysis is not None
     less = replace(analysis, tasks=analysis.tasks.drop_columns(["rank"]))
     with file.open("wb") as stream:
-        entry.write(stream, file.stem, less)
+        cache.write(stream, file.stem, less)
 
 
 HOSTILE: dict[str, Callable[[Path], object]] = {
@@ -237,7 +235,7 @@ def test_what_is_of_another_user_is_not_believed(run: Path, what: str) -> None:
 
 def test_two_at_once_and_one_that_is_killed(run: Path) -> None:
     """Whoever is last wins with a whole file; what is left of a killed one goes after an hour."""
-    words = [sys.executable, "-m", "tracehint", "analyze", str(run), "--format", "json"]
+    words = [*TRACEHINT, "analyze", str(run), "--format", "json"]
     both = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(2)]
     first, second = (process.communicate()[0] for process in both)
     assert first and first == second
@@ -257,7 +255,7 @@ def test_the_least_recently_used_make_room(run: Path, monkeypatch: pytest.Monkey
     size = max(file.stat().st_size for file in kept(run))
     for at, nodes in ((100, 3), (200, 4), (300, 2)):
         key = key_of(run, Options(nodes=nodes))
-        os.utime(place.folder() / f"{key}.analysis", (at, at))
+        os.utime(cache.ANALYSES.folder() / f"{key}.analysis", (at, at))
     monkeypatch.setenv("TRACEHINT_LIMITS", f"cache-bytes={size * 3 + size // 2}")
     found(run, Options(nodes=5))
     assert [found(run, Options(nodes=n)).kept for n in (5, 2, 4)] == [True, True, True]

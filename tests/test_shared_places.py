@@ -98,18 +98,16 @@ def test_pipes_in_a_bundle_of_somebody_else_hold_nobody(tmp_path: Path) -> None:
         read_bundle(bundle)
 
 
-@pytest.mark.parametrize("kind", ["program", "shell"])
-def test_a_pipe_as_table_of_tags_does_not_hold_the_task(tmp_path: Path, kind: str) -> None:
+def test_a_pipe_as_table_of_tags_does_not_hold_the_task(tmp_path: Path) -> None:
     table, _, _ = encode([[target("o")]], open_store("xattr"))
     folder = tmp_path / "x.tracehint"
     folder.mkdir()
-    for path, data in tag_files(folder, table, helper=False).items():
+    for path, data in tag_files(folder, table).items():
         assert path is not None
         path.write_bytes(data)
     (folder / "table").unlink()
     os.mkfifo(folder / "table")
-    if kind == "program":
-        build(tmp_path).rename(folder / "helper")
+    build(tmp_path).rename(folder / "helper")
     command = "TRACEHINT_RULE=0 TRACEHINT_DIR=./x.tracehint; . ./x.tracehint/tag; exit 7"
     assert subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=PATIENCE_S).returncode == 7
 

@@ -15,7 +15,7 @@ from tests.support.flow_cut import bundle_of
 from tests.support.flow_shapes import MB, many_to_one, one_to_many
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Options
-from tracehint.analyzer.patterns.whole import label
+from tracehint.analyzer.patterns.run_labels import label
 from tracehint.analyzer.sites import assign, crossing, read_sites
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Manifest, RecordingHost
@@ -76,8 +76,8 @@ def costs(
 ) -> list[dict[str, Any]]:
     """`evidence.cost` of the files' own labels."""
     run = {"nodes": flow.nodes, "completeness": {"blind_to": []}, "hosts_by_site": sites}
-    rows, _ = label(flow.flow(), flow.task_table(), options or Options(), run)
-    own = [p for p in rows.to_pylist() if p["edge"] is None]
+    found = label(flow.flow(), flow.task_table(), options or Options(), run)
+    own = [p for p in found.patterns.to_pylist() if p["edge"] is None]
     return [json.loads(p["evidence"])["cost"] | {"pattern": p["pattern"]} for p in own]
 
 
@@ -178,19 +178,3 @@ def test_lint_takes_the_table(tmp_path: Path) -> None:
         codes.append(done.returncode)
         assert ("TM005" in done.stdout) is bool(options), done.stdout + done.stderr
     assert codes == [0, 1]
-
-
-def test_a_calibration_gives_the_rates(tmp_path: Path) -> None:
-    two_sites().save(tmp_path / "run.trace")
-    done = inside(
-        "calibrate", ".", "--seconds", "1", "--size-mb", "4", "-o", "c.json", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    measured = json.loads((tmp_path / "c.json").read_text())
-    known = [r for r in (measured[n]["bytes_per_s"] for n in ("write", "read")) if r]
-    done = inside(
-        "analyze", "run.trace", "--format", "json", "--calibration", "c.json", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    rates = json.loads(done.stdout)["run"]["parameters"]["link_rates"]
-    assert rates == [min(known), max(known)]

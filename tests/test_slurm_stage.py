@@ -12,9 +12,9 @@ import pytest
 from tests.support.hints import rule
 from tests.support.plans import planned, save_plan
 from tests.support.slurm import Cluster, cluster, missing
-from tracehint.adapters.engines.slurm_stage import SCRIPT
+from tracehint.adapters.engines.slurm.emit import SCRIPT
 from tracehint.cli import main
-from tracehint.hintgen.hints.plan import FilePart
+from tracehint.hintgen.hints.model import FilePart
 
 ROWS = '[[host]]\nname = "node1"\nslots = 2\n[[host]]\nname = "node2"\nslots = 2\n'
 READERS = 4

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import inside, tracehint
+from tests.support.cli import TRACEHINT, inside, tracehint
 from tests.support.objects import object_store
 from tests.support.spark_runs import ALONE, RUNS, generated
 from tracehint.analyzer.analyze import analyze_at
@@ -27,9 +27,9 @@ QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' p
 # The runs that are read through a URL as well: another listing, another reader.
 BY_URL = ("damaged", pytest.param("two_hosts", marks=pytest.mark.full))
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
-# What another test here compares as well, divided into few rows or from an object store; the
+# What another test here compares as well, divided into few rows, by a URL or from a store; the
 # largest; and one that has little more than the empty one.
-ELSEWHERE = ("mixed", "copied", "two_hosts", "generated", "without_accesses")
+ELSEWHERE = ("mixed", "copied", "two_hosts", "generated", "without_accesses", "damaged")
 CASES = [pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS]
 
 
@@ -84,7 +84,7 @@ def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
         for p in f["patterns"]
     )
     notes = {n: " ".join(d["run"]["completeness"]["notes"]) for n, d in found.items()}
-    assert "damaged access records" in notes["mixed"]
+    assert "damaged access record" in notes["mixed"]
     assert "clocks" in notes["two_hosts"]
     damages = {"broken_footer": 2, "broken_page": 1, "missing_column": 2, "damaged": 4}
     for name, parts in damages.items():
@@ -96,17 +96,17 @@ def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
 def test_results_do_not_depend_on_how_rows_are_divided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tracehint.analyzer.execution.spark import accesses as backend
-    from tracehint.analyzer.flow import batches
+    from tracehint.analyzer.dataflow import partitions as batches
+    from tracehint.analyzer.execution.spark import extents as backend
 
     divide = batches.divide
     runs = [RUNS[name](tmp_path / name) for name in ("mixed", "two_hosts", "copied")]
-    for bundle, rows, partitions in zip(runs, (1, 7, 40), (3, 1, 50), strict=True):
+    for bundle, rows, partitions in zip(runs, (1, 7, 40), (3, 1, 7), strict=True):
         monkeypatch.undo()
         whole = json_of(bundle, "local")
         monkeypatch.setattr(backend, "_PARTITIONS", partitions)
         monkeypatch.setattr(
-            "tracehint.analyzer.flow.build.divide", lambda *given, n=rows: divide(*given[:4], n)
+            "tracehint.analyzer.dataflow.build.divide", lambda *given, n=rows: divide(*given[:4], n)
         )
         assert json_of(bundle, "spark") == whole, bundle
         assert json_of(bundle, "local") == whole, bundle
@@ -125,7 +125,7 @@ def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     words = ["analyze", bundle, "--format", "json", "--nodes", "3", "--no-ranges"]
     here = inside(*words, cwd=work)
     there = subprocess.run(
-        [sys.executable, "-m", "tracehint", *words, "--backend", "spark", "--master", "local[1]"],
+        [*TRACEHINT, *words, "--backend", "spark", "--master", "local[1]"],
         cwd=work, capture_output=True, text=True, check=False,
         env={
             **os.environ, "TMPDIR": str(temporary), "SPARK_CONF_DIR": str(tmp_path),
@@ -240,7 +240,7 @@ def test_the_backend_local_loads_nothing_of_spark(tmp_path: Path) -> None:
 
 
 def test_notes_of_partitions_are_those_of_the_whole() -> None:
-    from tracehint.analyzer.flow.notes import merged
+    from tracehint.analyzer.dataflow.build import merge_notes
 
     said = [
         "2 strided",
@@ -249,18 +249,21 @@ def test_notes_of_partitions_are_those_of_the_whole() -> None:
         "3 strided",
         "a file has 3 accesses",
         "1 reads (up to 0.500 s): x",
+        "1 [read|reads] more",
         "40 {} odd",
     ]
-    assert merged(said) == [
+    assert merge_notes(said) == [
         "5 strided",
         "a file has 3 accesses",
         "6 reads (up to 1.250 s): x",
+        "1 read more",
         "40 {} odd",
     ]
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("name", [pytest.param("two_hosts", marks=pytest.mark.full), "mixed"])
+@pytest.mark.full  # follows from the same JSON
+@pytest.mark.parametrize("name", ["two_hosts", "mixed"])
 def test_hints_and_lint_are_the_same(name: str, tmp_path: Path) -> None:
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.inputs import load_at

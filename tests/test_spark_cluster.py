@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import inside
+from tests.support.cli import TRACEHINT, inside
 from tests.support.objects import object_store
 from tests.support.spark_runs import RUNS
 
@@ -55,7 +55,7 @@ def free_port() -> int:
 def analyze(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """`analyze --format json` in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "tracehint", "analyze", *words, "--format", "json"],
+        [*TRACEHINT, "analyze", *words, "--format", "json"],
         cwd=cwd,
         env=os.environ | {"JAVA_TOOL_OPTIONS": QUICK} | env,
         capture_output=True,

@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.arena import totals_of_killed
 from tracehint.schemas.spool.arena_links import RealPaths
-from tracehint.schemas.spool.rows import distinct, is_in, kept, numbered, picked, together
+from tracehint.schemas.spool.layout import (
+    concat_records,
+    distinct,
+    filter_records,
+    is_in,
+    number_rows,
+    take_records,
+)
 
 
 @pytest.mark.parametrize("count", [0, 1, 300])
@@ -22,15 +32,15 @@ def test_records_are_chosen_as_numpy_chooses_them(count: int) -> None:
         some[name] = rng.integers(0, 9, count)
     some["inner"]["ops"] = rng.integers(0, 9, count)
     mask, places = rng.random(count) < 0.5, rng.permutation(count)
-    assert (kept(some, mask) == some[mask]).all()
-    assert (picked(some, places) == some[places]).all()
-    assert (together(some, some[mask]) == np.concatenate([some, some[mask]])).all()
+    assert (filter_records(some, mask) == some[mask]).all()
+    assert (take_records(some, places) == some[places]).all()
+    assert (concat_records(some, some[mask]) == np.concatenate([some, some[mask]])).all()
     other = rng.integers(0, 9, count // 2).astype("<u8")
     assert (distinct(some["open_id"]) == np.unique(some["open_id"])).all()
     assert (is_in(some["open_id"], other) == np.isin(some["open_id"], other)).all()
     rows = list(zip(some["fd"].tolist(), some["open_id"].tolist(), strict=True))
     order = {row: i for i, row in enumerate(sorted(set(rows)))}
-    assert numbered(some["fd"], some["open_id"]).tolist() == [order[row] for row in rows]
+    assert number_rows(some["fd"], some["open_id"]).tolist() == [order[row] for row in rows]
 
 
 def _tree(base: Path, rng: random.Random) -> list[bytes]:
@@ -92,3 +102,39 @@ def test_a_long_path_of_existing_directories_is_no_burden(tmp_path: Path) -> Non
     links = RealPaths(here=True)
     text = os.fsencode(tmp_path) + b"/." * 1900 + b"/file"
     assert links.named(text) == os.fsencode(tmp_path.resolve() / "file")
+
+
+# -- Totals of a process that was killed between counting an operation and noting its run
+
+
+def episodes(count: int) -> NDArray[Any]:
+    made = np.zeros(count, lay.EPISODE_DT)
+    made["open_id"] = np.arange(count) + 7
+    made["write_bytes"], made["write_ops"], made["small_ops"] = 27, 3, 3
+    made["inner"]["op"], made["inner"]["ops"], made["inner"]["bytes"] = lay.OPS.index("write"), 1, 7
+    return made
+
+
+def extents(open_id: int) -> NDArray[Any]:
+    made = np.zeros(1, lay.EXTENT_DT)
+    made["open_id"] = open_id
+    made["run"]["op"], made["run"]["ops"], made["run"]["bytes"] = lay.OPS.index("write"), 1, 10
+    return made
+
+
+def test_an_operation_without_its_run_goes_from_the_totals_of_an_open_file() -> None:
+    made = episodes(3)
+    made["close_ns"][1] = 5
+    made["lost_ops"][2] = 1
+    totals_of_killed(made, extents(7))
+    assert made["write_bytes"].tolist() == [17, 27, 27]
+    assert made["write_ops"].tolist() == [2, 3, 3]
+    assert made["small_ops"].tolist() == [2, 3, 3]
+
+
+def test_totals_that_agree_stay() -> None:
+    made = episodes(1)
+    made["write_bytes"], made["write_ops"] = 17, 2
+    totals_of_killed(made, extents(7))
+    assert (made["write_bytes"][0], made["write_ops"][0], made["read_bytes"][0]) == (17, 2, 0)
+    totals_of_killed(made[:0], extents(7)[:0])

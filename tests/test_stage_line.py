@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import TRACEHINT, tracehint
 from tests.support.patience import PATIENCE_S
 from tests.support.spark_runs import RUNS
-from tracehint.commands import _stage_line as line
-from tracehint.commands._stage_line import Stages
+from tracehint import progress as line
+from tracehint.progress import Stages
 
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
 import sys, time
-from tracehint.commands import _stage_line as line
+from tracehint import progress as line
 line.FIRST_S = line.EVERY_S = 0.05
 with line.stages() as seen:
     for i in range(5):
@@ -67,7 +67,7 @@ def test_it_is_written_over_and_gone_at_the_end() -> None:
 
 def test_without_a_terminal_nothing_is_said(tmp_path: Path) -> None:
     bundle = RUNS["generated"](tmp_path / "b.trace")
-    command = [sys.executable, "-m", "tracehint", "analyze", bundle, "--format", "json"]
+    command = [*TRACEHINT, "analyze", bundle, "--format", "json"]
     done = subprocess.run([*command, "--threads", "2"], capture_output=True, timeout=PATIENCE_S)
     assert done.returncode == 0 and not done.stderr
     small = subprocess.run(

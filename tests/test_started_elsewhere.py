@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.bundles import RunBuilder
-from tests.support.cli import inside, tracehint
+from tests.support.cli import inside, record
 from tracehint.analyzer.roots import data_roots
 from tracehint.analyzer.tasks.segmentation import segment_tasks
 
@@ -73,9 +73,7 @@ def told(folder: Path, start: str, collector: str) -> tuple[list[str], list[Any]
     if not shutil.which(command[0]) or ("makeflow" in start and not shutil.which("makeflow")):
         pytest.skip(f"{command[0]} is not installed")
     bundle = folder / "run.trace"
-    done = tracehint(
-        "record", "--quiet", "--collector", collector, "-o", bundle, "--", *command, cwd=Path(cwd)
-    )
+    done = record(*command, collector=collector, to=bundle, cwd=Path(cwd))
     assert done.returncode == 0, done.stderr
     analysis = json.loads(inside("analyze", bundle, "--format", "json", cwd=folder).stdout)
     hints = json.loads(inside("hints", bundle, "--format", "json", cwd=folder).stdout)
@@ -85,7 +83,8 @@ def told(folder: Path, start: str, collector: str) -> tuple[list[str], list[Any]
     return (
         sorted(f["path"] for f in analysis["files"] if f["role"] != "software"),
         [(r["template"], r["producers"], r["consumers"], r["hints"]) for r in hints["rules"]],
-        [(f["code"], f["template"], f["files"], f["bytes"]) for f in findings],
+        # their order is that of the time saved, which no two runs have alike
+        sorted((f["code"], f["template"], f["files"], f["bytes"]) for f in findings),
     )
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tracehint.adapters.apply.applier import make_file
+from tracehint.adapters.apply.root_files import open_root
 from tracehint.adapters.stores.base import VOCABULARY, Store
-from tracehint.adapters.stores.beneath import open_root
-from tracehint.adapters.stores.make import make_file
 from tracehint.adapters.stores.registry import names, open_store
 from tracehint.errors import InputError, TracehintError, UsageError
 

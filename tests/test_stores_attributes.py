@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tracehint.adapters.stores.commands import CommandStore
-from tracehint.adapters.stores.documents import DocumentStore
+from tracehint.adapters.stores.document_stores import DocumentStore
 from tracehint.adapters.stores.registry import names, open_store
 from tracehint.adapters.stores.table import TableStore
 

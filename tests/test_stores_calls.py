@@ -136,10 +136,11 @@ def test_sizes_lie_on_the_grid_of_the_store() -> None:
     assert Grid(multiple=65536).fit(1) == 65536
     assert Grid(power2=True, least=65536).fit(65537) == 131072
     assert Grid(most=9).fit(400) == 9
-    assert [bytes_of(t) for t in ("512K", "1M", "1.0MiB", "7", "x", "-1")] == [
+    assert [bytes_of(t) for t in ("512K", "1M", "1.0MiB", "1.5MiB", "7", "x", "-1")] == [
         524288,
         MIB,
         MIB,
+        MIB * 3 // 2,
         7,
         None,
         None,

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.support.cli import tracehint
 from tests.support.hints import hint_file, literal, rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.base import Document
-from tracehint.adapters.stores.documents import DocumentStore
+from tracehint.adapters.stores.document_stores import DocumentStore
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.registry import ADAPTERS, names, open_store
 from tracehint.adapters.stores.scale import check_policy, storage_scale
@@ -81,7 +82,7 @@ def test_a_row_is_said_by_this_line(
     if wanted is None:
         with pytest.raises(UsageError) as caught:
             _one(name, hints)
-        assert "can say none of their hints" in str(caught.value)
+        assert "supports none of their hints" in str(caught.value)
         return
     assert wanted in _one(name, hints)
 
@@ -147,7 +148,7 @@ def test_nothing_else_passes_as_a_policy(text: str) -> None:
 def test_a_dead_node_is_named_and_no_rule_is_written() -> None:
     with socket.socket() as bound:  # bound and not listening: nobody answers
         bound.bind(("127.0.0.1", 0))
-        places = replace(SITE, groups=("127.0.0.1",), port=bound.getsockname()[1])
+        places = structs.replace(SITE, groups=("127.0.0.1",), port=bound.getsockname()[1])
         with pytest.raises(UsageError, match="does not answer"):
             _made(seaweedfs(places), [rule("out/a.bin", DP="local")], ("out/a.bin", GROUP))
         bound.listen()
@@ -201,7 +202,7 @@ def test_emit_writes_the_document(tmp_path: Path, name: str) -> None:
     done = tracehint(*words, "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "not run by this project" in done.stderr
-    assert "1 records: review them" in done.stderr
+    assert "1 record: review" in done.stderr
     text = (tmp_path / "out").read_text()
     assert ("not run by this project" in text) == (name != "juicefs"), "a list has no comments"
     refused = tracehint("apply", hints, "--store", name, "--as-root", tmp_path)

@@ -17,14 +17,15 @@ import pytest
 from tests.support.hints import hint_file, literal, rule
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.plans import HOSTS, planned
-from tracehint.adapters.engines.emitters import EMITTERS, EmitRequest, emit
+from tracehint.adapters.engines.emitters import EmitRequest, emit
+from tracehint.adapters.engines.registry import EMITTERS
 from tracehint.adapters.plan import TagPlan, Target
 from tracehint.adapters.stores.base import VOCABULARY, Documented, Setting
 from tracehint.adapters.stores.call_script import make_call_script
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.registry import names, open_store
 from tracehint.errors import TracehintError
-from tracehint.hintgen.hints.plan import FilePart
+from tracehint.hintgen.hints.model import FilePart
 
 LONG = "9" * 100_000
 VALUES = [

@@ -8,8 +8,7 @@ import pytest
 
 from tests.support.store_tools import BLOCK, COPIES, SCATTER, places, tool_store
 from tracehint.adapters.stores.base import Setting
-from tracehint.adapters.stores.getstripe import layout_words
-from tracehint.adapters.stores.lustre import lustre
+from tracehint.adapters.stores.lustre import layout_words, lustre
 from tracehint.adapters.stores.places import Places
 from tracehint.errors import TracehintError, UsageError
 

@@ -13,14 +13,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests import test_stores_attributes as attributes
 from tests import test_stores_calls as calls
 from tests import test_stores_readback as readback
 from tests import test_stores_traits as traits
-from tracehint.adapters.stores import matrix, table_file
+from tracehint.adapters.stores import registry
 from tracehint.adapters.stores.registry import TABLES, open_store
+from tracehint.app import store_facts
 from tracehint.errors import TracehintError
 
 ROOT = Path(__file__).parent.parent
@@ -75,8 +77,9 @@ class _Tables:
     def __init__(self, name: str, changed: dict[str, Any]) -> None:
         self.name, self.changed = name, changed
 
-    def toml(self, path: Path) -> dict[str, Any]:
-        return self.changed if path.stem == self.name else _table(path)
+    def record(self, path: Path, kind: type[Any]) -> Any:
+        table = self.changed if path.stem == self.name else _table(path)
+        return msgspec.convert(table, kind)
 
 
 @cache
@@ -111,10 +114,10 @@ def _pages() -> str:
 
 def _documented(name: str) -> None:
     text = _pages()
-    rows = [matrix.matrix(), matrix.overview(), matrix.summary()]
+    rows = [store_facts.matrix(), store_facts.overview(), store_facts.summary()]
     mine = [line for part in rows for line in part.splitlines() if f"`{name}`" in line]
     assert all(line in text for line in mine)
-    assert matrix.remarks(name) in text or f"generated: {name} " not in text
+    assert store_facts.remarks(name) in text or f"generated: {name} " not in text
 
 
 def _noticed(name: str, folder: Path) -> bool:
@@ -134,11 +137,11 @@ def test_whatever_is_changed_in_a_table_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     table = _table(TABLES / f"{name}.toml")
-    monkeypatch.setattr(table_file, "_FILE", _Tables(name, table))
+    monkeypatch.setattr(registry, "_FILE", _Tables(name, table))
     assert not _noticed(name, tmp_path), "the table as it is"
     missed = []
     for at, mutant in _mutants(table):
-        monkeypatch.setattr(table_file, "_FILE", _Tables(name, mutant))
+        monkeypatch.setattr(registry, "_FILE", _Tables(name, mutant))
         if not _noticed(name, tmp_path):
             missed.append(at)
     assert not missed, missed

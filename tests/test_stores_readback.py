@@ -98,7 +98,7 @@ def test_every_command_is_asked_and_read_as_its_tool_prints(tmp_path: Path) -> N
     stores = _stores(tmp_path)
     for name, key, call, answer, words in READS:
         store, command = stores[name], stores[name].commands[key]
-        assert store._filled(command.get, "P", []) == call.split(), (name, key)
+        assert store._fill_words(command.get, "P", []) == call.split(), (name, key)
         assert store.words_in(command, answer) == words, (name, key)
         assert store.words_in(command, "no such file\n" * 3) == {}, (name, key)
     every = {(name, key) for name, store in stores.items() for key in store.commands}

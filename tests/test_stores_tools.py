@@ -130,5 +130,5 @@ def test_apply_verify_and_undo_go_through_the_tool(tmp_path: Path) -> None:
     assert _apply(tmp_path, "verify").returncode == 0
     back = _apply(tmp_path, "apply", "--undo")
     assert back.returncode == 0
-    assert "1 settings taken back" in back.stderr, back.stderr
+    assert "1 setting undone" in back.stderr, back.stderr
     assert "-S" in calls_of(tmp_path)[-2] or "-S" in calls_of(tmp_path)[-1], "the former layout"

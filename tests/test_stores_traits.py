@@ -76,7 +76,7 @@ def test_a_table_promises_this(name: str) -> None:
     assert {k: row.acts for k, row in said.items()} == acts
     assert all(row.level == "full" or row.how for row in store.capabilities().values())
     assert isinstance(store, CommandStore | TableStore)
-    grids = {k: (f.grid.least, f.grid.most) for k, f in store.fields.items() if not f.map}
+    grids = {k: (f.least, f.most) for k, f in store.fields.items() if not f.map}
     assert grids == bounds
     assert {k: r.yields_to for k, r in store.rows.items() if r.yields_to} == YIELDS.get(name, {})
     needs = {k: row.needs for k, row in store.rows.items() if row.needs}

@@ -22,7 +22,7 @@ UNSEEN = {
     "map_sparse": "pages touched are no system calls: the whole mapped range is the bound",
     "special_bind": "two paths of one bind mount: the log names paths, not inodes",
     **{
-        f"uring_{kind}": "requests lie in memory shared with the kernel"
+        f"uring_{kind}": "requests are in memory shared with the kernel"
         for kind in ("plain", "async", "sqpoll", "linked", "fixed", "vectors")
     },
 }

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.straced import parse
-from tracehint.collectors.strace.decode import descriptor, split_args, string_cut, strings
-from tracehint.collectors.strace.lexer import Call, LexStats, lex
+from tracehint.collectors.strace.lexer import (
+    Call,
+    LexStats,
+    descriptor,
+    lex,
+    split_args,
+    string_cut,
+    strings,
+)
 
 
 def calls(*lines: bytes, tid: int = 1) -> tuple[list[Call], LexStats]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import record, tracehint
 from tests.support.hostile import HOSTILE_NAMES, make_files
 from tracehint.collectors.strace import StraceCollector
 from tracehint.schemas.store import Bundle, read_bundle
@@ -67,15 +67,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Bundle, Path]:
     folder = tmp_path_factory.mktemp("live")
     (folder / "script.py").write_text(SCRIPT)
     (folder / "wf.sh").write_text(WORKFLOW)
-    done = tracehint(
-        "record",
-        "--collector",
-        "strace",
-        "-o",
-        "run.trace",
-        "--",
+    done = record(
         "sh",
         "wf.sh",
+        collector="strace",
+        options="",
         cwd=folder,
         env={"PYTHON": sys.executable, "TRACEHINT_TASK": ""},
     )
@@ -229,23 +225,8 @@ def test_hostile_names_are_exact(tmp_path: Path) -> None:
     data.mkdir()
     made = make_files(data, b"12345")
     assert len(made) == len(HOSTILE_NAMES)
-    done = tracehint(
-        "record",
-        "--quiet",
-        "--collector",
-        "strace",
-        "-o",
-        "run.trace",
-        "--",
-        "find",
-        "data",
-        "-type",
-        "f",
-        "-exec",
-        "cat",
-        "{}",
-        "+",
-        cwd=tmp_path,
+    done = record(
+        "find", "data", "-type", "f", "-exec", "cat", "{}", "+", collector="strace", cwd=tmp_path
     )
     assert (done.returncode, done.stderr) == (0, "")
     bundle = read_bundle(tmp_path / "run.trace")
@@ -260,16 +241,12 @@ def test_hostile_names_are_exact(tmp_path: Path) -> None:
 
 
 def test_light_mode_has_opens_and_no_bytes(tmp_path: Path) -> None:
-    done = tracehint(
-        "record",
-        "--collector",
-        "strace-light",
-        "-o",
-        "run.trace",
-        "--",
+    done = record(
         "sh",
         "-c",
         "echo hello > a; cat a > b; mv b c",
+        collector="strace-light",
+        options="",
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
@@ -290,7 +267,6 @@ def test_light_mode_has_opens_and_no_bytes(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mount") is None or os.geteuid() != 0, reason="needs root")
 def test_full_disk_does_not_reach_the_command(tmp_path: Path) -> None:
     import subprocess
@@ -304,19 +280,7 @@ def test_full_disk_does_not_reach_the_command(tmp_path: Path) -> None:
     try:
         work = "for i in $(seq 300); do cat x > /dev/null; done; echo fine >&2; exit 3"
         (tmp_path / "x").write_text("x")
-        done = tracehint(
-            "record",
-            "--quiet",
-            "--collector",
-            "strace",
-            "-o",
-            "small/run.trace",
-            "--",
-            "sh",
-            "-c",
-            work,
-            cwd=tmp_path,
-        )
+        done = record("sh", "-c", work, collector="strace", to="small/run.trace", cwd=tmp_path)
         assert done.returncode == 3  # the command's own
         assert done.stdout == ""
         lines = done.stderr.splitlines()
@@ -345,17 +309,12 @@ kill -TERM $$
 
 
 def test_nothing_is_lost_when_all_processes_of_a_job_are_signalled(tmp_path: Path) -> None:
-    done = tracehint(
-        "record",
-        "--quiet",
-        "--collector",
-        "strace",
-        "-o",
-        tmp_path / "run.trace",
-        "--",
+    done = record(
         "sh",
         "-c",
         ALL_BUT_THE_RECORDER,
+        collector="strace",
+        to=tmp_path / "run.trace",
         cwd=tmp_path,
     )
     assert (tmp_path / "signalled").read_text().split()
@@ -369,19 +328,7 @@ def test_nothing_is_lost_when_all_processes_of_a_job_are_signalled(tmp_path: Pat
 
 def test_a_tracer_that_was_killed_is_told(tmp_path: Path) -> None:
     script = "echo a > k; kill -9 $(sed -n 's/^TracerPid:[^0-9]*//p' /proc/self/status); exit 3"
-    tracehint(
-        "record",
-        "--quiet",
-        "--collector",
-        "strace",
-        "-o",
-        "run.trace",
-        "--",
-        "sh",
-        "-c",
-        script,
-        cwd=tmp_path,
-    )
+    record("sh", "-c", script, collector="strace", cwd=tmp_path)
     bundle = read_bundle(tmp_path / "run.trace")
     assert not bundle.manifest.complete
     assert [r["kind"] for r in bundle.tables["losses"].to_pylist()] == ["killed_recorder"]

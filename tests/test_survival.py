@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
-from tracehint.adapters.stores.survival import lost_in, told
+from tracehint.adapters.stores.survival import explain_losses, lost_in
 from tracehint.cli import main
 
 NAMES = [b"plain", b"deleted", b"over", b"moved"]
@@ -42,10 +42,10 @@ def test_what_takes_hints_away_is_known_from_the_names(tmp_path: Path) -> None:
         b"moved": "moved away by a rename",
     }
     assert lost[b"over"].program == "sort" and lost[b"moved"].program == "mv"
-    text = "\n".join(told(lost, 4))
+    text = "\n".join(explain_losses(lost, 4))
     assert "3 of 4 hinted files cannot keep a hint" in text
     assert "1 file deleted by sort, as deleted" in text
-    assert told({}, 4) == []
+    assert explain_losses({}, 4) == []
 
 
 def test_verify_and_the_plan_tell_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""tracehint-tag and its shell twin: what is set before a task, what is cleaned up after it."""
+"""tracehint-tag: what is set before a task, what is cleaned up after it."""
 
 from __future__ import annotations
 
@@ -31,27 +31,18 @@ def helper(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("tag"))
 
 
-@pytest.fixture(params=["program", "shell"])
-def kind(request: pytest.FixtureRequest) -> str:
-    """Both must do the same."""
-    if request.param == "shell" and shutil.which("setfattr") is None:
-        pytest.skip("attr is not installed")
-    return str(request.param)
-
-
 class Folder:
     """A work directory with a tag folder."""
 
-    def __init__(self, root: Path, kind: str, program: Path, *tasks: list[TagTarget]) -> None:
+    def __init__(self, root: Path, program: Path, *tasks: list[TagTarget]) -> None:
         self.root = root
         table, _, _ = encode(tasks, open_store("xattr"))
         (root / "x.tracehint").mkdir()
-        for path, data in tag_files(root / "x.tracehint", table, helper=False).items():
+        for path, data in tag_files(root / "x.tracehint", table).items():
             assert path is not None
             path.write_bytes(data)
             path.chmod(0o755)
-        if kind == "program":
-            shutil.copy(program, root / "x.tracehint" / "helper")
+        shutil.copy(program, root / "x.tracehint" / "helper")
 
     def run(self, task: int, command: str, **more: object) -> subprocess.CompletedProcess[bytes]:
         """As the annotated workflow does: sourced by the task's shell."""
@@ -68,10 +59,8 @@ class Folder:
 
 
 @pytest.mark.parametrize("way", ["run", "wrap"])
-def test_output_is_tagged_before_the_command_runs(
-    tmp_path: Path, kind: str, helper: Path, way: str
-) -> None:
-    folder = Folder(tmp_path, kind, helper, [], [target("o", DP="local", Replication="3")])
+def test_output_is_tagged_before_the_command_runs(tmp_path: Path, helper: Path, way: str) -> None:
+    folder = Folder(tmp_path, helper, [], [target("o", DP="local", Replication="3")])
     code = "test -e o && ls -i o > before && echo result > o && ls -i o > after && exit 7"
     done = getattr(folder, way)(1, code)
     assert (done.returncode, done.stdout, done.stderr) == (7, b"", b"")
@@ -80,8 +69,8 @@ def test_output_is_tagged_before_the_command_runs(
 
 
 @pytest.mark.parametrize("way", ["run", "wrap"])
-def test_only_the_tasks_own_files(tmp_path: Path, kind: str, helper: Path, way: str) -> None:
-    folder = Folder(tmp_path, kind, helper, [target("a")], [target("b")], [])
+def test_only_the_tasks_own_files(tmp_path: Path, helper: Path, way: str) -> None:
+    folder = Folder(tmp_path, helper, [target("a")], [target("b")], [])
     for task in (0, 2):
         assert getattr(folder, way)(task, "echo x > a; echo x > b").returncode == 0
     assert attributes(tmp_path / "a") == {"user.DP": b"local"}
@@ -90,9 +79,9 @@ def test_only_the_tasks_own_files(tmp_path: Path, kind: str, helper: Path, way: 
 
 @pytest.mark.parametrize("way", ["run", "wrap"])
 def test_an_output_that_the_task_did_not_write_is_removed(
-    tmp_path: Path, kind: str, helper: Path, way: str
+    tmp_path: Path, helper: Path, way: str
 ) -> None:
-    folder = Folder(tmp_path, kind, helper, [target("o"), target("empty"), target("kept", "K")])
+    folder = Folder(tmp_path, helper, [target("o"), target("empty"), target("kept", "K")])
     done = getattr(folder, way)(0, ": > empty; false")
     assert done.returncode == 1
     assert not (tmp_path / "o").exists(), "a missing output must stay missing for the engine"
@@ -100,12 +89,10 @@ def test_an_output_that_the_task_did_not_write_is_removed(
     assert (tmp_path / "kept").exists()
 
 
-def test_a_file_that_is_there_keeps_content_and_time(
-    tmp_path: Path, kind: str, helper: Path
-) -> None:
+def test_a_file_that_is_there_keeps_content_and_time(tmp_path: Path, helper: Path) -> None:
     (tmp_path / "o").write_text("old")
     os.utime(tmp_path / "o", (5, 5))
-    folder = Folder(tmp_path, kind, helper, [target("o"), target("in", "F")])
+    folder = Folder(tmp_path, helper, [target("o"), target("in", "F")])
     assert folder.run(0, "true").returncode == 0
     assert (tmp_path / "o").read_text() == "old"
     assert (tmp_path / "o").stat().st_mtime == 5
@@ -113,23 +100,23 @@ def test_a_file_that_is_there_keeps_content_and_time(
     assert not (tmp_path / "in").exists()
 
 
-def test_directories_are_tagged_but_never_made(tmp_path: Path, kind: str, helper: Path) -> None:
+def test_directories_are_tagged_but_never_made(tmp_path: Path, helper: Path) -> None:
     (tmp_path / "d").mkdir()
     targets = [target("d", "D"), target("", "D"), target("new/o"), target("new", "D")]
-    folder = Folder(tmp_path, kind, helper, targets)
+    folder = Folder(tmp_path, helper, targets)
     assert folder.run(0, "mkdir new && echo x > new/o").returncode == 0
     assert attributes(tmp_path / "d") == attributes(tmp_path) == {"user.DP": b"local"}
 
 
 @pytest.mark.parametrize("evil", ["link", "dirlink/f", "../secret"])
-def test_attack_links_and_ways_out(tmp_path: Path, kind: str, helper: Path, evil: str) -> None:
+def test_attack_links_and_ways_out(tmp_path: Path, helper: Path, evil: str) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (tmp_path / "secret").write_text("s")
     (tmp_path / "f").write_text("s")
     (work / "link").symlink_to(tmp_path / "secret")
     (work / "dirlink").symlink_to(tmp_path)
-    folder = Folder(work, kind, helper, [target("x" * len(evil)), target("good")])
+    folder = Folder(work, helper, [target("x" * len(evil)), target("good")])
     table = work / "x.tracehint" / "table"
     table.write_bytes(table.read_bytes().replace(b"x" * len(evil) + b"\0", evil.encode() + b"\0"))
     assert folder.run(0, "echo x > good").returncode == 0
@@ -137,11 +124,11 @@ def test_attack_links_and_ways_out(tmp_path: Path, kind: str, helper: Path, evil
     assert attributes(work / "good") == {"user.DP": b"local"}
 
 
-def test_hostile_names(tmp_path: Path, kind: str, helper: Path) -> None:
+def test_hostile_names(tmp_path: Path, helper: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     names = [n for n in HOSTILE_NAMES if n not in (b"x.tracehint",)]
-    folder = Folder(work, kind, helper, [target(name, "K") for name in names])
+    folder = Folder(work, helper, [target(name, "K") for name in names])
     done = folder.run(0, "true")
     assert (done.returncode, done.stderr) == (0, b"")
     for name in names:
@@ -151,9 +138,9 @@ def test_hostile_names(tmp_path: Path, kind: str, helper: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"tracehint-tags 1 9999999999\n", None])
 def test_a_damaged_table_never_stops_the_task(
-    tmp_path: Path, kind: str, helper: Path, damage: bytes | None
+    tmp_path: Path, helper: Path, damage: bytes | None
 ) -> None:
-    folder = Folder(tmp_path, kind, helper, [target("o")])
+    folder = Folder(tmp_path, helper, [target("o")])
     table = tmp_path / "x.tracehint" / "table"
     table.write_bytes(table.read_bytes()[:-9] if damage is None else damage)
     done = folder.run(0, "echo x > o; exit 5")
@@ -186,14 +173,20 @@ def test_damaged_tables_under_sanitizers(tmp_path: Path) -> None:
     assert {p.name for p in tmp_path.iterdir()} == {"table", "tracehint-tag", "work"}
 
 
-def test_no_tag_folder_never_stops_the_task(tmp_path: Path, kind: str, helper: Path) -> None:
-    folder = Folder(tmp_path, kind, helper, [target("o")])
-    shutil.rmtree(tmp_path / "x.tracehint")
+@pytest.mark.parametrize("gone", ["", "helper", "table"])
+def test_no_tag_folder_never_stops_the_task(tmp_path: Path, helper: Path, gone: str) -> None:
+    folder = Folder(tmp_path, helper, [target("o")])
+    if gone:
+        (tmp_path / "x.tracehint" / gone).unlink()
+        assert folder.wrap(0, "echo x > o; exit 5").returncode == 5
+    else:
+        shutil.rmtree(tmp_path / "x.tracehint")
     assert folder.run(0, "echo x > o; exit 5").returncode == 5
+    assert (tmp_path / "o").read_text() == "x\n"
 
 
 def test_attack_attribute_in_the_table(tmp_path: Path, helper: Path) -> None:
-    folder = Folder(tmp_path, "program", helper, [target("o")])
+    folder = Folder(tmp_path, helper, [target("o")])
     table = tmp_path / "x.tracehint" / "table"
     data = table.read_bytes().replace(b"user.DP\0", b"security.capability\0")
     table.write_bytes(data.replace(b" %011d\n" % 33, b" %011d\n" % 45, 1))
@@ -241,11 +234,7 @@ def test_one_task_among_ten_thousand(tmp_path: Path, helper: Path) -> None:
     assert sorted(p.name for p in tmp_path.glob("o*")) == ["o0", "o5000", "o9999"]
 
 
-def test_the_shell_twin_passes_shellcheck(tmp_path: Path) -> None:
+def test_the_driver_passes_shellcheck() -> None:
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
-    text = (SOURCES / "tag.sh").read_text()
-    worker = text.partition("_tracehint_worker='\n")[2].partition("\n'\n")[0]
-    (tmp_path / "worker.sh").write_text("#!/bin/sh\n" + worker)
-    for script in (SOURCES / "tag.sh", tmp_path / "worker.sh"):
-        subprocess.run(["shellcheck", "-s", "sh", script], check=True)
+    subprocess.run(["shellcheck", "-s", "sh", SOURCES / "tag.sh"], check=True)

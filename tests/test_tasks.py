@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder
 from tests.support.trees import SUB, P, grow, labelled
-from tracehint.analyzer.model import TASKS
-from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.analyzer.model import TASKS, Segmentation
 from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.schemas.store import Bundle, table_from_rows
 
@@ -204,6 +203,7 @@ def test_snakemake_jobs_scripts_and_run_rules(tmp_path: Path) -> None:
     )
     result = cut_tree(tmp_path, tree)
     assert [t["type"] for t in jobs(result)] == ["tr", "plot.py", "count"]
+    assert jobs(result)[-1]["name"] == "count:n=1"
     assert engines(result) == ["snakemake", "uname"]
 
 

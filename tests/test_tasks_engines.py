@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.cli import TRACEHINT
 from tests.support.patience import PATIENCE_S
 from tracehint.adapters.engines.graphs import read_graph
+from tracehint.analyzer.model import Segmentation
 from tracehint.analyzer.roots import data_roots
-from tracehint.analyzer.tasks.model import Segmentation
 from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -72,7 +73,7 @@ COPY = 'open(snakemake.output[0], "w").write(open(snakemake.input[0]).read())\n'
 def record(folder: Path, *command: str, stdout: Path | None = None) -> Bundle:
     """Run the command in the folder under strace and read what it did."""
     bundle = folder.parent / f"{folder.name}.trace"
-    words = [sys.executable, "-m", "tracehint", "record", "--quiet", "--collector", "strace"]
+    words = [*TRACEHINT, "record", "--quiet", "--collector", "strace"]
     with (stdout or folder.parent / "stdout").open("w") as out:
         done = subprocess.run(
             [*words, "-o", str(bundle), "--", *command],

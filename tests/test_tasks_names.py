@@ -5,15 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from tests.support.bundles import RunBuilder, ns
+from tests.support.hostile import HOSTILE_NAMES
 from tests.support.trees import SUB, P, grow
 from tests.test_tasks import cut, engines, jobs, names
-from tracehint.analyzer.tasks.describe import describe
-from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.adapters.engines.graphs import load_reader
+from tracehint.adapters.engines.registry import READERS
+from tracehint.analyzer.model import TASKS, Segmentation
+from tracehint.analyzer.run import requested
+from tracehint.analyzer.tasks.declared import _row, declared_only
+from tracehint.analyzer.tasks.describe import describe, plain_descriptions
+from tracehint.analyzer.tasks.engine_processes import ENGINES
 from tracehint.analyzer.tasks.segmentation import segment_tasks
-from tracehint.schemas.store import read_bundle
+from tracehint.schemas.manifest import Manifest, RecordingHost
+from tracehint.schemas.store import Bundle, read_bundle
+from tracehint.schemas.tables import TABLES
 
 
 def build(tmp_path: Path, *roots: P) -> Segmentation:
@@ -144,23 +155,34 @@ def test_a_whole_run_inside_one_batch_job_is_cut_as_ever(tmp_path: Path) -> None
     assert names(build(tmp_path, tree)) == ["a", "b"]
 
 
-def declare(run: RunBuilder, **row: Any) -> None:
-    empty: dict[str, Any] = {
-        "workdir": None,
-        "pid": None,
-        "start_ns": None,
-        "end_ns": None,
-        "exit_status": None,
-        "attempt": 1,
-        "parents": [],
-        "read_bytes": None,
-        "written_bytes": None,
-        "engine": "make",
-        "command": b"",
-        "type": "",
-        "name": "",
-    }
-    run._add("declared_tasks", **(empty | row))
+@pytest.mark.parametrize(
+    ("envs", "cores", "memory"),
+    [
+        ([slurm(7, CPUS_ON_NODE=4, MEM_PER_NODE=2000), slurm(8, CPUS_ON_NODE=1)], 4, 2000),
+        ([slurm(n, CPUS_ON_NODE=4, MEM_PER_CPU=500, MEM_PER_NODE=0) for n in (7, 8)], 4, 2000),
+        ([slurm(7, STEP_ID=0, PROCID=n, CPUS_ON_NODE=6) for n in range(3)], 2, None),
+        ([slurm(n, CPUS_ON_NODE=text) for n, text in ((7, "9" * 99), (8, "4(x2)"))], None, None),
+        ([slurm(7), slurm(8)], None, None),
+    ],
+)
+def test_what_slurm_gave_a_job_is_what_its_task_requested(
+    envs: list[dict[str, str]], cores: int | None, memory: int | None, tmp_path: Path
+) -> None:
+    run = RunBuilder()
+    for env in envs:
+        grow(run, P(["bash", "s"], P(["sort"], env=env), env=env))
+    bundle = run.bundle(tmp_path)
+    found = requested(bundle, segment_tasks(bundle))
+    wanted = {"cores": cores, "memory_bytes": memory and memory << 20}
+    stated = {name: value for name, value in wanted.items() if value is not None}
+    assert list(found.values()) == [stated] * bool(stated)
+
+
+def test_what_an_engine_starts_inside_a_job_requested_nothing(tmp_path: Path) -> None:
+    run, env = RunBuilder(), slurm(7, CPUS_ON_NODE=16)
+    grow(run, P(["make"], P(["sort", "a"], env=env), P(["sort", "b"], env=env), env=env))
+    bundle = run.bundle(tmp_path)
+    assert requested(bundle, segment_tasks(bundle)) == {}
 
 
 def test_declared_tasks_join_by_pid_text_and_folder(tmp_path: Path) -> None:
@@ -173,11 +195,11 @@ def test_declared_tasks_join_by_pid_text_and_folder(tmp_path: Path) -> None:
     )
     grow(run, P(["makeflow", "wf.mf"], *kids))
     pid = next(r["pid"] for r in run.rows["processes"] if r["proc"] == kids[0].procs[0])
-    declare(run, task="n0", name="x", type="gen", pid=pid, start_ns=ns(0.02))
-    declare(run, task="n1", name="b", type="copy", command=b"cp a b")
-    declare(run, task="n2", name="c", type="w", workdir=b"/data/w1")
-    declare(run, task="n3", name="never", type="z", command=b"not run")
-    declare(run, task="n4", name="elsewhere", type="z", command=b"far", exit_status=0)
+    run.declared(task="n0", name="x", type="gen", pid=pid, start_ns=ns(0.02))
+    run.declared(task="n1", name="b", type="copy", command=b"cp a b")
+    run.declared(task="n2", name="c", type="w", workdir=b"/data/w1")
+    run.declared(task="n3", name="never", type="z", command=b"not run")
+    run.declared(task="n4", name="elsewhere", type="z", command=b"far", exit_status=0)
     result = segment_tasks(run.bundle(tmp_path))
     assert [(t["name"], t["type"], t["source"]) for t in jobs(result)] == [
         ("x", "gen", "both"),
@@ -195,7 +217,7 @@ def test_recipe_lines_of_one_target_become_one_task(tmp_path: Path) -> None:
     run = RunBuilder()
     lines = (P(["cp", "a", "a.tmp"]), P(["/bin/sh", "-c", "sort a.tmp > x"], exit_code=2), P(["z"]))
     grow(run, P(["make"], *lines))
-    declare(run, task="x", name="x", type="x", command=b"@cp a a.tmp\nsort a.tmp > x")
+    run.declared(task="x", name="x", type="x", command=b"@cp a a.tmp\nsort a.tmp > x")
     result = cut(tmp_path, run)
     first, second = jobs(result)
     assert (first["name"], first["processes"], first["exit_status"]) == ("x", 2, 2)
@@ -205,7 +227,7 @@ def test_recipe_lines_of_one_target_become_one_task(tmp_path: Path) -> None:
 
 def test_a_bundle_without_processes_yields_the_declared_tasks(tmp_path: Path) -> None:
     run = RunBuilder()
-    declare(run, task="T1", name="", type="", command=b"sort a > b", start_ns=ns(1), end_ns=ns(3))
+    run.declared(task="T1", name="", type="", command=b"sort a > b", start_ns=ns(1), end_ns=ns(3))
     result = segment_tasks(run.bundle(tmp_path))
     (task,) = result.tasks.to_pylist()
     assert (task["name"], task["type"], task["source"]) == ("sort a > b", "sort", "declared")
@@ -295,3 +317,118 @@ def test_named_epochs_in_a_cycle(tmp_path: Path) -> None:
     b = run.process(["sh", "y"], parent=a, env={"TRACEHINT_TASK": "t"})
     run.rows["processes"][0]["parent"] = b
     assert len(cut(tmp_path, run).tasks) == 2
+
+
+# -- The reference page names every engine and every reader
+
+
+PAGE = (Path(__file__).parent.parent / "docs/reference/tasks.md").read_text()
+
+
+@pytest.mark.parametrize("engine", [e.name for e in ENGINES if e.name not in ("plumbing", "shell")])
+def test_each_engine_is_described(engine: str) -> None:
+    assert f"\n| {engine} " in PAGE
+
+
+@pytest.mark.parametrize("engine", list(READERS))
+def test_each_reader_is_described_and_exists(engine: str) -> None:
+    assert f"\n| {engine} | {READERS[engine].reads} |\n" in PAGE
+    assert callable(load_reader(engine).sniff) and callable(load_reader(engine).read)
+
+
+# -- Version managers' shims are looked through; forked shells without a program have a name
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind", "command"),
+    [
+        ("/usr/bin/env bash /root/.pyenv/shims/python3 fit.py 3", "fit.py", "python3 fit.py 3"),
+        ("/bin/sh /home/me/.asdf/shims/Rscript plot.R", "plot.R", "Rscript plot.R"),
+        ("bash /data/shims/x", "x", "x"),
+        ("bash run.sh /root/shims/python3", "run.sh", "bash run.sh /root/shims/python3"),
+    ],
+)
+def test_shims_are_looked_through(argv: str, kind: str, command: str) -> None:
+    found = describe([word.encode() for word in argv.split()])
+    assert (found.type, found.command) == (kind, command)
+
+
+def test_a_shell_without_a_program_is_a_subshell() -> None:
+    assert describe([]).type == "subshell"
+
+
+# -- Descriptions by columns are those that `describe` gives one by one
+
+
+WORDS = [
+    b"prog", b"/opt/x/prog", b"/opt/x/", b"prog3.11", b"A=/b/c", b"-sh", b"sh", b"-c", b"env", b"",
+    b"set", b"/", b"'/a/b", b"a b", b"a  b", b" ", b"x" * 90, b"/" + b"y" * 85, b"tracehint",
+    "µ".encode(), b"\xff", b"a\tb", b"/usr/bin/python3", b"run.py", b"z" * 9000, b"-", b"//", b"7z",
+    *HOSTILE_NAMES,
+]  # fmt: skip  # a table
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=4), max_size=30))
+@example([[b"prog", b"a", b"b"], [b"/opt/x/prog", b"x" * 75], [], [b"sh", b"-c", b"cat x"]])
+def test_plain_commands_are_described_as_one_by_one(commands: list[list[bytes]]) -> None:
+    columns, holds = plain_descriptions(pa.array(commands, pa.list_(pa.binary())))
+    for i, words in enumerate(commands):
+        if holds[i]:
+            wanted = describe(words)
+            found = tuple(columns[name][i].as_py() for name in ("name", "type", "command"))
+            assert found == (wanted.name, wanted.type, wanted.command)
+
+
+def test_ordinary_commands_are_plain() -> None:
+    argv = pa.array(
+        [[b"/opt/bin/prog", b"in"], [b"sh", b"-c", b"x"], [b"a b"]], pa.list_(pa.binary())
+    )
+    columns, holds = plain_descriptions(argv)
+    assert holds.tolist() == [True, False, False]
+    assert columns["name"][0].as_py() == "prog in"
+
+
+# -- Declared tasks in columns: the same as a row at a time, whatever a graph says
+
+
+TEXT = st.text(st.sampled_from("ab é\n\x1b/"), max_size=4)
+
+
+TIME = st.none() | st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+ROW = st.fixed_dictionaries(
+    {
+        "task": st.sampled_from(["a", "b", "c", "d"]),
+        "name": TEXT,
+        "type": TEXT,
+        "command": TEXT.map(str.encode) | st.just(b"\xff x") | st.just(b"cd /a; sort b"),
+        "host": st.sampled_from(["", "n1", "n2"]),
+        "start_ns": TIME,
+        "end_ns": TIME,
+        "exit_status": st.none() | st.integers(0, 255),
+        "attempt": st.integers(0, 3),
+        "parents": st.just([]),
+        "engine": st.just(""),
+    }
+)
+
+
+def _one_by_one(rows: list[dict[str, Any]], started: int) -> list[dict[str, Any]]:
+    rows = list({row["task"]: row for row in reversed(rows)}.values())[::-1]
+    known = [row["start_ns"] for row in rows if row["start_ns"] is not None]
+    origin = started or (min(known) if known else 0)
+    made = [_row(row, number, origin, {"n1": "s"}) for number, row in enumerate(rows)]
+    return pa.Table.from_pylist(made, TASKS).to_pylist()
+
+
+@settings(deadline=None, max_examples=200)
+@given(rows=st.lists(ROW, max_size=6), started=st.sampled_from([0, 5, 1_700_000_000 * 10**9]))
+def test_columns_say_what_rows_say(rows: list[dict[str, Any]], started: int) -> None:
+    manifest = Manifest(collector="test", started_ns=started, hosts=[RecordingHost("n1", site="s")])
+    tables = {name: schema.empty_table() for name, schema in TABLES.items()}
+    tables["declared_tasks"] = pa.Table.from_pylist(rows, TABLES["declared_tasks"])
+    cut = declared_only(Bundle(None, manifest, tables))  # type: ignore[arg-type]
+    assert cut.tasks.to_pylist() == _one_by_one(rows, started)
+    assert cut.declared_task.column("task").to_pylist() == list(range(cut.tasks.num_rows))

@@ -45,7 +45,6 @@ def ranks(tasks: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 @pytest.mark.ebpf
-@pytest.mark.slow
 @pytest.mark.parametrize("collector", ENGINES)
 def test_ranks_of_a_recorded_program_scatter_and_gather(tmp_path: Path, collector: str) -> None:
     mpi = [PYTHON, "-c", "import mpi4py.MPI"]

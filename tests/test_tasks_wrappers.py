@@ -12,8 +12,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder
 from tests.support.trees import SUB, P, grow
-from tracehint.analyzer.model import Options
-from tracehint.analyzer.tasks.model import Segmentation
+from tracehint.analyzer.model import Options, Segmentation
 from tracehint.analyzer.tasks.segmentation import segment_tasks
 from tracehint.errors import InputError
 from tracehint.schemas.store import Bundle, table_from_rows
@@ -103,13 +102,13 @@ def test_a_driver_is_found_behind_a_wrapper(wrapper: str) -> None:
     assert found == ["step"] * 3
 
 
-HALVES = [0, pytest.param(1, marks=pytest.mark.full)]  # of all pairs, like a chessboard's fields
+FOURTHS = [0, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 2, 3))]  # of all pairs
 
 
-@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("fourth", FOURTHS)
 @pytest.mark.parametrize("outer", WRAPPERS)
-def test_a_driver_is_found_behind_two_wrappers(outer: str, half: int) -> None:
-    chosen = list(WRAPPERS)[(list(WRAPPERS).index(outer) + half) % 2 :: 2]
+def test_a_driver_is_found_behind_two_wrappers(outer: str, fourth: int) -> None:
+    chosen = list(WRAPPERS)[(list(WRAPPERS).index(outer) + fourth) % 4 :: 4]
     found = {name: cut(WRAPPERS[outer](WRAPPERS[name](driver()))) for name in chosen}
     steps = {name: types(result).count("step") for name, result in found.items()}
     assert steps == dict.fromkeys(chosen, 3)

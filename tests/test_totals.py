@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,11 +17,12 @@ from datasets.synthetic import write
 
 from tests.support.bundles import RunBuilder
 from tests.support.cli import inside
+from tests.support.gains import check_gains, gains
 from tests.support.runs import parse_run
 from tracehint.analyzer.output.json import write_json
-from tracehint.commands._stages import write_all
-from tracehint.commands._work import Work
+from tracehint.app.profile import Work, write_all
 from tracehint.hintgen import query
+from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.summary.console import console_for
 from tracehint.hintgen.summary.summary import print_summary
 from tracehint.hintgen.text.units import seconds, size
@@ -89,7 +91,7 @@ class Outputs:
         self.analysis = json.loads((work.folder / "analysis.json").read_text())
         self.page = page_of((work.folder / "report.html").read_text())
         out = io.StringIO()
-        print_summary(work.run.analysis, console_for(out))
+        print_summary(work.run.analysis, console_for(out), work.lint.simulation)
         self.summary = " ".join(out.getvalue().split())
 
     def command(self, *words: str) -> str:
@@ -114,38 +116,52 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return Outputs(tmp_path_factory.mktemp("totals"), *CASES[request.param])
 
 
-def told(text: str) -> str:
-    """What all hints together save, as a text says; empty: it says nothing."""
-    found = re.search(
-        r"ll hints together: ((?:[\d.,]+ \w+ (?:network|waiting|more copied)(?:, )?)+)", text
-    )
-    return found[1].rstrip(", ") if found else ""
+def test_all_outputs_have_the_same_gains(run: Outputs) -> None:
+    """lint as JSON, SARIF and text, the page, the summary, profile's folder, compare."""
+    listed = json.loads(run.command("lint", "--format", "json", "--all"))
+    assert check_gains(listed) > 0
+    base, every, own = listed["baseline"], listed["all"], gains(listed)
+    assert (run.page["baseline"], run.page["all"]) == (base, every)
+    assert gains(run.page) == own
+    kept = json.loads((run.folder / "lint.json").read_text())
+    assert (kept["baseline"], kept["all"], gains(kept)) == (base, every, own)
+    results = json.loads(run.command("lint", "--format", "sarif"))["runs"][0]["results"]
+    prints = [row["partialFingerprints"]["tracehint/v1"] for row in results]
+    assert {p: r["properties"]["gain"] for p, r in zip(prints, results, strict=True)} == own
+    compared = json.loads(run.command("compare", str(run.run), "--format", "json"))
+    assert (compared["baseline"], compared["all"]) == (base, every)
+    baseline = Baseline(**base)
+    text = run.command("lint", "--all")
+    assert text.split() == (run.folder / "lint.txt").read_text().split()
+    for gain in own.values():
+        if gain is not None and Gain(**gain).pays(baseline):
+            assert Gain(**gain).text(baseline) in text
+    result = run.page["result"]
+    for words in (run.summary, text):
+        assert all(" ".join(line.split()) in words for line in result)
 
 
-def parts(network: int, waiting: int) -> str:
-    words = [f"{size(network)} network"] if network > 0 else []
-    words += [f"{size(-network)} more copied"] if network < 0 else []
-    return ", ".join([*words, *([f"{size(waiting)} waiting"] if waiting else [])])
+def test_a_rule_has_the_gain_of_the_finding_about_its_files(run: Outputs) -> None:
+    """In the hint file, on the page, and as `hints` writes it; most rules of names have one."""
+    listed = json.loads((run.folder / "lint.json").read_text())
+    kept = json.loads((run.folder / "hints.json").read_text())
+    made = json.loads(run.command("hints", "--format", "json"))
+    for hints in (kept, made):
+        assert (hints["baseline"], hints["all"]) == (listed["baseline"], listed["all"])
+    own = {rule["template"]: rule["gain"] for rule in kept["rules"]}
+    assert {rule["template"]: rule["gain"] for rule in made["rules"]} == own
+    assert {rule["template"]: rule["gain"] for rule in run.page["hints"]} == own
+    names = {re.sub(r"[{][a-z]+[}]", "*", name): gain for name, gain in own.items() if gain}
+    found = [f for f in listed["findings"] if f["gain"] and f["template"] in names]
+    assert found
+    assert all(f["gain"] == names[f["template"]] for f in found)
+    baseline, text = Baseline(**kept["baseline"]), run.command("hints")
+    for gain in filter(None, own.values()):
+        assert Gain(**gain).text(baseline) in text
 
 
-def test_all_outputs_tell_the_same_savings(run: Outputs) -> None:
-    rows = run.labels()
-    network = sum(row["saves_bytes"] for row in rows)
-    waiting = sum(row["saves_wait_bytes"] for row in rows)
-    wanted = parts(network, waiting)
-    assert wanted  # each of these runs has something to save
-    assert told(run.summary) == wanted
-    assert told(run.command("lint")) == wanted
-    assert told(" ".join((run.folder / "lint.txt").read_text().split())) == wanted
-    listed = json.loads(run.command("lint", "--format", "json"))["hints_save"]
-    assert listed == {"network_bytes": network, "waiting_bytes": waiting}
-    assert (run.page["saves"]["network"], run.page["saves"]["waiting"]) == (network, waiting)
-    assert sum(row["saves"] for row in run.page["mix"]) == network
-    assert sum(row["waits"] for row in run.page["mix"]) == waiting
-
-
-def test_the_biggest_savings_are_the_same_ones(run: Outputs) -> None:
-    rows = run.summary.partition("Where hints would save most")[2]
+def test_the_largest_groups_are_the_same_ones(run: Outputs) -> None:
+    rows = run.summary.partition("Placement of the largest groups of files")[2]
     best = run.page["best"]
     assert best
     at = -1
@@ -155,11 +171,8 @@ def test_the_biggest_savings_are_the_same_ones(run: Outputs) -> None:
         found = rows.find(shown, at + 1)
         assert found > at, shown  # in this order
         at = found
-        gain = rows[found:].partition(f" {row['pattern'].replace('_', ' ')}")[2][:90]
-        if row["network_bytes"] > 0:
-            assert f"saves {size(row['network_bytes'])}" in gain
-        if row["waiting_bytes"] > 0:
-            assert f"{size(row['waiting_bytes'])} less waiting" in gain
+        pattern = row["pattern"].replace("_", " ")
+        assert row["saves"] in rows[found:].partition(f" {pattern}")[2][:90]
 
 
 def test_all_outputs_count_tasks_files_and_bytes_alike(run: Outputs) -> None:
@@ -185,10 +198,58 @@ def test_all_outputs_count_tasks_files_and_bytes_alike(run: Outputs) -> None:
 def test_all_outputs_tell_the_same_nodes(run: Outputs) -> None:
     nodes = run.page["run"]["nodes"]
     assert run.analysis["run"]["nodes"] == nodes
-    assert f"savings counted for {nodes} node" in run.summary
     hints = json.loads((run.folder / "hints.json").read_text())["parameters"]
     assert hints["nodes"] == nodes
     assert hints["nodes_given"] == bool(run.nodes)
+
+
+def broadcast(folder: Path, readers: int, at_once: int) -> Path:
+    """A table that so many tasks read, each when a reader of an earlier wave made its file."""
+    run = RunBuilder(cwd="/proj")
+    shell = run.process(["sh", "run"], start=0.0, end=999.0)
+    table = run.file("/proj/table")
+    run.write(run.process(["prepare"], parent=shell, start=0.0, end=5.0), table, 0, 8 * MB, at=1.0)
+    files = [run.file(f"/proj/out_{k}") for k in range(readers)]
+    for k, file in enumerate(files):
+        at = 10.0 + 10 * (k // at_once)
+        use = run.process(["use", str(k)], parent=shell, start=at, end=at + 9)
+        if k >= at_once:
+            run.read(use, files[k - at_once], 0, MB, at=at + 0.5)
+        run.read(use, table, 0, 8 * MB, at=at + 1)
+        run.write(use, file, 0, MB, at=at + 2)
+    return run.save(folder / "run.trace")
+
+
+@pytest.mark.parametrize(
+    ("readers", "at_once", "nodes", "copies"),
+    [(10, 10, 3, 3), (9, 3, None, 2), (5, 4, 4, 2), (12, 4, 3, 2), (4, 4, 2, 2)],
+)
+def test_all_outputs_ask_for_the_same_number_of_copies(
+    readers: int, at_once: int, nodes: int | None, copies: int, tmp_path: Path
+) -> None:
+    """And for no more than there are nodes: the label, the rule, the script, and what
+    the hint file sets later."""
+    out = Outputs(tmp_path, lambda folder: broadcast(folder, readers, at_once), nodes)
+    (table,) = [f for f in out.analysis["files"] if f["path"] == "table"]
+    label = next(p for p in table["patterns"] if p["primary"])
+    rules = json.loads((out.folder / "hints.json").read_text())["rules"]
+    (rule,) = [r for r in rules if r["template"] == "table"]
+    hints = {h["name"]: h["value"] for h in rule["hints"]}
+    records = (out.folder / "hints.sh.data").read_bytes().split(b"\0")
+    value = records[records.index(b"table") + 2]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "table").touch()
+    as_root = ["--as-root"] if os.geteuid() == 0 else []
+    words = ("apply", out.folder / "hints.json", "data", "--store", "xattr", *as_root)
+    assert inside(*words, cwd=tmp_path).returncode == 0
+    found = {
+        label["choice"]["placement"],
+        f"replicas={hints['Replication']}",
+        f"replicas={bytes.fromhex(value.decode()[2:]).decode()}",
+        f"replicas={os.getxattr(tmp_path / 'data' / 'table', 'user.Replication').decode()}",
+    }
+    assert found == {f"replicas={copies}"}
+    assert copies <= out.analysis["run"]["nodes"]
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="no node on PATH (apt install nodejs)")
@@ -198,7 +259,7 @@ def test_the_page_prints_numbers_as_the_text_does() -> None:
     sizes = [n for n in sizes if n < 1 << 50]
     times = [0, 0.0004, 0.0123, 0.25, 0.4213, 2, 9.996, 12.04, 59.94, 59.96, 75, 119.6, 3599.7,
              3600, 4380, 90_000]  # fmt: skip  # a table
-    source = Path(__file__).parent.parent / "hintgen/draw/assets/js/1_util.js"
+    source = Path(__file__).parent.parent / "hintgen/report/assets/js/1_util.js"
     numbers = re.search(r"function size.*?(?=\nconst count)", source.read_text(), re.DOTALL)
     assert numbers
     program = (

@@ -59,7 +59,9 @@ def test_with_strace(strace: Recorded, case: str) -> None:
 
 @pytest.mark.ebpf
 def test_ebpf_counts_nothing_else(ebpf: Recorded) -> None:
-    lost = {(r["kind"], r["detail"]) for r in ebpf.bundle.tables["losses"].to_pylist()}
+    busy = ebpf.processes("mappings_busy_shared")  # may have missed something
+    rows = [r for r in ebpf.bundle.tables["losses"].to_pylist() if r["proc"] not in busy]
+    lost = {(r["kind"], r["detail"]) for r in rows}
     assert lost <= {
         ("path_cut", None),
         ("unknown_calls", "call 133"),

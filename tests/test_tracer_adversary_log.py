@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.support.straced import moved, parse, rows
-from tracehint.collectors.strace.options import pid_translation
+from tracehint.collectors.strace.live import pid_translation
 
 RUN = '1 execve("/bin/p", ["p"], 0x7ff /* 3 vars */) = 0\n'
 OPEN = '1 open("f", O_RDWR) = 3\n'
@@ -133,7 +133,7 @@ def test_the_numbers_of_a_name_space_are_asked_for() -> None:
         RUN + OPEN + "1 fork() = 2 /* 4711 in strace's PID NS */\n4711 read(0x3, 0x7f, 0x5) = 0x5\n"
     )
     assert {(r["pid"], r["parent"]) for r in rows(tables, "processes")} == {(1, None), (4711, 1)}
-    assert moved(tables, b"/w/f") == [("read", "read", 0, 5)]
+    assert moved(tables, b"/w/f") == ["read 0+5"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_close_on_exec_by_ioctl() -> None:
         '1 execve("/bin/q", ["q"], 0x7 /* 1 var */) = 0\n'
         "1 read(0x3, 0x7f, 0x5) = 0x5\n1 read(0x4, 0x7f, 0x5) = 0x5\n"
     )
-    assert moved(tables, b"/w/f") == [("read", "read", 0, 5)]
+    assert moved(tables, b"/w/f") == ["read 0+5"]
     assert moved(tables, b"/w/g") == []
 
 
@@ -190,7 +190,7 @@ def test_a_descriptor_that_arrives_before_it_was_sent() -> None:
         f"2 recvmsg(6, {{msg_control=[{{{right.format(7)}]}}, 0) = 1\n"
         "1 <... sendmsg resumed>) = 1\n2 read(0x7, 0x7f, 0x5) = 0x5\n"
     )
-    assert moved(tables, b"/w/f") == [("read", "read", 0, 100), ("read", "read", 100, 5)]
+    assert moved(tables, b"/w/f") == ["read 0+100", "read 100+5"]
 
 
 def test_ranges_that_move_within_the_file() -> None:
@@ -201,9 +201,9 @@ def test_ranges_that_move_within_the_file() -> None:
         "1 write(0x3, 0x7f, 0x5) = 0x5\n"
     )
     assert moved(tables, b"/w/f")[1:] == [
-        ("read", "fallocate", 12288, 53248),
-        ("write", "fallocate", 4096, 53248),
-        ("write", "write", 57344, 5),
+        "read by fallocate 12288+53248",
+        "write by fallocate 4096+53248",
+        "write 57344+5",
     ]
 
 
@@ -216,7 +216,7 @@ def test_a_mapping_that_becomes_writable() -> None:
         "1 mmap(0x7f0000000000, 65536, PROT_NONE, MAP_PRIVATE|MAP_FIXED|MAP_ANONYMOUS, -1, 0)"
         " = 0x7f0000000000\n1 mprotect(0x7f0000000000, 65536, PROT_READ|PROT_WRITE) = 0\n"
     )
-    assert moved(tables, b"/w/f") == [("read", "mmap", 0, 65536), ("write", "mmap", 4096, 8192)]
+    assert moved(tables, b"/w/f") == ["read by mmap 0+65536", "write by mmap 4096+8192"]
 
 
 def test_a_table_that_is_no_longer_shared() -> None:
@@ -224,7 +224,7 @@ def test_a_table_that_is_no_longer_shared() -> None:
         RUN + OPEN + "1 clone(flags=CLONE_FILES|SIGCHLD) = 2\n2 unshare(CLONE_FILES) = 0\n"
         "2 close(3) = 0\n1 read(0x3, 0x7f, 0x5) = 0x5\n"
     )
-    assert moved(tables, b"/w/f") == [("read", "read", 0, 5)]
+    assert moved(tables, b"/w/f") == ["read 0+5"]
 
 
 @pytest.mark.parametrize(

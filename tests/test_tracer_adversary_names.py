@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ebpf import record, require_ebpf
-from tracehint.schemas.spool.links import resolved, through_links
+from tracehint.schemas.spool.names import resolve_path, through_links
 
 # A link per round, gone at once: on a busy machine the recorder comes too late for some.
 SCRIPT = """
@@ -42,7 +42,7 @@ def test_links_among_the_directories_are_followed(path: bytes, wanted: bytes) ->
         b"/w/l": b"d", b"/w/far": b"/other", b"/w/chain": b"l", b"/w/up": b"..",
         b"/w/loop": b"loop",
     }  # fmt: skip  # a table
-    assert resolved(path, links) == wanted
+    assert resolve_path(path, links) == wanted
 
 
 def test_only_names_that_were_not_found_and_links_that_are_there() -> None:

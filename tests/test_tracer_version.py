@@ -10,7 +10,7 @@ from tests.support.ebpf import require_ebpf
 from tracehint.cli import main
 from tracehint.collectors.ebpf import collector
 from tracehint.collectors.ebpf.collector import EbpfCollector
-from tracehint.schemas.spool.version import VERSION
+from tracehint.schemas.spool.constants import VERSION
 
 # program text -> what is said of it
 OTHERS = {
@@ -66,7 +66,7 @@ def test_a_spool_of_another_version_is_an_error_not_an_empty_run(
 @pytest.mark.ebpf
 def test_the_built_tracer_tells_its_version() -> None:
     require_ebpf()
-    done = collector._asked("--version", seconds=5)
+    done = collector._ask_loader("--version", seconds=5)
     assert not isinstance(done, str)
     assert (done.returncode, done.stdout) == (0, f"{VERSION}\n")
     assert not EbpfCollector().conditions().broken

@@ -21,11 +21,11 @@ from tests.support.predicting import need_engine
 from tests.support.slow_reads import slow_reads
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis
-from tracehint.analyzer.output.reading import from_json
+from tracehint.analyzer.output.json import from_json
 from tracehint.analyzer.predict.learning import learned
 from tracehint.analyzer.predict.workload import from_analysis
-from tracehint.analyzer.tasks import waiting
-from tracehint.analyzer.tasks.waiting import _union
+from tracehint.analyzer.tasks import activity
+from tracehint.analyzer.tasks.activity import _union
 from tracehint.schemas.store import read_bundle
 from tracehint.schemas.tables import ADDED
 
@@ -56,7 +56,7 @@ def test_a_task_that_reads_and_runs_on_no_processor_waits(tmp_path: Path) -> Non
 def test_uses_that_overlap_count_once_in_blocks_of_any_size(
     block: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(waiting, "BLOCK", block)
+    monkeypatch.setattr(activity, "BLOCK", block)
     build, work = one_task(cpu=0.5)
     source = build.file("/data/in", existed=True, size=500 * MB)
     for start, end in ((1, 4), (2, 6), (8, 9)):

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint.adapters.creation.layout import UNKNOWN
-from tracehint.schemas.plain import open_plain
-from tracehint.schemas.shared_memory import try_sharing
+from tracehint.adapters.creation.table_layout import UNKNOWN
+from tracehint.schemas.plain import open_plain, try_sharing
 
 MAGIC = b"THJRNL\0\2"
 SIZE, CHUNK = 1 << 30, 4096  # bytes; the file is sparse
@@ -109,10 +108,10 @@ def read_journals(table: Path) -> Journal:
                 records += _chunk(host, os.pread(fd, CHUNK, at))
         finally:
             os.close(fd)
-    return Journal(records, {**counts, "untyped": len(_untyped(records))})
+    return Journal(records, {**counts, "untyped": len(_untyped_files(records))})
 
 
-def _untyped(records: list[Record]) -> set[tuple[int, bytes]]:
+def _untyped_files(records: list[Record]) -> set[tuple[int, bytes]]:
     """Files of tasks whose type was not known when they were made, nor when they were written."""
     withheld = {(r.root, r.path) for r in records if r.withheld and r.type == UNKNOWN}
     return withheld - {(r.root, r.path) for r in records if not r.withheld}

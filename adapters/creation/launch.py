@@ -1,7 +1,10 @@
-"""Switching hints on for a command: the rule table in a private place, and a way to set them.
+"""Hints are set while files are created, by the preload library in each program: switching that on
+for a command, by the rule table in a private directory and by the environment.
 
 The table lies in `.tracehint/` of the working directory, which jobs on other nodes see as well;
-where nothing can be written there, in a temporary directory, which only this host sees.
+where nothing can be written there, or where another user could put his own files in its place while
+root runs, in a temporary directory, which only this host sees. `tracehint doctor` prints whether
+this can be used here, what it reaches and what it costs.
 """
 
 from __future__ import annotations
@@ -9,31 +12,71 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tracehint.adapters.creation.compile import Compiled
 from tracehint.adapters.creation.journal import Journal, link_journal, make_journal, read_journals
-from tracehint.adapters.creation.running import Running
-from tracehint.adapters.creation.ways import Way
+from tracehint.adapters.creation.rule_table import Compiled
 from tracehint.adapters.paths import PRIVATE
-from tracehint.errors import InputError
+from tracehint.collectors.node_local import is_safe, safe_folder
+from tracehint.collectors.preload.arena import sites_for
+from tracehint.collectors.preload.library import LIBRARY, can_be_named
+from tracehint.errors import InputError, MissingDependencyError
 from tracehint.schemas.plain import is_own_folder
+
+SWITCH = "TRACEHINT_HINTS"
+REACHES = (
+    "dynamic programs (glibc, x86-64), static ones and Go that these start, on all nodes that the "
+    "command's environment reaches; not setuid ones"
+)
+COST = "an open that makes a file takes 1 to 2 us more besides the attribute, others nothing"
+UNSEEN = "a program that the library cannot enter, or one outside of the run"
+
+
+@dataclass(frozen=True)
+class MechanismCheck:
+    """Whether hints can be set at creation on this machine."""
+
+    name: str
+    usable: bool
+    reason: str
+    remedy: str
+    reaches: str
+    cost: str
+
+
+def check_mechanism() -> MechanismCheck:
+    """Tests the preload library and changes nothing."""
+    reason, remedy = can_be_named()
+    return MechanismCheck("preload", not remedy, reason, remedy, REACHES, COST)
+
+
+def require_mechanism() -> None:
+    """Raises MissingDependencyError where no hints can be set at creation."""
+    found = check_mechanism()
+    if not found.usable:
+        raise MissingDependencyError(
+            f"no hints can be set at creation: {found.reason}", found.remedy
+        )
+
+
+@contextmanager
+def hint_environment(table: Path) -> Iterator[dict[str, str]]:
+    """The environment in which programs load the library with this rule table."""
+    before = os.environ.get("LD_PRELOAD", "")
+    preload = f"{LIBRARY}:{before}" if before else str(LIBRARY)
+    with sites_for(table.parent) as sites:
+        yield {SWITCH: str(table), "LD_PRELOAD": preload, **sites}
 
 
 @dataclass(frozen=True)
 class Switched:
-    """Hints are on for who gets `environment`, as `running` has it."""
+    """Hints are on for programs that get `environment` besides their own."""
 
     table: Path
-    running: Running
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What the command gets besides."""
-        return dict(self.running.environment)
+    environment: dict[str, str]
 
     def journal(self) -> Journal:
         """What was set until now."""
@@ -41,10 +84,8 @@ class Switched:
 
 
 @contextmanager
-def switched_on(
-    compiled: Compiled, folder: Path, way: Way, roots: Sequence[bytes]
-) -> Iterator[Switched]:
-    """Write the table below `folder` and switch the way on.
+def switched_on(compiled: Compiled, folder: Path) -> Iterator[Switched]:
+    """Write the table below `folder` and switch hints on.
 
     What was written goes at the end; processes that outlive the command keep what they mapped.
     Raises MissingDependencyError, InputError.
@@ -53,8 +94,8 @@ def switched_on(
     try:
         table = place / "table"
         _write(table, compiled.data)
-        with _journal(table), way.on(table, roots) as running:
-            yield Switched(table, running)
+        with _journal(table), hint_environment(table) as environment:
+            yield Switched(table, environment)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -77,16 +118,17 @@ def _journal(table: Path) -> Iterator[None]:
         try:
             make_journal(table)
         except OSError:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tracehint-"))
+            place = tempfile.TemporaryDirectory(prefix="tracehint-", dir=safe_folder())
+            folder = stack.enter_context(place)
             link_journal(table, Path(folder))
         yield
 
 
 def _place(folder: Path) -> Path:
-    """A new directory that only the caller may use."""
+    """A new directory that only the caller may use, and, as root, that no other user can move."""
     own = folder / os.fsdecode(PRIVATE)
     with suppress(OSError):
         own.mkdir(mode=0o700, exist_ok=True)
-        if is_own_folder(own):
+        if is_own_folder(own) and is_safe(own):
             return Path(tempfile.mkdtemp(prefix="run-", dir=own)).resolve()
-    return Path(tempfile.mkdtemp(prefix="tracehint-")).resolve()
+    return Path(tempfile.mkdtemp(prefix="tracehint-", dir=safe_folder())).resolve()

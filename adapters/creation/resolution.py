@@ -2,21 +2,172 @@
 
 The names of the run that the rules were learned from are resolved with all that the run tells
 (who writes and reads them); any other name by the name alone. The compiled table
-(adapters/creation/compile.py) says the same, and so does `verify`.
+(adapters/creation/rule_table.py) says the same, and so does `verify`.
+
+A program that writes `x.part` or `tmpab12cd34` and renames it at the end makes its file under a
+name that no rule is for. The recorded run tells which name became which: the rule of the last
+name holds for the first one too. Where names of one look became files of different hints, there is
+no rule.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tracehint.adapters.creation import table_layout
 from tracehint.adapters.paths import Paths, inside
 from tracehint.adapters.plan import Target, build_plan
-from tracehint.errors import InputError
-from tracehint.hintgen.hints.model import HintFile
-from tracehint.hintgen.hints.pathtext import to_bytes
+from tracehint.adapters.stores.base import Gap, Setting, Store
+from tracehint.adapters.stores.cephfs import CephFs
+from tracehint.adapters.stores.moosefs import KEY as MOOSEFS_KEY
+from tracehint.adapters.stores.moosefs import MooseFs
+from tracehint.adapters.stores.places import Placing
+from tracehint.errors import InputError, UsageError
+from tracehint.hintgen.hints.mapping import Scale, value_of
+from tracehint.hintgen.hints.model import Hint, HintFile, Rule
+from tracehint.hintgen.hints.pathtext import to_bytes, to_text
+from tracehint.hintgen.hints.template import parse
 from tracehint.hintgen.match.match import Declared, Matcher
+
+if TYPE_CHECKING:
+    from tracehint.schemas.store import Bundle
+
+
+_MOST = 5_000  # rules
+FEW, LEAST = 3, 4  # names of one place, and letters in which they differ, that tell
+_PLAIN = re.compile(rb"[A-Za-z0-9_]+")
+
+
+def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> list[Rule]:
+    """The rules, at most 5,000. `roots`: the run's data roots, longest first."""
+    pairs = [(made, last) for made, last in _renamed_files(bundle, roots) if made != last]
+    targets = resolution.resolve([last for _, last in pairs])
+    kinds: dict[str, list[tuple[bytes, Target | None]]] = defaultdict(list)
+    for (made, _), template, target in zip(pairs, _templates(pairs), targets, strict=True):
+        kinds[template].append((made, target))
+    rules = []
+    for template, files in kinds.items():
+        target = files[0][1]
+        if target is None or any(t is None or t.hints != target.hints for _, t in files):
+            continue
+        try:
+            rules.append(_rule(template, target, [path for path, _ in files]))
+        except InputError:  # a look that is too loose for a rule
+            continue
+    return rules[:_MOST]
+
+
+def _renamed_files(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """(first name, last name) below the roots of files that were made and renamed."""
+    import duckdb
+
+    con = duckdb.connect(":memory:")
+    con.register("names", bundle.tables["names"])
+    rows = con.execute(
+        """SELECT arg_min(path, seq) FILTER (op = 'create'),
+                  arg_max(new_path, seq) FILTER (op = 'rename')
+           FROM names WHERE op IN ('create', 'rename') GROUP BY file
+           HAVING count(*) FILTER (op = 'rename') > 0 AND count(*) FILTER (op = 'create') > 0"""
+    ).fetchall()
+    for made, last in rows:
+        names = _path_below_root(made, roots), _path_below_root(last, roots)
+        if all(names):
+            yield names
+
+
+def _path_below_root(path: bytes, roots: Sequence[bytes]) -> bytes:
+    """The path below its root; empty: it lies elsewhere."""
+    for root in roots:
+        start = root.rstrip(b"/") + b"/"
+        if path.startswith(start) and inside(path[len(start) :]):
+            return path[len(start) :]
+    return b""
+
+
+def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
+    """Of a name with a random part its look, else the name itself."""
+    import pyarrow as pa
+
+    from tracehint.hintgen.text.masks import RANDOM_PART, shapes_of
+
+    if not pairs:
+        return []
+    paths, sure = [made for made, _ in pairs], _made_up(pairs)
+    random = re.compile(RANDOM_PART.encode())
+    shapes = shapes_of(pa.array(paths, pa.binary())).to_pylist()
+    shapes = [
+        shape if random.search(shape) else sure.get(path, shape)
+        for path, shape in zip(paths, shapes, strict=True)
+    ]
+    return [
+        _template(shape) if random.search(shape) else to_text(path, braces=True)
+        for path, shape in zip(paths, shapes, strict=True)
+    ]
+
+
+def _made_up(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The look of names that say nothing of what their files are called in the end: in one
+    directory, of one length, and different in one place."""
+    places: dict[tuple[bytes, int], list[tuple[bytes, bytes]]] = defaultdict(list)
+    for made, last in pairs:
+        folder, _, name = made.rpartition(b"/")
+        places[folder, len(name)].append((made, last))
+    found = {}
+    for same in places.values():
+        names = [made for made, _ in same]
+        before = _common(names)
+        behind = _common([name[len(before) :][::-1] for name in names])[::-1]
+        parts = [name[len(before) : len(name) - len(behind)] for name in names]
+        alien = all(part not in last for part, (_, last) in zip(parts, same, strict=True))
+        long = min(map(len, parts)) >= LEAST and all(map(_PLAIN.fullmatch, parts))
+        if len(set(parts)) >= FEW and alien and long:
+            found.update(dict.fromkeys(names, before + b"\0r" + behind))
+    return found
+
+
+def _common(names: Sequence[bytes]) -> bytes:
+    """What all of them begin with."""
+    low, high = min(names), max(names)
+    equal = (at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b)
+    return low[: next(equal, min(len(low), len(high)))]
+
+
+def _template(shape: bytes) -> str:
+    """A shape of hintgen/text/masks.py as a template."""
+    from tracehint.hintgen.text.masks import MARKS
+
+    first, *rest = shape.split(b"\0")
+    parts = [to_text(first, braces=True)]
+    for part in rest:
+        parts += ["{" + MARKS[chr(part[0])] + "}", to_text(part[1:], braces=True)]
+    return "".join(parts)
+
+
+def _rule(template: str, target: Target, paths: Sequence[bytes]) -> Rule:
+    parsed = parse(template)
+    return Rule(
+        id=f"{target.rule}-made-as-{template}"[:200],
+        template=template,
+        regex=parsed.regex,
+        directory=to_text(parsed.directory),
+        producer=None,
+        consumers=(),
+        pattern=target.pattern,
+        hints=tuple(Hint(name, value, "create") for name, value in target.hints.items()),
+        confidence=0.5,
+        evidence={"files": len(paths), "bytes": 0},
+        examples=tuple(to_text(path) for path in paths[:5]),
+        producers=(),
+    )
 
 
 @dataclass(frozen=True)
@@ -76,13 +227,13 @@ class Resolution:
 def resolution_of(hints: HintFile, paths: Paths | None, nodes: int | None = None) -> Resolution:
     """The resolution of a hint file and of the names that are known before the run."""
     paths = paths or Paths(files=())
-    own = [path for path in _named(hints) if path not in set(paths.declared)]
+    own = [path for path in _named_paths(hints) if path not in set(paths.declared)]
     known = Paths(files=own, declared=paths.declared, known=paths.known, names=paths.names)
     plan = build_plan(hints, known, directories=False, nodes=nodes)
     found: dict[bytes, Target | None] = dict.fromkeys((*known.declared, *known.files))
     found |= {target.path: target for target in plan.targets}
-    bound = _bound(hints, known, {target.path: target.rule for target in plan.targets})
-    planned = {target.path: target for target in _planned(hints)}
+    bound = _hints_by_use(hints, known, {target.path: target.rule for target in plan.targets})
+    planned = {target.path: target for target in _planned_files(hints)}
     return Resolution(
         hints,
         found | planned,
@@ -91,11 +242,11 @@ def resolution_of(hints: HintFile, paths: Paths | None, nodes: int | None = None
     )
 
 
-def _bound(hints: HintFile, known: Paths, fired: Mapping[bytes, str]) -> dict[bytes, str]:
+def _hints_by_use(hints: HintFile, known: Paths, fired: Mapping[bytes, str]) -> dict[bytes, str]:
     """Files of the recorded run that got their hints by more than their names, and the types of
     the tasks that made them, where such a task is surely known when it makes its files."""
     sure = {maker.type for maker in hints.makers if maker.sure}
-    needy = {rule.id for rule in hints.rules if rule.conditions.get("needs")}
+    needy = {rule.id for rule in hints.rules if rule.conditions.needs}
     kinds = known.known.producer_types if known.known is not None else None
     if not sure or kinds is None:
         return {}
@@ -103,7 +254,7 @@ def _bound(hints: HintFile, known: Paths, fired: Mapping[bytes, str]) -> dict[by
     return {path: kind for path, kind in pairs if kind in sure and fired.get(path) in needy}
 
 
-def _planned(hints: HintFile) -> Iterator[Target]:
+def _planned_files(hints: HintFile) -> Iterator[Target]:
     """The files of a plan for one run: it decides."""
     plan = hints.plan
     for file in plan.files if plan is not None else ():
@@ -114,7 +265,7 @@ def _planned(hints: HintFile) -> Iterator[Target]:
             )
 
 
-def _named(hints: HintFile) -> list[bytes]:
+def _named_paths(hints: HintFile) -> list[bytes]:
     """Paths for which a rule remembers values of their own."""
     paths: dict[bytes, None] = {}
     for rule in hints.rules:
@@ -126,3 +277,108 @@ def _named(hints: HintFile) -> list[bytes]:
             if inside(path):
                 paths[path] = None
     return list(paths)
+
+
+BY_TOOL = "only its own tool can set it, beforehand, for the directory (`tracehint apply`)"
+_MARK = "0tracehint.group0"  # stands for the group until the file is made
+
+
+@dataclass(frozen=True)
+class TableSetting:
+    """One setting in the table: the group's name stands between `value` and `tail`."""
+
+    key: bytes
+    value: bytes
+    tail: bytes = b""
+    flags: int = 0
+
+
+@dataclass(frozen=True)
+class SettingSet:
+    """What a rule sets. `ways`: the checksum of the group's name chooses among several."""
+
+    ways: tuple[tuple[TableSetting, ...], ...]
+    prefix: bytes = b""
+    captures: tuple[int, ...] = ()
+    group: int = table_layout.NO_GROUP
+    gaps: tuple[Gap, ...] = field(default=(), compare=False)
+
+    @property
+    def empty(self) -> bool:
+        """True where the store can say none of it."""
+        return not any(self.ways)
+
+
+def fixed_set(store: Store, hints: Mapping[str, str]) -> SettingSet:
+    """The settings of values that are known. Raises UsageError for a name that nobody may write."""
+    way, gaps = _way(store, hints)
+    return SettingSet((way,), gaps=tuple(gaps))
+
+
+def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingSet:
+    """The settings of a rule for names that nobody has seen. Raises UsageError as `fixed_set`."""
+    values = {hint.name: value_of(hint, Scale(nodes=nodes)) for hint in hints}
+    grouped = next((hint for hint in hints if hint.formula.fn == "group"), None)
+    if grouped is None:
+        return fixed_set(store, values)
+    kind, _, _ = grouped.value.partition("|")
+    names = _representatives(len(store.places.groups)) if isinstance(store, Placing) else [_MARK]
+    found = [_way(store, {**values, grouped.name: f"{kind}|{name}"}) for name in names]
+    formula = grouped.formula
+    return SettingSet(
+        tuple(way for way, _ in found),
+        (formula.prefix or "group").encode("utf-8", "surrogateescape"),
+        formula.captures or (),
+        table_layout.BY_LETTERS if formula.letters else table_layout.BY_NAME,
+        tuple(found[0][1]),
+    )
+
+
+def _representatives(places: int) -> list[str]:
+    """A group name for each place that a checksum can choose; one where there are no places."""
+    found: dict[int, str] = {}
+    number = 0
+    while len(found) < max(1, places):
+        name = f"g{number}"
+        found.setdefault(zlib.crc32(name.encode()) % max(1, places), name)
+        number += 1
+    return [found[place] for place in sorted(found)]
+
+
+def at_creation(store: Store, hints: Mapping[str, str]) -> tuple[list[Setting], list[Gap]]:
+    """Settings that a file can get at its creation, and those that it cannot."""
+    settings, gaps = store.translate(hints, "file")
+    if store.about.tools and not isinstance(store, MooseFs | CephFs):
+        gaps = [*gaps, *(Gap(hint=s.hint, level="none", reason=BY_TOOL) for s in settings)]
+        settings = []
+    return settings, gaps
+
+
+def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[TableSetting, ...], list[Gap]]:
+    settings, gaps = at_creation(store, hints)
+    for setting in settings:
+        store.check_key(setting.key, allow_trusted=False)
+    if len(settings) > table_layout.MAX_SETTINGS:
+        raise UsageError(
+            f"more than {table_layout.MAX_SETTINGS} settings for one file", "Set fewer."
+        )
+    return tuple(map(_table_setting, settings)), gaps
+
+
+def _tool(name: str) -> str:
+    """Where a store's own tool lies here; where it does not, the place that packages use."""
+    return str(Path(shutil.which(name) or f"/usr/bin/{name}").absolute())
+
+
+def _table_setting(setting: Setting) -> TableSetting:
+    key, value = setting.key.encode(), setting.value
+    flags = 0
+    if setting.key == MOOSEFS_KEY:
+        key, flags = os.fsencode(_tool("mfssetsclass")), table_layout.CLASS
+    if len(key) > table_layout.MAX_KEY or len(value) > table_layout.MAX_VALUE:
+        raise UsageError(f"the setting {setting.key[:80]!r} is too long", "Check the store.")
+    if setting.by_name and b"@host" in value:
+        before, _, after = value.partition(b"@host")
+        return TableSetting(key, before, after, flags | table_layout.HOST)
+    before, mark, after = value.partition(_MARK.encode())
+    return TableSetting(key, before, after, flags | table_layout.GROUP if mark else flags)

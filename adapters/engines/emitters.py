@@ -1,61 +1,16 @@
-"""What every engine's emitter takes and gives, and the table of them."""
+"""What every engine's emitter takes and gives."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+import os
+import re
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
+from tracehint.adapters.engines.registry import ENGINES, load
 from tracehint.adapters.stores.base import Gap, Store
+from tracehint.errors import InputError
 from tracehint.hintgen.hints.model import HintFile
-
-
-@dataclass(frozen=True)
-class Emitter:
-    """`module` of this folder has `emit(hints, request) -> Emitted`; `programs` run the engine.
-
-    `source` finds the workflow among the program's arguments, for engines whose annotations go
-    into a copy of it; None: they stand beside it.
-    """
-
-    module: str
-    programs: tuple[str, ...] = ()
-    source: Callable[[Sequence[str]], str] | None = None
-
-
-def last_file(arguments: Sequence[str]) -> str:
-    """The last argument that is a file: `makeflow OPTIONS FILE`."""
-    return next((a for a in reversed(arguments) if Path(a).is_file()), "Makeflow")
-
-
-def snakefile(arguments: Sequence[str]) -> str:
-    """The argument of -s, or where Snakemake looks."""
-    named = [b for a, b in pairwise(arguments) if a in ("-s", "--snakefile")]
-    usual = [p for p in ("Snakefile", "workflow/Snakefile") if Path(p).is_file()]
-    return [*named, *usual, "Snakefile"][0]
-
-
-# The engines that hints can be written for: a line each, used by `emit` and by what `profile`
-# proposes next.
-EMITTERS: dict[str, Emitter] = {
-    "makeflow": Emitter("makeflow_emit", ("makeflow",), last_file),
-    "swift": Emitter("swift_emit"),
-    "swift-k": Emitter("swift_k_emit", ("swift",)),
-    "swift-t": Emitter("swift_t_emit", ("swift-t",)),
-    "snakemake": Emitter("snakemake_emit", ("snakemake",), snakefile),
-    "nextflow": Emitter("nextflow_emit", ("nextflow",)),
-    "confuga": Emitter("confuga_emit"),
-    "work-queue": Emitter("work_queue_emit"),
-    "cwl": Emitter("cwl_emit"),
-    "pegasus": Emitter("pegasus_emit"),
-    "parsl": Emitter("parsl_emit"),
-    "dask": Emitter("dask_emit"),
-    "taskvine": Emitter("taskvine_emit"),
-    "slurm": Emitter("slurm_emit"),
-    "json": Emitter("json_emit"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +42,31 @@ class Emitted:
     gaps: dict[Gap, int] = field(default_factory=dict)
 
 
+_LOOKED_AT = 1 << 20  # bytes
+
+
+def refuse_other_files(engine: str, workflow: Path) -> None:
+    """Raises InputError for a file that is none of this engine."""
+    try:
+        fd = os.open(workflow, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as stream:
+            text = stream.read(_LOOKED_AT)
+    except OSError as error:
+        raise InputError(
+            f"{workflow}: {error.strerror}", f"Name the workflow file of {engine}."
+        ) from None
+    statement = ENGINES[engine].statement
+    if statement and not re.search(statement, text):
+        raise InputError(
+            f"{workflow} is no workflow of {engine}: none of its statements is in it",
+            f"Name the file that {engine} runs.",
+        )
+
+
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """Run the engine's emitter."""
-    module = importlib.import_module(
-        f"tracehint.adapters.engines.{EMITTERS[request.engine].module}"
-    )
-    result: Emitted = module.emit(hints, request)
+    """Run the engine's emitter. Raises InputError for a workflow file of something else."""
+    if request.workflow is not None:
+        refuse_other_files(request.engine, request.workflow)
+    module, _, function = ENGINES[request.engine].emit.partition(":")
+    result: Emitted = getattr(load(module), function)(hints, request)
     return result

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import InputError
 from tracehint.limits import check
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,6 +118,9 @@ class GraphBuilder:
         read_bytes: int | None = None,
         written_bytes: int | None = None,
         cpu_ns: int | None = None,
+        cores: float | None = None,
+        memory_bytes: float | None = None,
+        peak_bytes: float | None = None,
         host: str = "",
     ) -> None:
         """Add a task (one row per attempt or part)."""
@@ -127,16 +131,19 @@ class GraphBuilder:
             clean(type),
             command[:MAX_WORD],
             workdir,
-            bounded(pid, 32),
-            bounded(start_ns),
-            bounded(end_ns),
-            bounded(exit_status, 32),
-            bounded(attempt, 32) or 1,
+            bounded_int(pid, 32),
+            bounded_int(start_ns),
+            bounded_int(end_ns),
+            bounded_int(exit_status, 32),
+            bounded_int(attempt, 32) or 1,
             [clean(p) for p in parents],
-            bounded(read_bytes),
-            bounded(written_bytes),
+            bounded_int(read_bytes),
+            bounded_int(written_bytes),
             self.engine,
-            bounded(cpu_ns),
+            bounded_int(cpu_ns),
+            bounded_int(cores, 32),
+            bounded_int(memory_bytes),
+            bounded_int(peak_bytes),
         )
 
     def file(
@@ -144,7 +151,7 @@ class GraphBuilder:
     ) -> None:
         """Add an input ("in") or output ("out"); relative names lie in `cwd` unless `raw`."""
         full = path if raw else posixpath.normpath(posixpath.join(self.cwd, path))
-        self._io.add(self.host, clean(task), full[:MAX_WORD], direction, bounded(size))
+        self._io.add(self.host, clean(task), full[:MAX_WORD], direction, bounded_int(size))
 
     def bad_line(self, number: int) -> None:
         """A line that was not understood."""
@@ -158,7 +165,7 @@ class GraphBuilder:
             raise InputError(f"no task of {self.engine} found", "Check that the file is complete.")
         if self._bad_lines:
             shown = ", ".join(map(str, self._bad_lines[:10]))
-            self.notes.append(f"{len(self._bad_lines)} lines not understood: {shown}")
+            self.notes.append(f"{plural(len(self._bad_lines), 'line')} not understood: {shown}")
         tasks = self._tasks.arrow()
         first = pc.min(tasks.column("start_ns")).as_py() or 0
         return DeclaredGraph(
@@ -178,7 +185,7 @@ def clean(text: str) -> str:
     return short if short.isascii() else short.encode("utf-8", "backslashreplace").decode()
 
 
-def bounded(value: Any, bits: int = 64) -> int | None:
+def bounded_int(value: Any, bits: int = 64) -> int | None:
     """The value where it is a number that fits, else None: logs hold anything."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         return None
@@ -200,13 +207,13 @@ def processor_time(percent: float | None, seconds: float | None) -> int | None:
     """Nanoseconds of processors, of which the log tells how many were busy on average."""
     if percent is None or seconds is None or percent < 0 or seconds < 0:
         return None
-    return bounded(round(percent / 100 * seconds * 1e9))
+    return bounded_int(round(percent / 100 * seconds * 1e9))
 
 
 def nanoseconds(seconds: Any) -> int | None:
     """Seconds since the epoch (text or number) as nanoseconds, exact to the microsecond."""
     value = number(seconds)
-    return None if value is None else bounded(round(value * 1e6) * 1000)
+    return None if value is None else bounded_int(round(value * 1e6) * 1000)
 
 
 def iso_time(text: Any) -> int | None:

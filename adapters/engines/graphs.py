@@ -1,19 +1,19 @@
-"""Readers of engines' graphs and logs: the table, the choice, and the bundle they make."""
+"""Readers of engines' graphs and logs: the choice, and the bundle they make."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tracehint.adapters.engines.graph_base import DeclaredGraph
+from tracehint.adapters.engines.registry import READERS, load
 from tracehint.adapters.engines.unpack import is_packed, open_packed
-from tracehint.errors import InputError
+from tracehint.errors import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
     from tracehint.schemas.manifest import Manifest
+    from tracehint.schemas.store import Bundle
 
 NOTHING_OBSERVED = "declared by the engine, nothing observed"
 _HEAD = 64 << 10
@@ -22,7 +22,7 @@ _MAX_FILES = 64  # looked at in a directory
 
 
 class Reader(Protocol):
-    """A module of this folder. `sniff` gets the path and the start of the file (empty for a
+    """A module of the registry. `sniff` gets the path and the start of the file (empty for a
     directory) and must not raise; `read` raises InputError."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
@@ -32,69 +32,52 @@ class Reader(Protocol):
         """The graph."""
 
 
-@dataclass(frozen=True)
-class GraphEntry:
-    """One engine: the module that reads it and what may be given, for messages and docs."""
-
-    module: str
-    reads: str
-
-
-# In the order in which they are tried. To add one: a file beside this one, and a line here.
-READERS: dict[str, GraphEntry] = {
-    "snakemake": GraphEntry(
-        "snakemake_graph", "directory with .snakemake, --detailed-summary, or --d3dag (JSON)"
-    ),
-    "wfformat": GraphEntry("wfformat_graph", "WfFormat 1.0-1.6 instance (.json, also packed)"),
-    "nextflow": GraphEntry("nextflow_graph", "trace.txt (its work directory beside it is used)"),
-    "nextflow-log": GraphEntry("nextflow_log", ".nextflow.log (with the work directories below)"),
-    "parallel": GraphEntry("parallel_graph", "file of --joblog"),
-    "make": GraphEntry("make_graph", "output of make -np or make --debug=j"),
-    "cwl": GraphEntry("cwl_graph", "directory of cwltool --provenance"),
-    "pegasus": GraphEntry(
-        "pegasus_graph", "workflow.yml, kickstart records, or a submit directory"
-    ),
-    "swift-k": GraphEntry("swift_k_graph", "SCRIPT-RUNID.log (its .d directory beside it is used)"),
-    "swift-t": GraphEntry("swift_t_graph", "log of TURBINE_LOG=1"),
-    "makeflow": GraphEntry("makeflow_graph", "Makeflow file (classic, JSON, JX) or .makeflowlog"),
-}
-
-
-def load(engine: str) -> Reader:
+def load_reader(engine: str) -> Reader:
     """The reader of an engine."""
     if engine not in READERS:
         raise InputError(f"{engine}: no reader for this engine", f"Known: {', '.join(READERS)}")
-    module: Reader = importlib.import_module(f"tracehint.adapters.engines.{READERS[engine].module}")
+    module: Reader = load(READERS[engine].graph)
     return module
 
 
 def sniff(path: Path) -> str | None:
     """The engine whose file this is; None: no reader knows it. Raises InputError (unreadable)."""
-    head = b""
-    if not path.is_dir():
-        try:
-            with open_packed(path) as stream:
-                head = stream.read(_HEAD)
-        except (OSError, EOFError, ValueError):
-            return None
-    return _sniffed(path, head)
+    head = _head(path)
+    return _find_engine(path, head) if head is not None else None
 
 
-def _sniffed(path: Path, head: bytes) -> str | None:
-    return next((engine for engine in READERS if load(engine).sniff(path, head)), None)
+def is_of(engine: str, path: Path) -> bool:
+    """Whether this is a file of the engine; no other reader is loaded. Raises InputError."""
+    head = _head(path)
+    return head is not None and load_reader(engine).sniff(path, head)
+
+
+def _head(path: Path) -> bytes | None:
+    """The start of a file, nothing of a directory; None: it cannot be read."""
+    if path.is_dir():
+        return b""
+    try:
+        with open_packed(path) as stream:
+            return stream.read(_HEAD)
+    except (OSError, EOFError, ValueError):
+        return None
+
+
+def _find_engine(path: Path, head: bytes) -> str | None:
+    return next((engine for engine in READERS if load_reader(engine).sniff(path, head)), None)
 
 
 def read_graph(path: Path, engine: str | None = None) -> DeclaredGraph:
     """The declared graph of a file or directory. Raises InputError."""
-    return _read(path, engine).plain()
+    return _read_one_graph(path, engine).plain()
 
 
-def _read(path: Path, engine: str | None = None) -> DeclaredGraph:
+def _read_one_graph(path: Path, engine: str | None = None) -> DeclaredGraph:
     chosen = engine or sniff(path)
     if chosen is None:
         known = "; ".join(f"{name}: {entry.reads}" for name, entry in READERS.items())
         raise InputError(f"{path}: no engine's graph or log is recognised", f"Known: {known}")
-    return load(chosen).read(path)
+    return load_reader(chosen).read(path)
 
 
 def combine(graphs: Sequence[DeclaredGraph]) -> DeclaredGraph:
@@ -135,7 +118,7 @@ def recognises(path: Path, head: bytes) -> bool:
     if path.parent.name == "metadata" and path.parent.parent.name == ".snakemake":
         return True
     try:
-        return sniff(path) is not None if is_packed(head) else _sniffed(path, head) is not None
+        return sniff(path) is not None if is_packed(head) else _find_engine(path, head) is not None
     except InputError:
         return False
 
@@ -147,8 +130,12 @@ def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False)
     for source in sources:
         try:
             engine = sniff(source)
-            graphs.append(_read(source, engine) if engine else _read(_inside(source)))
-        except InputError as error:
+            graphs.append(
+                _read_one_graph(source, engine)
+                if engine
+                else _read_one_graph(_find_known_file(source))
+            )
+        except (InputError, MissingDependencyError) as error:
             if len(sources) == 1:
                 raise
             left_out.append(f"left out: {error.what}")
@@ -160,8 +147,8 @@ def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False)
 
 def companions(paths: Sequence[Path]) -> set[Path]:
     """Those of the paths that are read together with another one of them."""
-    from tracehint.adapters.engines.kickstart import OUTPUT_FILE
-    from tracehint.adapters.engines.makeflow_graph import SUFFIX
+    from tracehint.adapters.engines.makeflow.graph import SUFFIX
+    from tracehint.adapters.engines.pegasus.graph import OUTPUT_FILE
 
     known = set(paths)
     logs = {p for p in known if p.with_name(p.name.removesuffix(SUFFIX)) in known - {p}}
@@ -172,7 +159,7 @@ def companions(paths: Sequence[Path]) -> set[Path]:
     return logs | {p for p in outputs if not above.isdisjoint(p.parents)}
 
 
-def _inside(source: Path) -> Path:
+def _find_known_file(source: Path) -> Path:
     """The first file of a directory that a reader knows; the source itself if there is none."""
     names = sorted(source.iterdir())[:_MAX_FILES] if source.is_dir() else []
     files = [f for f in names if f.is_file() and not f.is_symlink()]
@@ -183,18 +170,36 @@ def write_declared_bundle(
     graph: DeclaredGraph, output: Path, *, force: bool = False, notes: Sequence[str] = ()
 ) -> Manifest:
     """A bundle of a declared graph alone: no processes, no bytes."""
-    import os
-
-    from tracehint.schemas.manifest import Manifest, RecordingHost
     from tracehint.schemas.writer import BundleWriter
-    from tracehint.version import __version__
 
     writer = BundleWriter(output, force=force)
     for name, table in (("declared_tasks", graph.tasks), ("declared_io", graph.io)):
         for segment, at in enumerate(range(0, table.num_rows, _BATCH)):
             writer.write_table(name, table.slice(at, _BATCH), segment)
+    manifest = _manifest(graph, notes)
+    writer.write_manifest(manifest)
+    return manifest
+
+
+def declared_bundle(path: Path, engine: str) -> Bundle:
+    """The same of an engine's file in memory. Raises InputError."""
+    from tracehint.schemas.store import Bundle
+    from tracehint.schemas.tables import TABLES
+
+    graph = read_graph(path, engine)
+    tables = {name: schema.empty_table() for name, schema in TABLES.items()}
+    tables |= {"declared_tasks": graph.tasks, "declared_io": graph.io}
+    return Bundle(path, _manifest(graph, ()), tables)
+
+
+def _manifest(graph: DeclaredGraph, notes: Sequence[str]) -> Manifest:
+    import os
+
+    from tracehint.schemas.manifest import Manifest, RecordingHost
+    from tracehint.version import __version__
+
     hosts = graph.tasks.column("host").unique().to_pylist()
-    manifest = Manifest(
+    return Manifest(
         program=f"tracehint {__version__}",
         collector=f"import:{graph.engine}",
         cwd=os.fsdecode(graph.cwd),
@@ -205,5 +210,3 @@ def write_declared_bundle(
         blind_to=["bytes", "offsets", "order", *(["start_times"] if graph.placed else [])],
         notes=[NOTHING_OBSERVED, *graph.notes, *notes],
     )
-    writer.write_manifest(manifest)
-    return manifest

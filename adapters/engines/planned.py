@@ -6,17 +6,19 @@ a Snakemake job an output, of a Nextflow task `PROCESS (tag)`, of a WfFormat tas
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.place.hosts import Host, read_hosts
 from tracehint.adapters.place.parts import home_of
 from tracehint.errors import UsageError
-from tracehint.hintgen.hints.model import HintFile
-from tracehint.hintgen.hints.plan import Plan
-from tracehint.hintgen.text.units import plural
+from tracehint.hintgen.hints.model import HintFile, Plan
+from tracehint.schemas.wording import plural
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def require_plan(hints: HintFile, engine: str) -> Plan:
     if not hints.plan.tasks:
         raise UsageError(
             f"the plan ({hints.plan.strategy}) binds no task to a node",
-            "Start each task where its inputs lie: tracehint place --store STORE.",
+            "Start each task on the node of its inputs: tracehint place --store STORE.",
         )
     return hints.plan
 
@@ -99,3 +101,49 @@ def require_nodes(plan: Plan, hosts: Path | None, engine: str) -> Mapping[int, H
             "Give --hosts FILE (docs/how-to/start-where-data-is.md).",
         )
     return nodes_of(plan, hosts)
+
+
+# `--workflow-engine json`: the plan for anybody's scheduler, as plain JSON.
+#
+# {"schema": "tracehint.parts/1", "cluster", "strategy", "seconds": {"default", "planned"},
+#  "parts": [{"part": 0, "node": "node1" or null, "tasks": [names], "files": [paths]}],
+#  "files": [{"path", "part", "hints"}]}
+
+
+def emit_json(hints: HintFile, request: EmitRequest) -> Emitted:
+    """The file, to -o or standard output."""
+    plan = require_plan(hints, "json")
+    nodes = nodes_of(plan, request.hosts)
+    parts: dict[int, dict[str, Any]] = {}
+    for number in sorted({task.part for task in plan.tasks}):
+        node = nodes[number].name if number in nodes else None
+        parts[number] = {"part": number, "node": node, "tasks": [], "files": []}
+    for task in plan.tasks:
+        parts[task.part]["tasks"].append(task.name)
+    for file in plan.files:
+        if file.part in parts:
+            parts[file.part]["files"].append(file.path)
+    data = {
+        "schema": "tracehint.parts/1",
+        "cluster": plan.cluster,
+        "strategy": plan.strategy,
+        "seconds": asdict(plan.seconds),
+        "parts": list(parts.values()),
+        "files": [{"path": f.path, "part": f.part, "hints": f.hints} for f in plan.files],
+    }
+    return Emitted(
+        files={request.output: (json.dumps(data, indent=1) + "\n").encode()},
+        remarks=[f"{plural(len(plan.tasks), 'task')} in {plural(len(parts), 'part')}"],
+    )
+
+
+# Options of sbatch and srun for the node of a part.
+#
+# Names passed the allow-list of host files, so that they can stand in a command line as they are.
+
+
+def slurm_options(host: Host) -> list[str]:
+    """A feature where the host file has one (any node that has it will do), else the node."""
+    if host.feature:
+        return [f"--constraint={host.feature}"]
+    return [f"--nodelist={host.name}"]

@@ -1,4 +1,4 @@
-"""The table that `tracehint-tag` and `tag.sh` read: what to set before each task (adapters/tag).
+"""The table that `tracehint-tag` reads: what to set before each task (adapters/tag).
 
     tracehint-tags 1 <number of tasks, 10 digits>\\n      28 bytes
     <offset, 11 digits> <length, 11 digits>\\n            24 bytes for each task
@@ -9,8 +9,6 @@ A task finds its records with two reads, however many tasks there are.
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +18,12 @@ from tracehint.adapters.stores.base import (
     Gap,
     Store,
     capability_key,
+    prepare_for_script,
     script_value,
-    scripted,
     too_late,
 )
-from tracehint.errors import UsageError
+from tracehint.adapters.stores.script import TAGGER, find_tagger
+from tracehint.errors import MissingDependencyError, UsageError
 
 HEADER, INDEX = 28, 24
 _LATE = "an input that is there already, and the store places data when they are written"
@@ -34,8 +33,8 @@ _AFTER = (
 )
 _PLACE = "a file outside the directory of the workflow, or a name that is too long"
 _TOO_LATE = {"F": _LATE, "A": _AFTER}  # kinds of files that hold data when they are tagged
-MAX_RECORD = 6000  # bytes: 20 records fit into one argument list of xargs
-_TAG = Path(__file__).resolve().parent.parent / "tag"
+MAX_RECORD = 6000  # bytes
+_DRIVER = Path(__file__).resolve().parent.parent / "tag" / "tag.sh"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,7 @@ def encode(
     tasks: Sequence[Sequence[TagTarget]], store: Store, *, allow_trusted: bool = False
 ) -> tuple[bytes, list[Gap], int]:
     """The table, what the store cannot say, and the number of settings."""
-    store = scripted(store)
+    store = prepare_for_script(store)
     payload = bytearray()
     index: list[tuple[int, int]] = []
     gaps: list[Gap] = []
@@ -92,24 +91,16 @@ def encode(
     return head + entries + bytes(payload), gaps, count
 
 
-def tag_files(folder: Path, table: bytes, *, helper: bool = True) -> dict[Path | None, bytes]:
-    """The files of a tag folder: driver, table, and the helper program where it is built."""
-    files: dict[Path | None, bytes] = {
-        folder / "tag": (_TAG / "tag.sh").read_bytes(),
+def tag_files(folder: Path, table: bytes) -> dict[Path | None, bytes]:
+    """The files of a tag folder: driver, table, and the program that reads it."""
+    program = find_tagger()
+    if program is None:
+        raise MissingDependencyError(f"{TAGGER} is not built", "Build it: make tracer")
+    return {
+        folder / "tag": _DRIVER.read_bytes(),
         folder / "table": table,
+        folder / "helper": program.read_bytes(),
     }
-    program = find_helper() if helper else None
-    if program is not None:
-        files[folder / "helper"] = program.read_bytes()
-    return files
-
-
-def find_helper() -> Path | None:
-    """The built `tracehint-tag`: beside this package, beside the interpreter, or on the path."""
-    places = [_TAG / "bin" / "tracehint-tag", Path(sys.executable).parent / "tracehint-tag"]
-    found = shutil.which("tracehint-tag")
-    places += [Path(found)] if found else []
-    return next((place for place in places if place.is_file()), None)
 
 
 def check_folder_name(name: str) -> None:
@@ -118,6 +109,6 @@ def check_folder_name(name: str) -> None:
 
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
         raise UsageError(
-            f"the output's name {name[:80]!r} would have to stand in commands",
+            f"the output's name {name[:80]!r} would have to be part of commands",
             "Use letters, digits, dots, dashes and underscores for -o.",
         )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tracehint.errors import InputError
-from tracehint.limits import check, exceeded, limit, values_of
+from tracehint.limits import check, limit, limit_error, values_of
 
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 _FREE = 64 << 20  # bytes that may come out of a packed file of any size
@@ -31,7 +31,7 @@ class _Counted(io.RawIOBase):
         data = self._stream.read(len(buffer))
         self._read += len(data)
         if self._read > self._most:
-            raise exceeded("unpack-ratio", f"{self._path}: unpacked")
+            raise limit_error("unpack-ratio", f"{self._path}: unpacked")
         buffer[: len(data)] = data
         return len(data)
 
@@ -74,7 +74,7 @@ def read_text(path: Path, most: int | None = None) -> str:
     if len(data) > size:
         if most is not None and size == most:
             raise InputError(f"{path}: larger than {size >> 20} MiB", "Split it.")
-        raise exceeded("text-bytes", str(path))
+        raise limit_error("text-bytes", str(path))
     return data.decode("utf-8", "surrogateescape")
 
 

@@ -3,15 +3,21 @@
 Policies, with the meaning of Swift/T's @location:
   soft  that node, or the next one with a free slot when it is full
   hard  that node, even when it is full
-Neither ever waits or refuses: what cannot be known or reached is said, and the task runs elsewhere.
+Neither ever waits or refuses: an unknown or unreachable node is reported,
+and the task runs elsewhere.
+
+Nodes that do not answer and slots in use are shared by all tracehint place of one driver.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,12 +25,148 @@ from tracehint.adapters.place.hosts import Host, by_name, find
 from tracehint.adapters.stores.base import Location, Locator
 from tracehint.hintgen.text.units import size as human
 
+AWAY_S, THERE_S = 60.0, 10.0
+
+
+@dataclass
+class Roll:
+    """`ask` is the host file's check. `folder` None: every task asks. `messages`: new ones."""
+
+    folder: Path | None
+    ask: Callable[[Host], bool]
+    now: Callable[[], float] = time.time
+    messages: list[str] = field(default_factory=list)
+
+    def answers(self, host: Host) -> bool:
+        """Whether the node can be used."""
+        if not host.check:
+            return True
+        if self._fresh(host, "there", THERE_S):
+            return True
+        if self._fresh(host, "away", AWAY_S):
+            return False
+        there = self.ask(host)
+        gone, here = ("away", "there") if there else ("there", "away")
+        was = self._remove(host, gone)
+        new = self._mark(host, here)
+        if there and was:
+            self.messages.append(f"{host.name} answers again")
+        if not there and new:
+            self.messages.append(f"{host.name} does not answer: its tasks run on other nodes")
+        return there
+
+    def _path(self, host: Host, what: str) -> Path | None:
+        return self.folder / f"{host.name}.{what}" if self.folder else None
+
+    def _fresh(self, host: Host, what: str, seconds: float) -> bool:
+        path = self._path(host, what)
+        try:
+            return path is not None and abs(self.now() - path.lstat().st_mtime) < seconds
+        except OSError:
+            return False
+
+    def _mark(self, host: Host, what: str) -> bool:
+        """Renew the marker; True: there was none."""
+        path = self._path(host, what)
+        if path is None:
+            return True
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        new = True
+        try:
+            os.close(os.open(path, flags, 0o600))
+        except FileExistsError:
+            new = False
+        except OSError:
+            return True
+        with suppress(OSError):
+            os.utime(path, (self.now(), self.now()), follow_symlinks=False)
+        return new
+
+    def _remove(self, host: Host, what: str) -> bool:
+        path = self._path(host, what)
+        try:
+            if path is not None:
+                path.unlink()
+        except OSError:
+            return False
+        return path is not None
+
+
+@dataclass
+class Slots:
+    """`folder` None: nobody counts, every slot is free. `problem` says why, where it should be."""
+
+    folder: Path | None
+    problem: str = ""
+    held: dict[str, int] = field(default_factory=dict)  # name of a node -> descriptor
+
+    def take(self, host: Host) -> bool:
+        """Take a slot of the node; False: all are taken."""
+        if self.folder is None or host.slots == 0 or host.name in self.held:
+            return True
+        for number in range(host.slots):
+            fd = self._lock(f"{host.name}.{number}")
+            if fd is not None:
+                self.held[host.name] = fd
+                return True
+        return bool(self.problem)
+
+    def free(self, host: Host) -> bool:
+        """Whether a slot could be taken; none is kept."""
+        held = host.name in self.held
+        found = self.take(host)
+        if found and not held and host.name in self.held:
+            os.close(self.held.pop(host.name))
+        return found
+
+    def _lock(self, name: str) -> int | None:
+        """Descriptor of the locked file; None: somebody has it, or (`problem`) it cannot be."""
+        assert self.folder is not None
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            fd = os.open(self.folder / name, flags, 0o600)
+        except OSError as error:
+            self.problem = f"{self.folder}: {error.strerror}"
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError as error:
+            self.problem = f"{self.folder}: {error.strerror}"
+            os.close(fd)
+            return None
+        return fd
+
+    def keep(self, host: Host | None) -> None:
+        """Let go of all slots but the node's, which the command that is started inherits."""
+        for name, fd in self.held.items():
+            if host is not None and name == host.name:
+                os.set_inheritable(fd, True)
+            else:
+                os.close(fd)
+        self.held = {n: fd for n, fd in self.held.items() if host is not None and n == host.name}
+
+
+def open_slots(folder: Path) -> Slots:
+    """The slots below `folder`, which is made; where that cannot be, nobody counts."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        info = folder.stat()
+    except OSError as error:
+        return Slots(None, f"slots are not counted: {folder}: {error.strerror}")
+    if info.st_uid != os.geteuid():
+        return Slots(None, f"slots are not counted: {folder} belongs to another user")
+    return Slots(folder)
+
+
 MAX_SILENT = 3  # nodes that do not answer, after which a task is not held up any longer
 
 
 @dataclass
 class InputPlaces:
-    """What the store told about the inputs. `unknown`: path -> why its place is not known.
+    """What the store reported about the inputs. `unknown`: path -> why its place is not known.
 
     `unasked` files were left out because they cannot change which node has most.
     """
@@ -106,7 +248,7 @@ def _ask(
     finally:
         os.close(fd)
     if found is None or not found.nodes:
-        known.unknown[path] = "the store does not say"
+        known.unknown[path] = "the store does not report it"
         return
     known.nodes[path] = found.nodes
     hosts = {node: find(table, node) for node in found.nodes}
@@ -143,10 +285,10 @@ def choose(
                 break
             continue
         if free(host):
-            return _said(host, known, holds, skipped)
+            return _explain_choice(host, known, holds, skipped)
         skipped.append(f"all {host.slots} slots of {host.name} are taken")
         if policy == "hard" and known.bytes.get(host.name, 0):
-            return _said(host, known, holds, skipped)
+            return _explain_choice(host, known, holds, skipped)
         full.append(host)
     if full:
         return NodeChoice(full[0], f"no free slot: {_few(skipped)}", fallback=True)
@@ -164,12 +306,14 @@ def ranked(hosts: Sequence[Host], known: InputPlaces) -> list[Host]:
     return sorted(hosts, key=key)
 
 
-def _said(host: Host, known: InputPlaces, most: int, skipped: Sequence[str]) -> NodeChoice:
+def _explain_choice(
+    host: Host, known: InputPlaces, most: int, skipped: Sequence[str]
+) -> NodeChoice:
     here = known.bytes.get(host.name, 0)
     if not most:
         why = "the place of no input is known" if known.total_bytes else "no input has any bytes"
     else:
-        why = f"{human(here)} of {human(known.total_bytes)} of the inputs lie there"
+        why = f"{human(here)} of {human(known.total_bytes)} of the inputs are stored there"
     reason = "; ".join([_few(skipped), why]) if skipped else why
     return NodeChoice(host, reason, fallback=here < most or not most)
 

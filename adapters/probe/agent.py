@@ -239,10 +239,10 @@ def main() -> None:
     os.chdir(sys.argv[1])
     for line in sys.stdin:
         try:
-            said = answer(json.loads(line))
+            reply = answer(json.loads(line))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            said = {"error": str(error)[:300]}
-        sys.stdout.write(json.dumps(said) + "\n")
+            reply = {"error": str(error)[:300]}
+        sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()
 
 

@@ -5,11 +5,78 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from tracehint.adapters.probe.known import Known, exact
-from tracehint.adapters.probe.processors import one_machine, processors
-from tracehint.adapters.probe.seen import Seen
-from tracehint.adapters.probe.steps import SMALL
-from tracehint.analyzer.predict.cluster import Range
+import numpy as np
+
+from tracehint.adapters.probe.measurements import Known, ProcessorWork, Seen, exact
+from tracehint.adapters.probe.probe import SMALL
+from tracehint.analyzer.predict.cluster import TABLES, Number, Range
+from tracehint.schemas.wording import plural
+
+HOST = "machine"
+QUIET = 0.5  # of the processors that others may use while the store's work is measured
+LEAST_S = 0.1  # of a step: the counters go by hundredths
+
+
+def one_machine(seen: Seen) -> bool:
+    """Whether all nodes of the probe, at least two, are one machine."""
+    return len(seen.machines) > 1 and len(set(seen.machines)) == 1 and bool(seen.machines[0])
+
+
+def processors(seen: Seen, missing: list[str]) -> list[Known]:
+    """The machine that all nodes share, and what files and bytes take of its processors."""
+    known = [name for name in seen.machines if name]
+    if not one_machine(seen):
+        if len(set(known)) < len(known):
+            missing.append("what nodes of one machine share: only some are (set `host`)")
+        return []
+    idle = statistics.median(w.busy / w.seconds for w in seen.work["rest"])
+    source = f"all {seen.nodes} nodes are one machine; {idle:.2g} are busy with nothing to do"
+    free = max(seen.cores - idle, seen.cores * (1 - QUIET))
+    found = [
+        Known("nodes", "host", HOST, "they run on the same kernel: equal boot ids"),
+        Known("hosts", "name", HOST, "as in `host`"),
+        Known("hosts", "processors", exact(free), source),
+    ]
+    if idle > QUIET * seen.cores:
+        missing.append("the store's work on the processors: others used most of them")
+        return found
+    return found + _files(seen, idle) + _bytes(seen, idle)
+
+
+def _files(seen: Seen, idle: float) -> list[Known]:
+    costs = [_own(w, idle) / w.amount for w in _long(seen.work["calls"])]
+    if not costs:
+        return []
+    middle = statistics.median(costs)
+    return [
+        Known("store", "file_cpu_ms", Range(min(costs), middle, max(costs)),
+            "processors while all nodes made, and read, small files"),
+    ]  # fmt: skip  # a table
+
+
+def _bytes(seen: Seen, idle: float) -> list[Known]:
+    steps = _long(seen.work["bytes"])
+    if len(steps) < 2:
+        return []
+    amounts = np.array([[w.amount, w.over] for w in steps])
+    moved, over = np.linalg.lstsq(amounts, np.array([_own(w, idle) for w in steps]), rcond=None)[0]
+    if over < 0 or moved < 0:  # the steps cannot tell the two apart
+        moved, over = sum(_own(w, idle) for w in steps) / float(amounts[:, 0].sum()), 0.0
+    source = f"processors in {plural(len(steps), 'step')} that moved bytes"
+    return [
+        Known("store", "client_cpu_ms_mb", exact(moved / 2), f"{source}: half of each byte's"),
+        Known("store", "server_cpu_ms_mb", exact(moved / 2), "the other half"),
+        Known("store", "link_cpu_ms_mb", exact(over / 2), "what crossed a link took more"),
+    ]
+
+
+def _long(steps: Sequence[ProcessorWork]) -> list[ProcessorWork]:
+    return [w for w in steps if w.seconds >= LEAST_S and w.amount > 0]
+
+
+def _own(work: ProcessorWork, idle: float) -> float:
+    return max(0.0, work.busy - idle * work.seconds)
+
 
 MODEL_ERROR = 0.17
 MODEL_SAID = "90 % of 156 runs on two stores differed by at most so much: docs/reference/gain.md"
@@ -17,12 +84,13 @@ SLOWER = 0.7  # a rate below this share of another one is a limit of its own
 
 
 def derive(seen: Seen) -> tuple[list[Known], list[str]]:
-    """What can be said, and what could not be measured, with the reason."""
+    """Derived parameters, and those that could not be measured, with the reason."""
     found = [
-        Known("nodes", "count", exact(seen.nodes), "nodes of the probe: say your own"),
-        Known("nodes", "cores", exact(seen.cores), "processors of a node: tasks at one time"),
+        Known("nodes", "count", exact(seen.nodes), "nodes of the probe: set your own"),
+        Known("nodes", "cores", exact(seen.slots or seen.cores),
+            f"{'as Slurm has them' if seen.slots else 'processors of a node'}: tasks at one time"),
         Known("nodes", "memory_gb", exact(seen.memory), "memory of a node"),
-    ]
+    ]  # fmt: skip  # a table
     missing = [f"{step}: the time was over" for step in seen.skipped]
     found += _links(seen, missing)
     found += _rates(seen, missing)
@@ -30,6 +98,7 @@ def derive(seen: Seen) -> tuple[list[Known], list[str]]:
     found += _metadata(seen, missing)
     found += _overheads(seen)
     found += processors(seen, missing)
+    found += _jobs(seen)
     found.append(Known("model", "error", exact(MODEL_ERROR), MODEL_SAID))
     missing.append("reading from disks: needs more data than the memory of the servers holds")
     return found, missing
@@ -44,8 +113,9 @@ def _links(seen: Seen, missing: list[str]) -> list[Known]:
     share = _spread(seen.samples["efficiency"])
     top = min(share.high, 1.0)
     return [
-        Known("nodes", "link_mbit", _spread(both), f"{len(into)} times one from all others, "
-            f"{len(out)} times all others from one"),
+        Known("nodes", "link_mbit", _spread(both),
+            f"{plural(len(into), 'time')} one from all others, "
+            f"{plural(len(out), 'time')} all others from one"),
         Known("nodes", "link_efficiency", Range(min(share.low, top), min(share.value, top), top),
             "bytes of files by bytes over the link"),
     ]  # fmt: skip  # a table
@@ -59,16 +129,17 @@ def _rates(seen: Seen, missing: list[str]) -> list[Known]:
     local = [*alone, *seen.samples["local_write"], *([] if shared else together)]
     remote = [*seen.samples["remote"], *seen.samples["remote_write"]]
     if local:
-        found.append(Known("nodes", "local_mb_s", _spread(local), f"{len(local)} local transfers"))
+        source = plural(len(local), "local transfer")
+        found.append(Known("nodes", "local_mb_s", _spread(local), source))
     else:
         missing.append("local rates: no node held a file that it read or wrote")
     if shared and not one_machine(seen):
-        said = f"{len(together)} nodes at once, each from itself: they share processors"
-        found.append(Known("store", "shared_mb_s", exact(sum(together)), said))
+        source = f"{plural(len(together), 'node')} at once, each from itself: they share processors"
+        found.append(Known("store", "shared_mb_s", exact(sum(together)), source))
     link = seen.samples["link_in"]
     if remote and link and statistics.median(remote) < SLOWER * statistics.median(link):
         found.append(
-            Known("store", "stream_mb_s", _spread(remote), f"{len(remote)} transfers, each alone")
+            Known("store", "stream_mb_s", _spread(remote), plural(len(remote), "lone transfer"))
         )
     synced, plain = seen.samples["synced"], [*seen.samples["local_write"], *remote]
     if synced and plain and synced[0] < SLOWER * min(plain):
@@ -85,13 +156,13 @@ def _law(seen: Seen, missing: list[str]) -> list[Known]:
     copies = exact(max(1, round(statistics.mean(len(who) for who in laws))))
     firsts = [tuple(who) for who in laws]
     if not any(firsts):
-        return [Known("store", "servers", "apart", "no node held any of the files: say [servers]")]
-    said = f"{sum(0 in who for who in firsts)} of {len(firsts)} files on the node that wrote them"
+        return [Known("store", "servers", "apart", "no node held any of the files: set [servers]")]
+    source = f"{sum(0 in who for who in firsts)} of {len(firsts)} files on the node that wrote them"
     if all(0 in who for who in firsts):
-        return [Known("store", "law", "local", said), Known("store", "copies", copies, said)]
+        return [Known("store", "law", "local", source), Known("store", "copies", copies, source)]
     turn = _period(firsts)
     law = "rotate" if turn else "random"
-    why = f"{said}; " + (f"the same again after {turn}" if turn else "in no order")
+    why = f"{source}; " + (f"the same again after {turn}" if turn else "in no order")
     return [
         Known("store", "law", law, why),
         Known("store", "copies", copies, "nodes that hold a file"),
@@ -122,20 +193,21 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
     if local and remote:
         latency = max(0.0, statistics.median(remote) - statistics.median(local) - over)
     reads = [*local, *(took - latency - over for took in remote)]
-    small, said = f"of {SMALL >> 10} KiB", "all nodes at once"
+    small, source = f"of {SMALL >> 10} KiB", "all nodes at once"
     read = _less(_spread(reads), look.value + request.value + latency)
     wrote = _less(_spread(s["small_write"]), create.value + request.value + latency)
     return [
-        Known("store", "create_ms", create, f"{s['creates'][0]:,.0f} a second, {said}"),
-        Known("store", "open_ms", look, f"{s['opens'][0]:,.0f} a second, {said}"),
+        Known("store", "create_ms", create, f"{s['creates'][0]:,.0f} a second, {source}"),
+        Known("store", "open_ms", look, f"{s['opens'][0]:,.0f} a second, {source}"),
         Known("store", "close_ms", exact(0.0), "within write_wait_ms"),
         Known("store", "lookup_ms", exact(0.0), "within read_wait_ms"),
-        Known("store", "request_ms", request, f"{s['small_reads'][0]:,.0f} a second, {said}"),
+        Known("store", "request_ms", request, f"{s['small_reads'][0]:,.0f} a second, {source}"),
         Known("store", "latency_ms", exact(latency),
             f"{len(local)} local and {len(remote)} remote files {small} read"),
-        Known("store", "read_wait_ms", read, f"{len(reads)} files {small}, one at a time"),
+        Known("store", "read_wait_ms", read,
+            f"{plural(len(reads), 'file')} {small}, one at a time"),
         Known("store", "write_wait_ms", wrote,
-            f"{len(s['small_write'])} files {small}, one at a time"),
+            f"{plural(len(s['small_write']), 'file')} {small}, one at a time"),
     ]  # fmt: skip  # a table
 
 
@@ -144,15 +216,28 @@ def _overheads(seen: Seen) -> list[Known]:
     found = []
     if full := seen.samples["create_full"]:
         alone = statistics.median(seen.samples["create"])
-        said = f"{len(full)} files made on a node while all others read from it"
-        found.append(Known("store", "busy_ms", _less(_spread(full), alone), said))
+        source = f"{plural(len(full), 'file')} made on a node while all others read from it"
+        found.append(Known("store", "busy_ms", _less(_spread(full), alone), source))
     if calls := seen.samples["call_bytes"]:
-        said = "bytes that came in while all nodes opened files"
-        found.append(Known("store", "call_bytes", _spread(calls), said))
+        source = "bytes that came in while all nodes opened files"
+        found.append(Known("store", "call_bytes", _spread(calls), source))
     if ahead := seen.samples["read_ahead"]:
-        said = f"{len(ahead)} times two readers of one file on one node at once"
-        found.append(Known("store", "read_ahead_mb", _spread(ahead), said))
+        source = f"{plural(len(ahead), 'time')} two readers of one file on one node at once"
+        found.append(Known("store", "read_ahead_mb", _spread(ahead), source))
     return found
+
+
+def _jobs(seen: Seen) -> list[Known]:
+    """How the batch system starts tasks."""
+    delays, intervals = seen.samples["job_delay"], seen.samples["job_interval"]
+    if not intervals:
+        return []
+    return [
+        Known("scheduler", "task_ms", _less(_spread(delays), intervals[0]),
+            f"{plural(len(delays), 'job')}, one at a time, from submitted to begun"),
+        Known("scheduler", "dispatch_ms", exact(intervals[0]),
+            f"jobs submitted at once: {1 / max(intervals[0], 1e-6):.3g} begin in a second"),
+    ]  # fmt: skip  # a table
 
 
 def _service(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:
@@ -173,3 +258,37 @@ def _spread(values: Sequence[float]) -> Range:
         return Range(min(values), middle, max(values))
     tenths = statistics.quantiles(values, n=10)
     return Range(tenths[0], middle, tenths[-1])
+
+
+def cluster_text(
+    name: str, base: str | None, found: Sequence[Known], missing: Sequence[str]
+) -> str:
+    """TOML: every number with what it was measured from, and what was not measured."""
+    lines = ["# Measured by `tracehint calibrate`: ranges are [low, usual, high]."]
+    lines += [f"# Not measured: {what}." for what in missing]
+    lines += [f'base = "{base}"'] if base else []
+    lines += [f'name = "{name}"']
+    for table in TABLES:
+        own = [known for known in found if known.table == table]
+        lines += ["", f"[{table}]"] if own else []
+        lines += [f"{k.key} = {_value(k)}  # {k.source}" for k in own]
+    return "\n".join(lines) + "\n"
+
+
+def _value(known: Known) -> str:
+    if isinstance(known.value, str):
+        return f'"{known.value}"'
+    field = TABLES[known.table][0][known.key]
+    assert isinstance(field, Number)
+    low, value, high = (_clamp(x / field.unit, field) for x in _three(known.value))
+    if field.whole:
+        return str(round(value))
+    return f"{value:.4g}" if low == high else f"[{low:.4g}, {value:.4g}, {high:.4g}]"
+
+
+def _three(known: Range) -> tuple[float, float, float]:
+    return known.low, known.value, known.high
+
+
+def _clamp(value: float, field: Number) -> float:
+    return min(max(value, field.least), field.most)

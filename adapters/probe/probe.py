@@ -1,17 +1,433 @@
-"""The probe as a whole: agents on the nodes, a directory on the store, and what they saw."""
+"""The probe as a whole: agents on the nodes, one process each, which are asked one at a time or all
+at once; a directory on the store; and what they saw.
+"""
 
 from __future__ import annotations
 
+import json
+import select
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib import resources
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
-from tracehint.adapters.place.hosts import Host
-from tracehint.adapters.probe.nodes import agents
-from tracehint.adapters.probe.seen import Seen
-from tracehint.adapters.probe.steps import measure
+from tracehint.adapters.place.hosts import Host, start_words
+from tracehint.adapters.probe.jobs import measure_jobs
+from tracehint.adapters.probe.measurements import ProcessorWork, Seen
 from tracehint.errors import InputError
+
+ANSWER_S = 60.0  # beyond the time that a step was given
+MAX_LINE = 1 << 24
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a node did: `seconds` of the whole, `times` of each file of `done` (seconds of its
+    parts, bytes in, bytes out), `came` and `went`: bytes over its links, `own`, `busy`: seconds of
+    processors of the agent, and of the store on its machine."""
+
+    seconds: float
+    times: list[list[float]]
+    came: float
+    went: float
+    own: float = 0.0
+    busy: float = 0.0
+    done: Sequence[str] = ()
+
+
+@dataclass
+class Agent:
+    """One node."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+
+    def send(self, asked: Mapping[str, object]) -> None:
+        """Ask. For a process that has ended `receive` reports its last output."""
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.write(json.dumps(asked).encode() + b"\n")
+            self.process.stdin.flush()
+
+    def receive(self, limit: float) -> dict[str, Any]:
+        """The answer. Raises InputError when there is none in time, or one that tells an error."""
+        assert self.process.stdout is not None
+        fd, line, end = self.process.stdout.fileno(), b"", time.monotonic() + limit + ANSWER_S
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([fd], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                raise InputError(f"{self.name} does not answer", "Check the node and its mount.")
+            part = self.process.stdout.read1(1 << 16)  # type: ignore[attr-defined]
+            line += part
+            if not part or len(line) > MAX_LINE:
+                self._raise_ended()
+        try:
+            reply = json.loads(line)
+            if not isinstance(reply, dict) or not {"error", "cores", "times"} & reply.keys():
+                raise ValueError("no answer of the agent")
+        except ValueError:
+            raise InputError(
+                f"{self.name} prints {line[:100]!r}", "Its start command must print nothing itself."
+            ) from None
+        if "error" in reply:
+            raise InputError(
+                f"{self.name}: measuring failed: {str(reply['error'])[:300]}",
+                "Free some space, or give a smaller --size-mb.",
+            )
+        return reply
+
+    def _raise_ended(self) -> None:
+        self.process.kill()
+        errors = self.process.stderr.read() if self.process.stderr else b""
+        raise InputError(
+            f"{self.name}: the probe ended: {errors.decode('utf-8', 'replace').strip()[-300:]}",
+            "Check its start command in --hosts, and that python3 and the directory are there.",
+        )
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Nodes that are at work, for at most so many seconds."""
+
+    nodes: Sequence[int]
+    limit: float
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """All agents; `until`: when the probe has to end, by the monotonic clock;
+    `programs` of the store, whose processor time is measured."""
+
+    agents: Sequence[Agent]
+    until: float
+    programs: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        return len(self.agents)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return max(0.0, self.until - time.monotonic())
+
+    def about(self) -> list[dict[str, Any]]:
+        """Cores and bytes of memory of each node."""
+        for agent in self.agents:
+            agent.send({"do": "about"})
+        return [agent.receive(10) for agent in self.agents]
+
+    def ask(
+        self, wanted: Mapping[int, Sequence[str]], do: str, *, size: int = 0, streams: int = 1,
+        limit: float = 10.0,
+    ) -> dict[int, Answer]:  # fmt: skip  # a table
+        """Let some nodes do something with names at the same time; their answers by node.
+
+        After `limit` seconds a node begins no further file.
+        """
+        return self.answers(self.begin(wanted, do, size=size, streams=streams, limit=limit))
+
+    def begin(
+        self, wanted: Mapping[int, Sequence[str]], do: str, *, size: int = 0, streams: int = 1,
+        limit: float = 10.0,
+    ) -> Begun:  # fmt: skip  # a table
+        """As `ask`, without waiting: other nodes can be asked meanwhile."""
+        limit = min(limit, self.left)
+        for node, names in wanted.items():
+            self.agents[node].send(
+                {"do": do, "names": list(names), "size": size, "streams": streams, "limit": limit,
+                 "programs": self.programs}
+            )  # fmt: skip  # a table
+        return Begun(list(wanted), limit)
+
+    def answers(self, begun: Begun) -> dict[int, Answer]:
+        """What nodes say that were asked before."""
+        found = {node: self.agents[node].receive(begun.limit) for node in begun.nodes}
+        return {node: _answer(reply) for node, reply in found.items()}
+
+
+def _answer(reply: Mapping[str, Any]) -> Answer:
+    came, went = reply["net"]
+    own, busy = reply["busy"]
+    return Answer(reply["seconds"], reply["times"], came, went, own, busy, reply["done"])
+
+
+@contextmanager
+def agents(
+    hosts: Sequence[Host], directory: Path, seconds: float, programs: Sequence[str] = ()
+) -> Iterator[Nodes]:
+    """An agent on each host, at work in the directory. Raises InputError."""
+    source = resources.files("tracehint.adapters.probe").joinpath("agent.py").read_text("utf-8")
+    argv = ["python3", "-c", source, str(directory)]
+    with ExitStack() as stack:
+        started = []
+        for host in hosts:
+            try:
+                process = subprocess.Popen(
+                    start_words(host, argv, str(directory)),
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                )  # fmt: skip  # a table
+            except OSError as error:
+                raise InputError(
+                    f"{host.name}: cannot be reached: {error.strerror}", "Check --hosts."
+                ) from None
+            stack.callback(_end, process)
+            started.append(Agent(host.name, process))
+        yield Nodes(started, time.monotonic() + seconds, programs)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Close its input, which ends it; after a while end it for it."""
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            try:
+                stream.close()
+            except OSError:
+                continue  # it is gone already
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+SMALL = 16 << 10  # bytes of a small file, one request
+CALLS, SMALL_FILES, BIG_FILES = 60, 20, 2  # of one node in a step; big ones of each node
+SHARED = 3  # files that two readers read at once
+BUSY = 4  # streams of each node where all call at once
+LOCAL = 0.5  # of a file's bytes that came over the link: less is a local one
+FILLED_S = 0.2  # until readers of big files have filled the link
+PAUSE_S = 3.0  # that one step of calls may last
+_ASIDE = 3000  # bytes on the link that a call takes in any case
+
+
+def measure(nodes: Nodes, size: int, *, keeps: bool = False) -> Seen:
+    """Everything, in a fixed order, until the time is over; `size`: bytes of a big file; `keeps`:
+    clients keep what they read and what was closed, so that it takes a way past them."""
+    about = nodes.about()
+    seen = Seen(len(nodes), min(a["cores"] for a in about), min(a["memory"] for a in about), size)
+    seen.keeps, seen.machines = keeps, [str(a["machine"]) for a in about]
+    for step in STEPS:
+        if nodes.left < 1:
+            seen.skipped.append(step.__name__.removeprefix("_"))
+            continue
+        step(nodes, seen)
+    return seen
+
+
+def _rest(nodes: Nodes, seen: Seen) -> None:
+    """Nobody does anything: what the store and others need of the processors."""
+    _note_processor_work(seen, "rest", {0: _one(nodes, 0, ["r0"], "rest")}, 1)
+
+
+def _calls(nodes: Nodes, seen: Seen) -> None:
+    """One node alone makes small files."""
+    small = _one(nodes, 0, _small(), seen.writing, size=SMALL)
+    seen.samples["create"] += [t[0] for t in small.times]
+    seen.samples["small_write"] += [sum(t[:3]) for t in small.times]
+
+
+def _places(nodes: Nodes, seen: Seen) -> None:
+    """Every node reads the small files of the first: its link tells whether it holds them."""
+    names = _make_files(seen)
+    seen.laws = [[] for _ in names]
+    for node in range(len(nodes)):
+        for number, (opened, took, came, _) in enumerate(
+            _one(nodes, node, names, seen.looking, size=SMALL).times
+        ):
+            here = came < LOCAL * SMALL + _ASIDE
+            seen.samples["open"].append(opened)
+            seen.samples["small_read_local" if here else "small_read"].append(opened + took)
+            if here:
+                seen.laws[number].append(node)
+
+
+def _busy_calls(nodes: Nodes, seen: Seen) -> None:
+    """All nodes at once: how many calls the store answers in a second."""
+    everyone = range(len(nodes))
+    names = {n: [f"b{n}_{i}" for i in range(CALLS * BUSY)] for n in everyone}
+    made = nodes.ask(names, "create", streams=BUSY, limit=PAUSE_S)
+    _rate(seen, "creates", made)
+    _note_processor_work(seen, "calls", made, _count(made))
+    turned = {n: made[(n + 1) % len(nodes)].done for n in everyone}
+    opened = nodes.ask(turned, "look", streams=BUSY, limit=PAUSE_S)
+    _rate(seen, "opens", opened)
+    calls = _count(opened)
+    seen.samples["call_bytes"].append(sum(a.came for a in opened.values()) / calls)
+    small = {n: _make_files(seen) * BUSY * 2 for n in everyone}
+    read = nodes.ask(small, seen.looking, size=SMALL, streams=BUSY, limit=PAUSE_S)
+    _rate(seen, "small_reads", read)
+    _note_processor_work(seen, "calls", read, _count(read))
+
+
+def _writes(nodes: Nodes, seen: Seen) -> None:
+    """Each node writes big files, all at once; then who holds them."""
+    names = {n: [f"w{n}_{i}" for i in range(BIG_FILES)] for n in range(len(nodes))}
+    made = nodes.ask(names, seen.writing, size=seen.size, limit=nodes.left / 4)
+    total = _count(made) * seen.size
+    _note_processor_work(seen, "bytes", made, total)
+    seen.shares.append(sum(a.came for a in made.values()) / total)
+    seen.samples["write_all"] += [len(a.times) * seen.size / a.seconds for a in made.values()]
+    files = [name for n, a in made.items() for name in names[n][: len(a.times)]]
+    seen.where = {name: [] for name in files}
+    for node in range(len(nodes)):
+        times = _one(nodes, node, files, seen.looking, size=SMALL).times
+        for name, (_, _, came, _) in zip(files, times, strict=False):
+            if came < LOCAL * SMALL + _ASIDE:
+                seen.where[name].append(node)
+
+
+def _measure_single_transfers(nodes: Nodes, seen: Seen) -> None:
+    """One transfer at a time: local and remote reads and writes."""
+    for name, holders in list(seen.where.items())[::BIG_FILES]:
+        for node in range(min(2, len(nodes))):
+            _forget(nodes, seen, {node: [name]})
+            (_, took, *_), *_ = _one(nodes, node, [name], "read", size=seen.size).times
+            seen.samples["local" if node in holders else "remote"].append(seen.size / took)
+    for number in range(4):
+        (_, wrote, closed, _, went), *_ = _one(
+            nodes, 0, [f"s{number}"], seen.writing, size=seen.size
+        ).times
+        here = went < LOCAL * seen.size
+        seen.samples["local_write" if here else "remote_write"].append(seen.size / (wrote + closed))
+
+
+def _link(nodes: Nodes, seen: Seen) -> None:
+    """One node reads from all others at once, all others read from one, and in a ring."""
+    for node in range(min(2, len(nodes))):
+        others = [name for name, who in seen.where.items() if who and node not in who]
+        if others:
+            _forget(nodes, seen, {node: others})
+            got = _one(nodes, node, others, "read", size=seen.size, streams=len(others))
+            seen.samples["link_in"].append(got.came / got.seconds)
+            _note_processor_work(seen, "bytes", {node: got}, len(others) * seen.size)
+            seen.samples["efficiency"].append(len(others) * seen.size / got.came)
+        held = [name for name, who in seen.where.items() if who == [node]]
+        readers = {n: held for n in range(len(nodes)) if n != node}
+        if held and readers:
+            _forget(nodes, seen, {node - 1: held})
+            # its own agent does nothing: what it sends is counted by those that receive
+            answers = nodes.ask(readers, "read", size=seen.size, streams=len(held), limit=20)
+            came = sum(a.came for a in answers.values())
+            seen.samples["link_out"].append(came / max(a.seconds for a in answers.values()))
+    ring = _ring(seen)
+    if len(ring) > 1:
+        _forget(nodes, seen, {n: [f] for n, f in ring.items()})
+        answers = nodes.ask({n: [f] for n, f in ring.items()}, "read", size=seen.size)
+        _note_processor_work(seen, "bytes", answers, len(ring) * seen.size)
+        seen.samples["ring"] += [a.came / a.seconds for a in answers.values()]
+
+
+def _full(nodes: Nodes, seen: Seen) -> None:
+    """One node makes files while all others read from it: what a call waits behind bytes."""
+    alone = seen.samples["create"]
+    for node in range(len(nodes)):
+        held = [name for name, who in seen.where.items() if who == [node]]
+        readers = {n: held for n in range(len(nodes)) if n != node}
+        if not (held and readers and alone):
+            continue
+        _forget(nodes, seen, {node - 1: held})
+        begun = nodes.begin(readers, "read", size=seen.size, streams=len(held), limit=20)
+        names = [f"p{node}_{i}" for i in range(SMALL_FILES)]
+        took = [t[0] for t in _one(nodes, node, names, "create").times]
+        ends = min(a.seconds for a in nodes.answers(begun).values())
+        done = zip(took, accumulate(took), strict=True)  # how long it took, and when it was over
+        full = [t for t, at in done if at - t > FILLED_S and at < ends]
+        seen.samples["create_full"] += full
+        if len(seen.samples["create_full"]) >= SMALL_FILES:
+            return
+
+
+def _same(nodes: Nodes, seen: Seen) -> None:
+    """Two readers of one file on one node at the same time: what comes more than once."""
+    away = [name for name, who in seen.where.items() if who and 0 not in who]
+    for name in away[:SHARED]:
+        _forget(nodes, seen, {0: [name]})
+        got = _one(nodes, 0, [name, name], "read", size=seen.size, streams=2)
+        seen.samples["read_ahead"].append(max(0.0, got.came - seen.size))
+
+
+def _local(nodes: Nodes, seen: Seen) -> None:
+    """All nodes read what they hold themselves, at once; one writes until it is on the disk."""
+    own = {n: [f for f, who in seen.where.items() if n in who][:1] for n in range(len(nodes))}
+    own = {n: names for n, names in own.items() if names}
+    _forget(nodes, seen, own)
+    answers = nodes.ask(own, "read", size=seen.size)
+    _note_processor_work(seen, "bytes", answers, len(own) * seen.size)
+    seen.samples["local_all"] += [seen.size / a.times[0][1] for a in answers.values()]
+    if not seen.keeps:  # else every write was until it is stored
+        (took, *_), *_ = _one(nodes, 0, ["d"], "synced", size=seen.size).times
+        seen.samples["synced"].append(seen.size / took)
+
+
+STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
+    _rest, _calls, _places, _busy_calls, _writes, _measure_single_transfers, _link, _full, _same,
+    _local, _rest,
+)  # fmt: skip  # a table
+
+
+def _small() -> list[str]:
+    return [f"f{i}" for i in range(SMALL_FILES)]
+
+
+def _make_files(seen: Seen) -> list[str]:
+    """The small files that there was time for."""
+    return _small()[: len(seen.samples["small_write"])]
+
+
+def _one(
+    nodes: Nodes, node: int, names: Sequence[str], do: str, *, size: int = 0, streams: int = 1
+) -> Answer:
+    limit = PAUSE_S if size <= SMALL else 20.0
+    return nodes.ask({node: names}, do, size=size, streams=streams, limit=limit)[node]
+
+
+def _forget(nodes: Nodes, seen: Seen, wanted: Mapping[int, Sequence[str]]) -> None:
+    """Nodes will read files: let the next one write each again, so that no client has it."""
+    if not seen.keeps or len(nodes) < 2:
+        return
+    for node, names in wanted.items():
+        _one(nodes, (node + 1) % len(nodes), names, "renew")
+
+
+def _count(answers: Mapping[int, Answer]) -> int:
+    return sum(len(a.times) for a in answers.values())
+
+
+def _note_processor_work(
+    seen: Seen, what: str, answers: Mapping[int, Answer], amount: float
+) -> None:
+    """The longest of the nodes saw all of the store's work on a machine that they share."""
+    if not answers:
+        return
+    longest = max(answers.values(), key=lambda a: a.seconds)
+    over = sum(a.came for a in answers.values())
+    busy = longest.busy + sum(a.own for a in answers.values())
+    seen.work[what].append(ProcessorWork(busy, longest.seconds, amount, over))
+
+
+def _rate(seen: Seen, name: str, answers: Mapping[int, Answer]) -> None:
+    seen.samples[name].append(_count(answers) / max(a.seconds for a in answers.values()))
+
+
+def _ring(seen: Seen) -> dict[int, str]:
+    """A file for each node that another node holds, as far as possible of another node each."""
+    found: dict[int, str] = {}
+    taken: set[int] = set()
+    for node in range(seen.nodes):
+        for name, who in seen.where.items():
+            if len(who) == 1 and node not in who and who[0] not in taken:
+                found[node] = name
+                taken.add(who[0])
+                break
+    return found
+
 
 MAX_NODES, MAX_SECONDS = 5, 180.0
 
@@ -42,6 +458,8 @@ def probe(
     try:
         programs = PROGRAMS.get(store or "", ())
         with agents(hosts[:MAX_NODES], work, min(seconds, MAX_SECONDS), programs) as nodes:
-            return measure(nodes, size, keeps=store in KEEPING)
+            seen = measure(nodes, size, keeps=store in KEEPING)
+        measure_jobs(seen, work, [host.name for host in hosts])
+        return seen
     finally:
         shutil.rmtree(work, ignore_errors=True)

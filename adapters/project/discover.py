@@ -1,4 +1,6 @@
-"""Finding out what a workflow runs on: its engine, its store, its nodes."""
+"""Finding out what a workflow runs on: its engine, its nodes, the store that its directory is on
+and the storage classes or pools that its hints need.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +8,189 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tracehint.adapters.engines.registry import ENGINES
 from tracehint.adapters.place.hosts import read_hosts
-from tracehint.adapters.project.mounts import CLUSTERS, LOCAL, store_of
-from tracehint.collectors.hostinfo import mounts
+from tracehint.adapters.stores.places import NAME
+from tracehint.collectors.hostinfo import host_name, mounts
+from tracehint.errors import UntrustedError
+from tracehint.schemas.mounts import LOCAL as LOCAL_TYPES
+from tracehint.schemas.mounts import mount_of
+from tracehint.schemas.plain import ConfiguredPath
 
-# file in the directory -> engine
-ENGINES: tuple[tuple[str, str], ...] = (
-    ("*.makeflow", "makeflow"), ("Makeflow", "makeflow"), ("*.mf", "makeflow"),
-    ("Snakefile", "snakemake"), ("workflow/Snakefile", "snakemake"), ("*.smk", "snakemake"),
-    ("main.nf", "nextflow"), ("*.nf", "nextflow"), ("*.cwl", "cwl"), ("*.swift", "swift-t"),
-    ("Makefile", "make"), ("makefile", "make"),
+_TIMEOUT_S = 10
+# a class of one copy with one label of its own: NAME : 1 ; ... create_labels: [A] ; ...
+_ONE = re.compile(r"^(\S+) : 1 ;.*\bcreate_labels: \[([^\]*]+)\]", re.MULTILINE)
+
+
+def single_classes(listing: str) -> list[str]:
+    """Classes of one copy on one label, from `mfsscadmin list -l`."""
+    return [name for name, _ in _ONE.findall(listing)]
+
+
+def data_pools(listing: str) -> list[str]:
+    """Pools that files can be in, from `ceph fs ls` as JSON. Raises ValueError, KeyError, TypeError
+    for another text."""
+    return [str(pool) for system in json.loads(listing) for pool in system["data_pools"]]
+
+
+@dataclass(frozen=True)
+class NodePlaces:
+    """What keeps files on a node in a store: what it is called, the command that lists those that
+    are there and who reads that; `make`: what an administrator does so that there is one for
+    {node}, `each`: for each of what."""
+
+    noun: str
+    listed: tuple[str, ...]
+    names: Callable[[str], list[str]]
+    make: tuple[str, ...]
+    each: str = "node"
+
+
+NODE_PLACES = {
+    "moosefs": NodePlaces("storage class", ("mfsscadmin", "list", "-l"), single_classes, (
+        "mfsscadmin create -m L -K LABEL node_{node}",
+    ), "node (LABEL: that of its chunk server)"),
+    "cephfs": NodePlaces("pool", (
+        "ceph", "--connect-timeout", "5", "-f", "json", "fs", "ls",
+    ), data_pools, (
+        "ceph osd crush rule create-replicated on_{node} {node} osd",
+        "ceph osd pool create node_{node} 8 8 replicated on_{node}",
+        "ceph fs add_data_pool FILE_SYSTEM node_{node}",
+    )),
+}  # fmt: skip  # a table
+
+
+def map_text(store: str, directory: Path, hosts: Sequence[str]) -> str:
+    """The text of a --map file for a directory on that store; empty: its classes or pools tell
+    nothing."""
+    places = NODE_PLACES.get(store)
+    if places is None:
+        return ""
+    try:
+        done = subprocess.run(
+            places.listed, cwd=directory, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, errors="replace", check=True,
+        )  # fmt: skip  # a table
+        names = places.names(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return ""
+    found = of_names(names, [host.partition(".")[0] for host in hosts])
+    head = f"# a {places.noun} for each node, found by their names: {' '.join(places.listed)}\n"
+    return found and head + found
+
+
+def of_names(names: Sequence[str], hosts: Sequence[str]) -> str:
+    """The map from the names of classes or pools, for a run on these hosts: of one host, all nodes
+    that have one are its groups."""
+    names = [name for name in names if NAME.fullmatch(name)]
+    first = hosts[0] if hosts else ""
+    for own in sorted((n for n in names if n.endswith(first)), key=len) if first else ():
+        before = own.removesuffix(first)
+        groups = sorted(name for name in names if before and name.startswith(before))
+        if len(hosts) > 1:
+            groups = [before + host for host in hosts]
+        if before and set(groups) <= set(names):
+            local = json.dumps(f"{before}{{host}}")
+            return f"local = {local}\ngroups = {json.dumps(groups)}\n"
+    return ""
+
+
+LOCAL = "local"  # attributes are kept, by the disk of one node
+# (type of the mount, part of its source) -> store of the registry
+STORES: tuple[tuple[str, str, str], ...] = (
+    ("fuse.mfs", "", "moosefs"), ("fuse", "mfs#", "moosefs"), ("fuse.moosefs", "", "moosefs"),
+    ("ceph", "", "cephfs"), ("fuse.ceph", "", "cephfs"), ("fuse.ceph-fuse", "", "cephfs"),
+    ("lustre", "", "lustre"), ("gpfs", "", "storage-scale"), ("mmfs", "", "storage-scale"),
+    ("beegfs", "", "beegfs"), ("fuse.glusterfs", "", "glusterfs"),
+    ("fuse.daos", "", "daos"), ("fuse.dfuse", "", "daos"), ("fuse.alluxio-fuse", "", "alluxio"),
+    ("fuse.juicefs", "", "juicefs"), ("fuse", "JuiceFS:", "juicefs"),
+    ("fuse.seaweedfs", "", "seaweedfs"), ("fuse.weed", "", "seaweedfs"),
+    ("pvfs2", "", "orangefs"), ("fuse.eosxd", "", "eos"), ("fuse.xrootdfs", "", "xrootd"),
+    ("nfs", "", "nfs"), ("nfs4", "", "nfs"), ("fuse.sshfs", "", "nfs"), ("cifs", "", "nfs"),
+    ("smb3", "", "nfs"), ("afs", "", "nfs"), ("9p", "", "nfs"),
+    *((fstype, "", LOCAL) for fstype in sorted(LOCAL_TYPES)),
 )  # fmt: skip  # a table
+# store -> the ready-made cluster that plans are made for until there is a measured one
+CLUSTERS = {
+    "moosefs": "moosefs", "cephfs": "cephfs", "hdfs": "hdfs", "lustre": "striped",
+    "beegfs7": "striped", "beegfs8": "striped", "storage-scale": "striped", "orangefs": "striped",
+}  # fmt: skip  # a table
+
+
+def store_of(place: Path, table: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    """The store of a directory, and why in words. LOCAL: a disk of this node; "": unknown.
+
+    table: as collectors.hostinfo.mounts(); of mounts at one place the last one is on top.
+    """
+    found = mount_of(str(place.resolve()), table)
+    if found is None:
+        return "", ""
+    kind, source = str(found["fstype"]), str(found["source"])
+    where = f"{place.resolve()} is on {kind}, mounted at {found['path']}"
+    for fstype, part, store in STORES:
+        if kind == fstype and part in source:
+            return _version(store), where
+    return "", f"{where}, which no adapter knows: attributes may still be kept"
+
+
+def _version(store: str) -> str:
+    """BeeGFS 7 and 8 have tools of different names; the newer one where there is neither."""
+    if store != "beegfs":
+        return store
+    return "beegfs7" if shutil.which("beegfs-ctl") and not shutil.which("beegfs") else "beegfs8"
+
+
+@dataclass(frozen=True)
+class Here:
+    """A name for --store, a file for --map, and in words how it was found (empty: it was not)."""
+
+    store: str
+    places: Path | None
+    why: str
+
+
+def commands_for(store: str, hosts: Sequence[str]) -> list[str]:
+    """What an administrator does so that files can be kept on one of these hosts; empty: it is not
+    known, or not needed."""
+    places = NODE_PLACES.get(store)
+    if places is None:
+        return []
+    nodes = [host.partition(".")[0] for host in hosts]
+    return [
+        f"no {places.noun} keeps files on one node, so hints that place files have no effect; an",
+        f"administrator makes one for each {places.each}:",
+        *(f"  {line.format(node=node)}" for node in nodes for line in places.make),
+    ]
+
+
+@contextmanager
+def store_here(place: Path, nodes: Sequence[str] = ()) -> Iterator[Here]:
+    """What takes the hints of files below the directory; the map is there while this is. `nodes`:
+    those of the run, in the order of a plan's parts.
+
+    A disk of one node, and what is not known, keeps attributes.
+    """
+    store, why = store_of(place, mounts())
+    if store in ("", LOCAL):
+        yield Here("xattr", None, "")
+        return
+    text = map_text(store, place, nodes or [host_name()])
+    if not text:
+        lines = commands_for(store, nodes or [host_name()])
+        yield Here(store, None, "\n  ".join([why, *lines]))
+        return
+    with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
+        path = Path(folder, "map.toml")
+        path.write_text(text)
+        yield Here(store, path, f"{why}; a {NODE_PLACES[store].noun} for each node")
 
 
 @dataclass(frozen=True)
@@ -48,7 +216,7 @@ SCHEDULERS = (
                    r"(?:free|busy|job-busy|job-exclusive)[ \t]*$", re.M)),
 )  # fmt: skip  # a table
 HOSTS = "hosts.toml"
-# a list of nodes in the directory, a name a line: what it is called
+# a list of nodes in the directory, one name per line: what it is called
 LISTS = ("hostfile", "machinefile", "hosts.txt", "nodes.txt", "machines")
 _MOST = 100_000  # lines of such a file
 
@@ -61,6 +229,7 @@ class Discovered:
     """
 
     engine: str
+    workflow: str  # its file
     store: str
     local: bool
     data_root: str
@@ -76,7 +245,9 @@ def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) 
     table: the mounts; None: those of this machine.
     """
     why: dict[str, str] = {}
-    engine = _engine(directory, why)
+    engine, workflow = _engine(directory)
+    if engine:
+        why["engine"] = f"{workflow} is here"
     kind, why["store"] = store_of(directory, mounts() if table is None else table)
     hosts, nodes = _hosts(directory, why)
     scheduler = next((s for s in SCHEDULERS if shutil.which(s.submit[0])), None)
@@ -84,25 +255,30 @@ def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) 
         nodes = nodes or _nodes(scheduler, why)
     store = "xattr" if kind in ("", LOCAL) else kind
     root = str(directory.resolve())
-    return Discovered(engine, store, kind == LOCAL, root, nodes, hosts, why, scheduler)
+    return Discovered(engine, workflow, store, kind == LOCAL, root, nodes, hosts, why, scheduler)
 
 
-def _engine(directory: Path, why: dict[str, str]) -> str:
-    for pattern, name in ENGINES:
-        hit = next((p for p in sorted(directory.glob(pattern)) if p.is_file()), None)
-        if hit is not None:
-            why["engine"] = f"{hit.relative_to(directory)} is here"
-            return name
-    return ""
+def _engine(directory: Path) -> tuple[str, str]:
+    """The engine and its workflow file."""
+    for name in sorted(ENGINES, key=lambda name: name == "make"):  # it may only build programs
+        for pattern in ENGINES[name].files:
+            hit = next((p for p in sorted(directory.glob(pattern)) if p.is_file()), None)
+            if hit is not None:
+                return name, str(hit.relative_to(directory))
+    return "", ""
 
 
 def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
     """The host file of the directory and its nodes; those of a plain list are only counted."""
     path = directory / HOSTS
     if path.is_file():
-        count = len(read_hosts(path))
-        why["nodes"] = f"{count} nodes in {HOSTS}"
-        return HOSTS, count
+        try:
+            count = len(read_hosts(ConfiguredPath(path)))
+        except UntrustedError as error:
+            why["ignored"] = f"{error.what}: it is ignored"
+        else:
+            why["nodes"] = f"{count} nodes in {HOSTS}"
+            return HOSTS, count
     for name in LISTS:
         if (directory / name).is_file():
             with (directory / name).open(encoding="utf-8", errors="replace") as stream:
@@ -114,23 +290,34 @@ def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
     return "", 0
 
 
-def _nodes(scheduler: Scheduler, why: dict[str, str]) -> int:
+def count_nodes(directory: Path, wait_s: float) -> tuple[int, str]:
+    """Nodes of the host file of the directory, else of the batch system, and where the number
+    comes from; 0: unknown, or no answer in `wait_s` seconds."""
+    _, count = _hosts(directory, {})
+    if count:
+        return count, "nodes of the host file"
+    scheduler = next((s for s in SCHEDULERS if shutil.which(s.submit[0])), None)
+    count = _nodes(scheduler, {}, wait_s) if scheduler is not None else 0
+    return count, f"nodes of {scheduler.ask[0]}" if scheduler is not None and count else ""
+
+
+def _nodes(scheduler: Scheduler, why: dict[str, str], wait_s: float = 10) -> int:
     """Nodes of the batch system that can run jobs; 0: unknown."""
     try:
-        done = subprocess.run(scheduler.ask, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(scheduler.ask, capture_output=True, text=True, timeout=wait_s)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return 0
     up = set(scheduler.ready.findall(done.stdout))
     if done.returncode or not up:
         return 0
-    why["nodes"] = f"{len(up)} nodes can run jobs, as {scheduler.ask[0]} tells"
+    why["nodes"] = f"{len(up)} nodes can run jobs, as {scheduler.ask[0]} reports"
     return len(up)
 
 
 def project_text(found: Discovered, by_hand: Mapping[str, str], tables: str = "") -> str:
     """The project file as TOML. What was not found stands there as a comment.
 
-    by_hand, tables: what stays of an older file (adapters/project/kept.py).
+    by_hand, tables: what stays of an older file (adapters/project/config.py).
     """
     lines = [f"store = {json.dumps(found.store)}  # {found.why.get('store') or 'a guess'}"]
     lines.append(f"data_root = [{json.dumps(found.data_root)}]")
@@ -144,11 +331,15 @@ def project_text(found: Discovered, by_hand: Mapping[str, str], tables: str = ""
     }
     if found.store in CLUSTERS:
         ready = json.dumps(CLUSTERS[found.store])
-        hints["cluster"] = f"cluster = {ready}  # ready-made; `tracehint calibrate` fits it to runs"
+        hints["cluster"] = f"cluster = {ready}  # built-in; `tracehint calibrate` fits it to runs"
     lines += [by_hand.get(key, hint) for key, hint in hints.items()]
-    return "\n".join(_plain(line) for line in lines) + "\n" + (f"\n{tables}" if tables else "")
+    return (
+        "\n".join(_strip_controls(line) for line in lines)
+        + "\n"
+        + (f"\n{tables}" if tables else "")
+    )
 
 
-def _plain(line: str) -> str:
+def _strip_controls(line: str) -> str:
     """Without control characters: names of directories end up in comments."""
     return re.sub(r"[\x00-\x1f\x7f]", "?", line)

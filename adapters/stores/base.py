@@ -8,15 +8,40 @@ store can tell the location of a file it is a `Locator` as well; callers test fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from tracehint.adapters.plan import Kind, TagPlan
-from tracehint.adapters.stores.about import About
+from msgspec import Struct
 
 if TYPE_CHECKING:
+    from tracehint.adapters.plan import Kind, TagPlan, Target
     from tracehint.hintgen.hints.model import HintFile
+
+
+State = Literal["works", "translated", "nothing"]
+NOT_RUN = "not run"
+
+
+class About(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One row of the stores' table, in words for people."""
+
+    state: State = "translated"
+    tried: str = NOT_RUN  # version and month; NOT_RUN where this project never had the store
+    who: str = ""
+    read_back: str = ""
+    undo: str = ""
+    cost: str = ""
+    source: str = ""  # where the grammar was taken from
+    instead: str = ""  # what helps there where the store takes nothing
+    tools: tuple[str, ...] = ()  # programs that are needed
+
+    def warning(self, title: str) -> str:
+        """What every output for such a store says first; "" for one that was run."""
+        if self.tried != NOT_RUN or self.state == "nothing" or not self.source:
+            return ""
+        return f"{title}: {NOT_RUN} by this project, translated from {self.source}"
+
 
 Level = Literal["full", "approximate", "none"]
 Acts = Literal["global", "directory", "creation", "any"]
@@ -88,7 +113,7 @@ class Translator(Protocol):
         ...
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """The settings for one file or directory, and what could not be said."""
+        """The settings for one file or directory, and what the store cannot express."""
         ...
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
@@ -161,7 +186,7 @@ class NameLocator(Protocol):
 class NodeBound(Protocol):
     """A store that puts a file on nodes when it is made, by the host that makes it."""
 
-    def scripted(self) -> Store:
+    def for_script(self) -> Store:
         """The store for a script that may run on any host."""
         ...
 
@@ -184,9 +209,9 @@ class Documented(Protocol):
         ...
 
 
-def scripted(store: Store) -> Store:
+def prepare_for_script(store: Store) -> Store:
     """The store as a script needs it that may run on another node."""
-    return store.scripted() if isinstance(store, NodeBound) else store
+    return store.for_script() if isinstance(store, NodeBound) else store
 
 
 def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
@@ -224,3 +249,30 @@ def merge_gaps(gaps: Iterable[Gap]) -> dict[Gap, int]:
     for gap in gaps:
         counts[gap] = counts.get(gap, 0) + 1
     return counts
+
+
+Translated = tuple[list[Setting], list[Gap]]
+
+
+def translate_once(store: Translator) -> Callable[[Target], Translated]:
+    """`store.translate` of a target; equal hints have the same lists, which are not to be changed.
+
+    It remembers as many answers as there are different hints.
+    """
+    known: dict[tuple[object, ...], Translated] = {}
+    same: dict[
+        tuple[str, int], tuple[Mapping[str, str], Translated]
+    ] = {}  # the hints stay there as well
+
+    def translated(target: Target) -> Translated:
+        place = target.kind, id(target.hints)
+        if place in same:  # most targets share their hints with others
+            return same[place][1]
+        key = (target.kind, *sorted(target.hints.items()))
+        found = known.get(key)
+        if found is None:
+            found = known[key] = store.translate(target.hints, target.kind)
+        same[place] = target.hints, found
+        return found
+
+    return translated

@@ -11,29 +11,8 @@
 # Arguments are passed on as they are: none of them is ever shell text.
 # DIRECTORY (default: the current one) is not used for a store without mount.
 
-set -eu
-mode=set dry='' quiet='' dir=.
-for argument; do
-    case $argument in
-    --dry-run) dry=1 ;;
-    --undo) mode=undo ;;
-    --quiet) quiet=1 ;;
-    -h | --help)
-        echo 'usage: sh THIS-SCRIPT [--dry-run | --undo] [--quiet] [DIRECTORY]'
-        exit 0
-        ;;
-    -?*)
-        echo "unknown option; try --help" >&2
-        exit 2
-        ;;
-    *) dir=$argument ;;
-    esac
-done
+#@OPTIONS@
 
-#@TABLE@
-
-unset CDPATH
-case $dir in /*) ;; *) dir=./$dir ;; esac
 cd -P -- "$dir"
 exec 7<.
 

@@ -7,22 +7,24 @@ of a NUL-delimited table to the tools as arguments.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from tracehint.adapters.plan import TagPlan, Target
-from tracehint.adapters.stores.asked import asked_once
-from tracehint.adapters.stores.base import Gap, Setting, merge_gaps
+from tracehint.adapters.stores.base import Gap, Setting, merge_gaps, translate_once
 from tracehint.adapters.stores.commands import CommandStore
 from tracehint.adapters.stores.script import (
     MAX_RECORD,
     Script,
     evidence,
+    fill_driver,
     nothing_to_say,
-    shell_part,
-    table_part,
+    shell_body,
 )
 from tracehint.errors import UsageError
-from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.text.escape import comment
+
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import TagPlan, Target
+    from tracehint.hintgen.hints.model import HintFile
 
 SLOTS = 12  # arguments of a call, program included
 _MARK = "@path"
@@ -38,15 +40,15 @@ def make_call_script(
     """Build script and table; with `inside`, the table is part of the text."""
     if store.needs_server() and not store.places.server:
         raise UsageError(
-            f"{store.title} must be told its server", 'Give a --map file with server = "HOST:PORT".'
+            f"{store.title} needs its server", 'Give a --map file with server = "HOST:PORT".'
         )
-    store = store.scripted()
-    said = asked_once(store)
+    store = store.for_script()
+    translated = translate_once(store)
     records: list[bytes] = []
     gaps: list[Gap] = []
     skipped = calls = 0
     for target in plan.targets:
-        settings, missing = said(target)
+        settings, missing = translated(target)
         gaps += missing
         for setting in settings:
             if target.kind == "file" and store.creates(setting) and not target.create:
@@ -65,9 +67,8 @@ def make_call_script(
     if not records:
         raise nothing_to_say(plan, store, counted, skipped)
     table = b"".join(records)
-    text = shell_part("call_driver.sh")
-    text = text.replace("#@WORKER@", shell_part("call_worker.sh").partition("\n\n")[2])
-    text = text.replace("#@TABLE@", table_part(table, inside=inside))
+    text = fill_driver("call_driver.sh", table, inside=inside)
+    text = text.replace("#@WORKER@", shell_body("call_worker.sh"))
     text = text.replace("#@EVIDENCE@", evidence(hints, plan, store, counted))
     return Script(text, table, calls, skipped, counted)
 

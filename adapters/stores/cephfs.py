@@ -7,20 +7,208 @@ Where a pool has its objects the monitors tell, in one conversation for any numb
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import json
 import os
+import shutil
+import subprocess
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from tracehint.adapters.plan import Kind
-from tracehint.adapters.stores.about import About
-from tracehint.adapters.stores.base import Capability, Gap, Location, Setting, capability_key
-from tracehint.adapters.stores.ceph_ask import ask_ceph
-from tracehint.adapters.stores.ceph_objects import FIELDS, Ask, fields_of, locate_files
+from tracehint.adapters.stores.base import About, Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.grammar import number_of
-from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
-from tracehint.errors import UsageError
+from tracehint.adapters.stores.places import NAME, NO_DEFAULT, Placing
+from tracehint.errors import MissingDependencyError, UsageError
+
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import Kind
+
+TIMEOUT_S = 60
+LIBRARY = "librados.so.2"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A command of the monitors and its arguments, in order."""
+
+    prefix: str
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """For `ceph`; every word must be a plain name."""
+        return " ".join([self.prefix, *self.words.values()])
+
+    def data(self) -> bytes:
+        """For librados."""
+        return json.dumps({"prefix": self.prefix, **self.words, "format": "json"}).encode()
+
+
+def ask_ceph(questions: Sequence[Question]) -> list[str]:
+    """An answer in JSON for each. Raises OSError with Ceph's words, or MissingDependencyError."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return _by_tool(questions)
+    with _connect(library) as cluster:
+        return [_answer(library, cluster, question) for question in questions]
+
+
+@contextmanager
+def _connect(library: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
+    """A connection as `client.admin`, with the configuration that CEPH_CONF names, or the usual."""
+    cluster = ctypes.c_void_p()
+    user = os.environ.get("CEPH_ID", "admin").encode()
+    _check(library.rados_create(ctypes.byref(cluster), user), "no client of Ceph can be made")
+    try:
+        _check(library.rados_conf_read_file(cluster, None), "no configuration of Ceph is there")
+        library.rados_conf_parse_env(cluster, None)
+        for option in (b"rados_mon_op_timeout", b"client_mount_timeout"):
+            library.rados_conf_set(cluster, option, b"%d" % TIMEOUT_S)
+        _check(library.rados_connect(cluster), "Ceph's monitors cannot be reached")
+        # Without authentication a question may overtake the map that names the cluster.
+        _check(library.rados_wait_for_latest_osdmap(cluster), "Ceph's map does not come")
+        yield cluster
+    finally:
+        library.rados_shutdown(cluster)
+
+
+def _answer(library: ctypes.CDLL, cluster: ctypes.c_void_p, question: Question) -> str:
+    command = (ctypes.c_char_p * 1)(question.data())
+    out, message = ctypes.c_void_p(), ctypes.c_void_p()
+    length, said_length = ctypes.c_size_t(), ctypes.c_size_t()
+    code = library.rados_mon_command(
+        cluster,
+        command,
+        ctypes.c_size_t(1),
+        None,
+        ctypes.c_size_t(0),
+        ctypes.byref(out),
+        ctypes.byref(length),
+        ctypes.byref(message),
+        ctypes.byref(said_length),
+    )
+    try:
+        text = ctypes.string_at(message, said_length.value) if message else b""
+        _check(code, text.decode("utf-8", "backslashreplace")[:200] or "Ceph refused to answer")
+        return ctypes.string_at(out, length.value).decode("utf-8", "backslashreplace").strip()
+    finally:
+        for buffer in (out, message):
+            library.rados_buffer_free(buffer)
+
+
+def _check(code: int, what: str) -> None:
+    if code < 0:
+        raise OSError(-code, f"{what} ({errno.errorcode.get(-code, -code)})")
+
+
+def _by_tool(questions: Sequence[Question]) -> list[str]:
+    """One start of `ceph` for all of them."""
+    if shutil.which("ceph") is None:
+        raise MissingDependencyError(
+            "neither librados nor ceph is installed", "Debian: apt-get install ceph-common"
+        )
+    lines = "".join(f"{question.line()}\n" for question in questions)
+    try:
+        done = subprocess.run(
+            ["ceph", "-f", "json"], input=lines.encode(), capture_output=True, timeout=TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise OSError(errno.ETIMEDOUT, "ceph did not answer") from None
+    out = [line for line in done.stdout.decode("utf-8", "backslashreplace").splitlines() if line]
+    if done.returncode != 0 or len(out) != len(questions):
+        message = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
+        raise OSError(errno.EIO, message[-1][:200] if message else "ceph gave no answer")
+    return out
+
+
+MAX_ASKED = 4096  # objects of one file; more than that are sampled evenly, which is reported
+FIELDS = ("stripe_unit", "stripe_count", "object_size")
+
+Ask = Callable[[Sequence[Question]], list[str]]  # questions -> an answer in JSON for each
+
+
+@dataclass(frozen=True)
+class Striping:
+    """A layout, in bytes and objects."""
+
+    unit: int
+    count: int
+    size: int
+
+
+def objects(striping: Striping, length: int) -> Sequence[int]:
+    """Numbers of the objects that hold the first `length` bytes of a file; holes are counted."""
+    if length <= 0 or striping.unit <= 0 or striping.count <= 0:
+        return range(0)
+    units = -(-length // striping.unit)
+    per_object = max(1, striping.size // striping.unit)
+    full, rest = divmod(units, per_object * striping.count)
+    last = min(rest, striping.count)  # objects of the last round that got a unit
+    return range(full * striping.count + last)
+
+
+def locate_files(fds: Sequence[int], ask: Ask) -> list[Location | None]:
+    """Hosts of the OSDs that hold each open file's objects, those with most objects first.
+
+    One conversation with the monitors for all of them. Raises OSError.
+    """
+    files = [_objects_of(fd) for fd in fds]
+    asked = [command for _, commands, _ in files for command in commands]
+    if not asked:
+        return [None] * len(files)
+    answers = iter(ask([*asked, Question("osd tree")]))
+    acting = [json.loads(next(answers))["acting"] for _ in asked]
+    host = _hosts(json.loads(next(answers))["nodes"])
+    out: list[Location | None] = []
+    at = 0
+    for pool, commands, total in files:
+        copies: dict[str, int] = {}
+        for osds in acting[at : at + len(commands)]:
+            for name in dict.fromkeys(host(osd) for osd in osds):
+                copies[name] = copies.get(name, 0) + 1
+        at += len(commands)
+        nodes = tuple(sorted(copies, key=lambda name: -copies[name]))
+        detail = {"copies": copies, "chunks": len(commands), "objects": total, "pool": pool}
+        out.append(Location(nodes=nodes, detail=detail) if nodes else None)
+    return out
+
+
+def _objects_of(fd: int) -> tuple[str, list[Question], int]:
+    """(pool, the question for each object, number of objects) of an open file."""
+    info = os.fstat(fd)
+    fields = fields_of(os.getxattr(fd, "ceph.file.layout"))
+    pool, space = fields.get("pool", ""), fields.get("pool_namespace", "")
+    if not NAME.fullmatch(pool) or (space and not NAME.fullmatch(space)):
+        raise OSError(errno.EINVAL, "the name of its pool is not allowed in a command")
+    striping = Striping(*(int(fields[name]) for name in FIELDS))
+    numbers = objects(striping, info.st_size)
+    step = max(1, -(-len(numbers) // MAX_ASKED))
+    where = {"nspace": space} if space else {}
+    asked = [
+        Question("osd map", {"pool": pool, "object": f"{info.st_ino:x}.{n:08x}", **where})
+        for n in numbers[::step]
+    ]
+    return pool, asked, len(numbers)
+
+
+def fields_of(value: bytes) -> dict[str, str]:
+    """The fields of a layout as Ceph prints it."""
+    return dict(part.partition("=")[::2] for part in os.fsdecode(value).split(" "))
+
+
+def _hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
+    """OSD -> name of its host in the CRUSH map."""
+    table: dict[int, str] = {}
+    for node in tree:
+        children = node.get("children")
+        if node.get("type") == "host" and isinstance(children, list):
+            table.update((child, str(node["name"])) for child in children)
+    return lambda osd: table.get(osd, f"osd.{osd}")
+
 
 UNIT = 64 << 10  # stripe units are multiples of it
 MAX_OBJECT = 128 << 20  # osd_max_object_size
@@ -36,7 +224,7 @@ _COPIES = "a pool per number of copies (--map), where reads spread over the copi
 _NO_SPREAD = (
     "does not pay: ceph-fuse reads every object from its first copy only, and writing the others "
     "costs time; where clients spread their reads (kernel mount with read_from_replica), "
-    "say so in the --map file"
+    "state it in the --map file"
 )
 CAPABILITIES: dict[str, Capability] = {
     "DP=local": Capability(level="approximate", how=_POOL, acts=("directory", "creation")),
@@ -46,7 +234,7 @@ CAPABILITIES: dict[str, Capability] = {
     ),
     "DP=scatter": Capability(
         level="approximate", acts=("directory", "creation"),
-        how="one object per region; objects lie pseudo-randomly, so two may share a node",
+        how="one object per region; objects are placed pseudo-randomly, so two may share a node",
     ),
     "DP=distribute": Capability(
         level="approximate", acts=("any",),
@@ -107,7 +295,7 @@ class CephFs(Placing):
         layout = f"ceph.{'dir' if folder else 'file'}.layout"
         blocks = _layout(hints)
         for name, value in sorted(hints.items()):
-            row, said = capability_key(name, value), f"{name}={value}"
+            row, words = capability_key(name, value), f"{name}={value}"
             pool = self._pool(row, value, folder)
             pin = self._pin(row, value) if folder else None
             striped = blocks is not None and row in ("BlockSize", "DP=scatter")
@@ -117,17 +305,17 @@ class CephFs(Placing):
                     reason = f"{settings[key].hint} decides the pool"
                     gaps.append(Gap(hint=row, level="none", reason=reason))
                 settings.setdefault(
-                    key, Setting(key=key, value=pool.encode(), hint=said, by_name="@host" in pool)
+                    key, Setting(key=key, value=pool.encode(), hint=words, by_name="@host" in pool)
                 )
             if pin is not None:
-                settings[pin[0]] = Setting(key=pin[0], value=pin[1], hint=said)
+                settings[pin[0]] = Setting(key=pin[0], value=pin[1], hint=words)
             if pool is None and pin is None and not striped:
                 gaps.append(Gap(hint=row, level="none", reason=self._why_not(row, folder)))
             elif row == "DP=scatter":
                 gaps.append(Gap(hint=row, level="approximate", reason=CAPABILITIES[row].how))
         if blocks is not None:
-            striping, said = blocks
-            settings[layout] = Setting(key=layout, value=striping.encode(), hint=said)
+            striping, words = blocks
+            settings[layout] = Setting(key=layout, value=striping.encode(), hint=words)
         return list(settings.values()), gaps
 
     def _pool(self, row: str, value: str, folder: bool) -> str | None:
@@ -227,5 +415,5 @@ def _layout(hints: Mapping[str, str]) -> tuple[str, str] | None:
     wanted = block * parts
     unit = min(MAX_OBJECT, max(1, -(-wanted // UNIT)) * UNIT)
     size = unit if scattered else unit * max(1, DEFAULT_OBJECT // unit)
-    said = f"{'DP=' + placement + ' ' if scattered else ''}BlockSize={block}"
-    return f"stripe_unit={unit} stripe_count=1 object_size={size}", said
+    hint = f"{'DP=' + placement + ' ' if scattered else ''}BlockSize={block}"
+    return f"stripe_unit={unit} stripe_count=1 object_size={size}", hint

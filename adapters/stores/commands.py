@@ -10,13 +10,16 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import stat
+import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Self
 
-from tracehint.adapters.plan import Kind
+from msgspec import Meta, Struct
+
 from tracehint.adapters.stores.base import Gap, Location, Setting
 from tracehint.adapters.stores.grammar import (
     HOST,
@@ -27,45 +30,112 @@ from tracehint.adapters.stores.grammar import (
     say_words,
 )
 from tracehint.adapters.stores.table import Table
-from tracehint.adapters.stores.tools import fd_path, run_tool
-from tracehint.errors import InputError, UsageError
+from tracehint.errors import InputError, MissingDependencyError, UsageError
+
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import Kind
+
+TIMEOUT_S = 30
+
+
+def run_tool(
+    argv: Sequence[str], *, fd: int | None = None, fds: Sequence[int] = (), remedy: str = ""
+) -> str:
+    """The answer of a tool that may use the descriptors; raises OSError with the tool's words."""
+    if shutil.which(argv[0]) is None:
+        raise MissingDependencyError(
+            f"{argv[0]} is not installed", remedy or "Run it where the store's tools are."
+        )
+    keep = [*fds, *([fd] if fd is not None else [])]
+    try:
+        done = subprocess.run(
+            list(argv),
+            pass_fds=keep,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise OSError(errno.ETIMEDOUT, f"{argv[0]} did not answer") from None
+    text = done.stdout.decode("utf-8", "backslashreplace")
+    if done.returncode != 0:
+        message = (text + done.stderr.decode("utf-8", "backslashreplace")).strip()
+        message = message.removeprefix(f"{fd_path(fd)}:").strip() if fd is not None else message
+        raise OSError(errno.EINVAL, message.splitlines()[0][:200] if message else "the tool failed")
+    return text
+
+
+def fd_path(fd: int) -> str:
+    """A path that names the open descriptor in a tool that inherits it."""
+    return f"/proc/self/fd/{fd}"
+
 
 OPTIONS, PATH, SERVER = "{options}", "{path}", "{server}"  # places in an argument vector
 # Tools without a mount read patterns or command lines of their own.
+_PROGRAM = re.compile(r"[a-z][a-z0-9_-]{0,40}")
 PLAIN_NAME = re.compile(r"([A-Za-z0-9_.+=,~/-][A-Za-z0-9_.+=,~/-]*)?")
 
 
-@dataclass(frozen=True, kw_only=True)
-class NamedValue:
-    """One named value of a command: its kind, its arguments with `{}`, how the tool prints it."""
+def _check_regex(text: str) -> None:
+    """Raise ValueError for a text that is no regular expression with one group."""
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise ValueError(f"{text[:80]!r}: {error}") from None
+    if groups != 1:
+        raise ValueError(f"the regular expression {text[:80]!r} must have one group")
 
-    kind: str
-    option: tuple[str, ...]
+
+def _check_call(argv: Sequence[str]) -> None:
+    """Raise ValueError for an argument vector without the plain name of a program."""
+    if not argv or not _PROGRAM.fullmatch(argv[0]):
+        raise ValueError(f"{list(argv)!r:.80} is no argument vector of a program")
+
+
+class NamedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One named value of a command: its kind (a key of grammar.KINDS, or words with | between), its
+    arguments with `{}`, how the tool prints it."""
+
+    kind: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_|]+\Z")]
+    option: Annotated[tuple[str, ...], Meta(min_length=1)]
     read: str = ""  # regular expression with one group, over what `get` answers
-    means: Mapping[str, str] = field(default_factory=dict)  # what the tool prints -> what it takes
+    means: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if self.read:
+            _check_regex(self.read)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ObjectCommand:
+class ObjectCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The argument vectors that set, read and take back the words of one object."""
 
-    words: Mapping[str, NamedValue]
     set: tuple[str, ...]
+    words: dict[str, NamedValue] = {}
     get: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
     creates: bool = False  # a file is made by the call: it must not be there
+
+    def __post_init__(self) -> None:
+        for argv in filter(None, (self.get, self.unset)):
+            _check_call(argv)
+        _check_call(self.set)
+        if OPTIONS not in self.set:
+            raise ValueError(f"set has no place for {OPTIONS}")
 
     def kinds(self) -> Mapping[str, str]:
         """Word -> kind."""
         return {name: word.kind for name, word in self.words.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class AskPlace:
+class AskPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The call that tells where a file lies, and how it names a node (one group)."""
 
     call: tuple[str, ...]
     node: str
+
+    def __post_init__(self) -> None:
+        _check_call(self.call)
+        _check_regex(self.node)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,16 +146,16 @@ class CommandStore(Table):
     mounted: bool = True
     ask_place: AskPlace | None = None
 
-    def scripted(self) -> Self:
+    def for_script(self) -> Self:
         """For a script that may run on any node."""
         return replace(self, late=True)
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
         """One setting for each command that has something to say."""
-        said, gaps = super().translate(hints, kind)
+        translated, gaps = super().translate(hints, kind)
         settings = []
         for name, command in self.commands.items():
-            mine = [one for one in said if one.key in command.words]
+            mine = [one for one in translated if one.key in command.words]
             words = {one.key: os.fsdecode(one.value) for one in mine}
             for word, value in words.items():
                 check_word(command.words[word].kind, word, value.replace(HOST, "h"))
@@ -103,11 +173,11 @@ class CommandStore(Table):
         """The call that says the setting for `path`; raises InputError for a value of no word."""
         command = self._command(setting.key)
         words = read_words(setting.value, command.kinds())
-        return self._filled(command.set, path, self.options(command, words))
+        return self._fill_words(command.set, path, self.options(command, words))
 
     def unset_argv(self, setting: Setting, path: str) -> list[str]:
         """The call that takes it back; empty where the tool has none."""
-        return self._filled(self._command(setting.key).unset, path, [])
+        return self._fill_words(self._command(setting.key).unset, path, [])
 
     def options(self, command: ObjectCommand, words: Mapping[str, str]) -> list[str]:
         """The arguments of the words, in the order of the table."""
@@ -138,9 +208,9 @@ class CommandStore(Table):
             match = re.search(word.read, answer, re.MULTILINE) if word.read else None
             if match is None:
                 continue
-            said = word.means.get(match[1], match[1])
-            size = bytes_of(said) if word.kind == "size" else None
-            text = str(size) if size is not None else said
+            meaning = word.means.get(match[1], match[1])
+            size = bytes_of(meaning) if word.kind == "size" else None
+            text = str(size) if size is not None else meaning
             try:
                 found[name] = check_word(word.kind, name, text)
             except InputError:
@@ -159,13 +229,13 @@ class CommandStore(Table):
         command = self._command(key)
         if not command.get:
             raise OSError(errno.ENOTSUP, f"{self.title} cannot be asked about it")
-        found = self.words_in(command, run_tool(self._filled(command.get, path, []), fd=fd))
+        found = self.words_in(command, run_tool(self._fill_words(command.get, path, []), fd=fd))
         return say_words(found) if found else None
 
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Run the tool. Raises OSError."""
         if self._command(key).creates and stat.S_ISREG(os.fstat(fd).st_mode):
-            reason = "the tool makes the file itself: only a script (emit --create) can say it"
+            reason = "the tool makes the file itself: only a script (emit --create) can set it"
             raise OSError(errno.EEXIST, reason)
         setting = Setting(key=key, value=value, hint="")
         run_tool(self.argv(setting, self._place(fd)), fd=fd)
@@ -174,7 +244,7 @@ class CommandStore(Table):
         """Run what takes it back. Raises OSError where the tool has nothing for that."""
         argv = self.unset_argv(Setting(key=key, value=b"", hint=""), self._place(fd))
         if not argv:
-            raise OSError(errno.ENOTSUP, "it cannot be taken back, only changed")
+            raise OSError(errno.ENOTSUP, "it cannot be undone, only changed")
         run_tool(argv, fd=fd)
 
     def fits(self, setting: Setting, got: bytes | None) -> bool:
@@ -194,21 +264,21 @@ class CommandStore(Table):
 
     def locate(self, fd: int) -> Location | None:
         """The nodes of an open file; None: the store does not say. Raises OSError."""
-        return self._located(self._place(fd), fd) if self.ask_place else None
+        return self._parse_location(self._place(fd), fd) if self.ask_place else None
 
     def locate_name(self, name: str) -> Location | None:
         """The nodes of a file of a store without mount, by its name there. Raises OSError."""
-        return self._located(self._path_of(name), None)
+        return self._parse_location(self._path_of(name), None)
 
     def _path_of(self, name: str) -> str:
         if not PLAIN_NAME.fullmatch(name):
             raise OSError(errno.EINVAL, "the tool could take its name for a pattern")
         return name if name.startswith("/") else f"{self.base_path()}/{name}"
 
-    def _located(self, path: str, fd: int | None) -> Location | None:
+    def _parse_location(self, path: str, fd: int | None) -> Location | None:
         if self.ask_place is None:
             return None
-        answer = run_tool(self._filled(self.ask_place.call, path, []), fd=fd)
+        answer = run_tool(self._fill_words(self.ask_place.call, path, []), fd=fd)
         nodes = Counter(re.findall(self.ask_place.node, answer))
         if not nodes:
             return None
@@ -226,7 +296,7 @@ class CommandStore(Table):
             raise OSError(errno.ENOTSUP, f"{self.title} has no mount: use the script of emit")
         return fd_path(fd)
 
-    def _filled(self, argv: Sequence[str], path: str, options: Sequence[str]) -> list[str]:
+    def _fill_words(self, argv: Sequence[str], path: str, options: Sequence[str]) -> list[str]:
         out: list[str] = []
         for part in argv:
             if part == OPTIONS:

@@ -1,4 +1,4 @@
-"""The grammar of every value that reaches a tool or a policy: checked here, or not said at all.
+"""The grammar of every value that reaches a tool or a policy: checked here, or left out.
 
 A *word* is one named value of a command (`size=1048576`). Its kind decides what it may look like;
 nothing that a hint file, a map or a journal says passes in any other form.
@@ -9,9 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
 
-from tracehint.adapters.stores.places import NAME
+from msgspec import Struct
+
+from tracehint.adapters.stores.places import NAME, Places
 from tracehint.errors import InputError
+from tracehint.schemas.fields import Positive
 
 # kind of a word -> what its value must look like
 KINDS: dict[str, re.Pattern[str]] = {
@@ -22,19 +27,18 @@ KINDS: dict[str, re.Pattern[str]] = {
 }  # fmt: skip  # a table
 HOST = "@host"  # in a name: stands for the node that a script runs on
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZE = re.compile(r"([0-9]{1,18})(?:\.[0-9]+)? ?([bkmgt]?)(?:ib?|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([bkmgt]?)(?:ib?|b)?", re.IGNORECASE)
 _REMEDY = "The grammar of stores' values is in docs/reference/stores.md."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Grid:
+class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a number of bytes may lie: rounded up to a multiple or a power of two, then bounded."""
 
-    multiple: int = 1
+    multiple: Positive = 1
     power2: bool = False
-    least: int = 1
-    most: int = 1 << 60
-    divide: int = 1  # the store counts in units of so many bytes
+    least: Positive = 1
+    most: Positive = 1 << 60
+    divide: Positive = 1  # the store counts in units of so many bytes
 
     def fit(self, value: int) -> int:
         """The nearest value at or above `value` that the store takes, or its largest one."""
@@ -53,11 +57,11 @@ def number_of(text: str) -> int | None:
 def bytes_of(text: str) -> int | None:
     """A number of bytes as tools print it (`1048576`, `512K`, `1.0MiB`); None: it is none.
 
-    >>> bytes_of("512K")
-    524288
+    >>> bytes_of("512K"), bytes_of("1.5MiB")
+    (524288, 1572864)
     """
     found = _SIZE.fullmatch(text.strip())
-    return int(found[1]) * _UNITS[found[2].lower()] if found else None
+    return int(Fraction(found[1]) * _UNITS[found[2].lower()]) if found else None
 
 
 def check_word(kind: str, name: str, value: str) -> str:
@@ -92,3 +96,85 @@ def same_words(wanted: Mapping[str, str], got: Mapping[str, str]) -> bool:
         name in got and (got[name] == value or (value == "-1" and got[name].isdecimal()))
         for name, value in wanted.items()
     )
+
+
+PlainField = Literal["value", "arg", "block", "region"]
+PLAIN: tuple[PlainField, ...] = get_args(PlainField)
+PLACED = ("local", "group", "copies", "server", "site")
+_FIELD = re.compile(r"\{([a-z][a-z0-9_]{0,30})\}")
+_NO_PLACE = {
+    "local": "name the place of each node in a --map file (local)",
+    "group": "name the places of groups in a --map file (groups)",
+    "copies": "name the places by number of copies in a --map file (copies, reads_spread)",
+    "server": "name the server in a --map file (server)",
+    "site": "name the metadata server of each site in a --map file (sites)",
+}
+
+
+class MissingError(Exception):
+    """A field has no value; the text says why, for people."""
+
+
+class Field(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value of the table's own: which plain field it is made of, and its grid or its words."""
+
+    of: PlainField
+    map: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class HintFields:
+    """What one hint's templates may use."""
+
+    value: str
+    hints: Mapping[str, str]
+    places: Places
+    late: bool = False
+
+    def text(self, name: str, fields: Mapping[str, Field]) -> str:
+        """The value of one field; raises MissingError."""
+        if name in fields:
+            number = self.text(fields[name].of, {})
+            if fields[name].map:
+                if number not in fields[name].map:
+                    raise MissingError(f"the store has no word for {number[:40]}")
+                return fields[name].map[number]
+            plain = number_of(number)
+            if plain is None:
+                raise MissingError(f"its {fields[name].of} is no number")
+            return str(fields[name].fit(plain))
+        found = self._plain(name) if name in PLAIN else self._place(name)
+        if found is None:
+            raise MissingError(_NO_PLACE[name])
+        return found
+
+    def _plain(self, name: str) -> str:
+        arg, block = self.value.partition("|")[2], self.hints.get("BlockSize", "")
+        if name == "region":
+            parts, bytes_ = number_of(arg), number_of(block)
+            return "" if parts is None or bytes_ is None else str(parts * bytes_)
+        return {"value": self.value, "arg": arg, "block": block}[name]
+
+    def _place(self, name: str) -> str | None:
+        if name == "local":
+            return self.places.of_host(late=self.late)
+        if name == "group":
+            return self.places.of_group(self.value.partition("|")[2])
+        if name == "copies":
+            copies = number_of(self.value)
+            return None if copies is None else self.places.of_copies(copies)
+        if name == "site":
+            return self.places.of_site(self.value)
+        return self.places.server or None
+
+
+def fill(template: str, known: HintFields, fields: Mapping[str, Field]) -> str:
+    """The template with its fields' values; raises MissingError."""
+    return _FIELD.sub(lambda found: known.text(found[1], fields), template)
+
+
+def unknown_field(template: str, fields: Mapping[str, Field]) -> bool:
+    """Whether the template holds a brace that is no field."""
+    names = {*PLAIN, *PLACED, *fields}
+    rest = _FIELD.sub(lambda found: "" if found[1] in names else "{", template)
+    return "{" in rest or "}" in rest

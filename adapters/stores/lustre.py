@@ -8,24 +8,67 @@ every server.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from tracehint.adapters.plan import Kind
-from tracehint.adapters.stores.about import About
-from tracehint.adapters.stores.base import Acts, Gap, Setting
+from tracehint.adapters.stores.base import About, Acts, Gap, Setting
 from tracehint.adapters.stores.commands import CommandStore, NamedValue, ObjectCommand
-from tracehint.adapters.stores.fields import Field
-from tracehint.adapters.stores.getstripe import layout_words
-from tracehint.adapters.stores.grammar import HOST, Grid, read_words, say_words
+from tracehint.adapters.stores.grammar import HOST, Field, read_words, say_words
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.table import Row, fully, nearly, no
 from tracehint.errors import InputError
 
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import Kind
+
+_LINE = re.compile(r"^ *(?:- )?([a-z_.]+): *(\S*) *$", re.MULTILINE)
+_MAX = 4 << 20  # letters of an answer that are looked at
+_PATTERN_MDT = "mdt"
+
+
+def components(text: str) -> list[dict[str, str]]:
+    """Keys and values of each component; one entry for a plain layout."""
+    found: list[dict[str, str]] = [{}]
+    for key, value in _LINE.findall(text[:_MAX]):
+        if key == "lcme_id":
+            found.append({})
+        found[-1].setdefault(key, value)
+    return found
+
+
+def layout_words(text: str) -> dict[str, str]:
+    """`count`, `size`, `pool`, `mirrors`, `mdt`, `narrow` as in `lustre.WORDS`."""
+    head, *parts = components(text)
+    first_mirror = parts[0].get("lcme_mirror_id") if parts else None
+    mine = [part for part in parts if part.get("lcme_mirror_id") == first_mirror]
+    last = mine[-1] if mine else head
+    words = {
+        word: last[key]
+        for word, key in _KEYS.items()
+        if re.fullmatch(_FORMS[word], last.get(key, ""))
+    }
+    mirrors = head.get("lcm_mirror_count", "1")
+    if mirrors.isdecimal() and int(mirrors) > 1:
+        words["mirrors"] = mirrors
+    for part in mine[:-1]:
+        end = part.get("lcme_extent.e_end", "")
+        if part.get("lmm_pattern") == _PATTERN_MDT and end.isdecimal():
+            words["mdt"] = end
+        elif part.get("lmm_stripe_count") == "1" and end.isdecimal():
+            words["narrow"] = end
+    return words
+
+
+_KEYS = {"count": "lmm_stripe_count", "size": "lmm_stripe_size", "pool": "lmm_pool"}
+_FORMS = {"count": r"-1|[0-9]{1,9}", "size": r"[1-9][0-9]{0,17}", "pool": r"[A-Za-z0-9_.-]{1,15}"}
+
+
 UNIT = 64 << 10  # sizes and ends are multiples of it
 MAX_MIRRORS = 16
 MAX_POOL = 15  # letters of a pool's name
-_SIZES = Grid(multiple=UNIT, least=UNIT, most=(4 << 30) - UNIT)
+_SIZES: dict[str, Any] = {"multiple": UNIT, "least": UNIT, "most": (4 << 30) - UNIT}
 NEW: tuple[Acts, ...] = ("directory", "creation")
 
 ABOUT = About(
@@ -64,7 +107,7 @@ ROWS: dict[str, Row] = {
     "LastReader": no("no such setting"),
     "Metadata": fully(
         "an existing directory moves, with what is in it, to the MDT that the --map file names "
-        "(sites); root only, unless mdt.*.enable_remote_dir_gid says else", ("any",),
+        "(sites); root only, unless mdt.*.enable_remote_dir_gid permits others", ("any",),
         ("mdt_index", "{site}"), targets=("directory",),
     ),
 }  # fmt: skip  # a table
@@ -91,8 +134,8 @@ MOVE = ObjectCommand(
     get=("lfs", "getdirstripe", "-m", "{path}"),
 )
 FIELDS = {
-    "block64": Field("block", _SIZES), "strip": Field("region", _SIZES),
-    "copies": Field("value", Grid(least=1, most=MAX_MIRRORS)),
+    "block64": Field(of="block", **_SIZES), "strip": Field(of="region", **_SIZES),
+    "copies": Field(of="value", least=1, most=MAX_MIRRORS),
 }  # fmt: skip  # a table
 
 
@@ -124,8 +167,8 @@ class _Lustre(CommandStore):
                 "Lustre takes no longer ones: check the --map file.",
             )
         rest = {name: words[name] for name in ("size", "pool") if name in words}
-        plain = super().options(command, {**rest, **_only(words, "count")})
-        mirrors = super().options(command, _only(words, "mirrors"))
+        plain = super().options(command, {**rest, **_select_word(words, "count")})
+        mirrors = super().options(command, _select_word(words, "mirrors"))
         if "mdt" not in words and "narrow" not in words:
             return [*mirrors, *plain]
         parts: list[str] = []
@@ -143,7 +186,7 @@ class _Lustre(CommandStore):
         return layout_words(answer) if command is LAYOUT else super().words_in(command, answer)
 
 
-def _only(words: Mapping[str, str], name: str) -> dict[str, str]:
+def _select_word(words: Mapping[str, str], name: str) -> dict[str, str]:
     return {name: words[name]} if name in words else {}
 
 

@@ -10,15 +10,16 @@ import errno
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tracehint.adapters.plan import Kind
-from tracehint.adapters.stores.about import About
-from tracehint.adapters.stores.base import Capability, Gap, Location, Setting, capability_key
+from tracehint.adapters.stores.base import About, Capability, Gap, Location, Setting, capability_key
+from tracehint.adapters.stores.commands import fd_path, run_tool
 from tracehint.adapters.stores.grammar import number_of
-from tracehint.adapters.stores.places import NAME
-from tracehint.adapters.stores.placing import NO_DEFAULT, Placing
-from tracehint.adapters.stores.tools import fd_path, run_tool
+from tracehint.adapters.stores.places import NAME, NO_DEFAULT, Placing
 from tracehint.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import Kind
 
 KEY = "mfs:sclass"
 MAX_COPIES = 9
@@ -94,13 +95,16 @@ class MooseFs(Placing):
             elif place is not None and row is not None:
                 wanted[f"{name}={value}"] = (key, place)
             elif key != "ReplicationSemantics" or value != "pessimistic":
-                gaps.append(Gap(hint=key, level="none", reason=row.how if row else "unknown hint"))
+                reason = row.how if row else "unknown hint"
+                if row is not None and row.level != "none":
+                    reason = f"no storage class known for {key} (--map)"
+                gaps.append(Gap(hint=key, level="none", reason=reason))
         if not wanted:
             return [], gaps
-        chosen, told = self._chosen(wanted)
-        return [chosen], gaps + told
+        chosen, refused = self._choose_class(wanted)
+        return [chosen], gaps + refused
 
-    def _chosen(self, wanted: Mapping[str, tuple[str, str]]) -> tuple[Setting, list[Gap]]:
+    def _choose_class(self, wanted: Mapping[str, tuple[str, str]]) -> tuple[Setting, list[Gap]]:
         """The class for these hints, and which of them it does not say."""
         copies = next((h for h, (key, n) in wanted.items() if key == "Replication"), None)
         placed = next((h for h, (key, n) in wanted.items() if key != "Replication"), None)
@@ -137,14 +141,14 @@ class MooseFs(Placing):
 
     def read(self, fd: int, key: str) -> bytes | None:
         """The storage class, as `mfsgetsclass` reports it."""
-        return _run(["mfsgetsclass"], fd).strip().strip("'").encode()
+        return _run_on_descriptor(["mfsgetsclass"], fd).strip().strip("'").encode()
 
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Assign a storage class."""
         name = value.decode("ascii", "replace")
         if not NAME.fullmatch(name):
             raise OSError(errno.EINVAL, "no name of a storage class")
-        _run(["mfssetsclass", name], fd)
+        _run_on_descriptor(["mfssetsclass", name], fd)
 
     def remove(self, fd: int, key: str) -> None:
         """There is always a class; undo sets the one from before."""
@@ -152,7 +156,7 @@ class MooseFs(Placing):
 
     def locate(self, fd: int) -> Location | None:
         """Chunk servers that hold valid copies, those with most copies first."""
-        return _location(_run(["mfsfileinfo"], fd))
+        return _location(_run_on_descriptor(["mfsfileinfo"], fd))
 
     def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
         """`locate` for many files, with one tool."""
@@ -161,7 +165,7 @@ class MooseFs(Placing):
         parts = _FILE.split(text)[1:]
         if parts[::2] != paths:
             raise OSError(errno.EIO, "mfsfileinfo does not answer for each file")
-        return [_location(said) for said in parts[1::2]]
+        return [_location(part) for part in parts[1::2]]
 
 
 def _setting(hint: str, place: str) -> Setting:
@@ -183,7 +187,7 @@ def copies_of(text: str) -> list[str]:
     return _COPY.findall(text)
 
 
-def _run(command: list[str], fd: int) -> str:
+def _run_on_descriptor(command: list[str], fd: int) -> str:
     """Run a tool on the descriptor; its answer after the path. Raises OSError with its words."""
     path = fd_path(fd)
     answer = run_tool([*command, path], fd=fd, remedy=_REMEDY)

@@ -20,55 +20,57 @@ from __future__ import annotations
 import re
 import socket
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Self
 
-from tracehint.errors import InputError
-from tracehint.hintgen.hints.plan import part_of
+from msgspec import Meta, Struct
+
+from tracehint.adapters.stores.base import Setting
+from tracehint.hintgen.hints.vocabulary import part_of
 from tracehint.hintgen.text.textfile import TextFile
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}")
-KEYS = {
-    "local",
-    "groups",
-    "copies",
-    "with_copies",
-    "reads_spread",
-    "ranks",
-    "sites",
-    "small",
-    "server",
-    "base",
-    "pool",
-    "port",
-}
-_SERVER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}(:[0-9]{1,5})?)?")
 BASE = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.+-]{0,100}){0,40}")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,4}")
 MAX_RANKS = 256
 SMALL_UNIT, MAX_SMALL = 64 << 10, 1 << 30  # bytes
 _REMEDY = "The format of --map files is in docs/reference/stores.md."
 _FILE = TextFile(kind="A map", limit="small-bytes", check="Check --map.", remedy=_REMEDY)
 
 
-@dataclass(frozen=True)
-class Places:
+Name = Annotated[str, Meta(pattern=rf"\A{NAME.pattern}\Z")]
+Number = Annotated[str, Meta(pattern=r"\A(0|[1-9][0-9]{0,4})\Z")]
+_SERVER = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,200}(:[0-9]{1,5})?)?")
+
+
+class Places(Struct, frozen=True, forbid_unknown_fields=True):
     """Names of classes or pools; empty: nothing is known about the site."""
 
     local: str = ""
-    groups: tuple[str, ...] = ()
-    copies: tuple[tuple[int, str], ...] = ()  # ascending
+    groups: tuple[Name, ...] = ()
+    copies: dict[Annotated[int, Meta(ge=1, le=999)], Name] = {}
     reads_spread: bool = False
-    ranks: int = 1
-    sites: tuple[tuple[str, str], ...] = ()  # name and number of its metadata server
-    small: int = 0
+    ranks: Annotated[int, Meta(ge=1, le=MAX_RANKS)] = 1
+    sites: dict[Name, Number] = {}
+    small: Annotated[int, Meta(ge=0, le=MAX_SMALL, multiple_of=SMALL_UNIT)] = 0
     server: str = ""
     base: str = ""
-    pool: str = ""
-    port: int = 8080
+    pool: Annotated[str, Meta(pattern=rf"\A({NAME.pattern})?\Z")] = ""
+    port: Annotated[int, Meta(gt=0, lt=1 << 16)] = 8080
     with_copies: str = ""
+
+    def __post_init__(self) -> None:
+        local = self.local.replace("{host}", "h")
+        if local and not NAME.fullmatch(local):
+            raise ValueError("local is a plain name, which may hold {host}")
+        if not _SERVER.fullmatch(self.server):
+            raise ValueError("server is HOST or HOST:PORT")
+        if not BASE.fullmatch(self.base) or ".." in self.base:
+            raise ValueError("base is an absolute path of plain names")
+        both = self.with_copies.replace("{place}", "p").replace("{copies}", "2")
+        named = "{place}" in self.with_copies and "{copies}" in self.with_copies
+        if both and not (named and NAME.fullmatch(both)):
+            raise ValueError("with_copies is a plain name with {place} and {copies}")
 
     def of_place_with(self, place: str, copies: int) -> str | None:
         """The place that also keeps so many copies; None where the site names none."""
@@ -80,11 +82,12 @@ class Places:
         """The place with at least so many copies, else with most; None where that is no use."""
         if not self.copies or not self.reads_spread:
             return None
-        return next((name for n, name in self.copies if n >= copies), self.copies[-1][1])
+        enough = (n for n in sorted(self.copies) if n >= copies)
+        return self.copies[next(enough, max(self.copies))]
 
     def of_site(self, site: str) -> str | None:
         """The metadata server of a site, by its number."""
-        return dict(self.sites).get(site)
+        return self.sites.get(site)
 
     def of_host(self, *, late: bool = False) -> str | None:
         """The place of the node that this runs on; with `late`, `@host` stands for its name."""
@@ -113,66 +116,24 @@ class Places:
 
 def load_places(path: Path | None) -> Places:
     """Read a map; raises InputError."""
-    if path is None:
-        return Places()
-    data = _FILE.toml(path)
-    local, groups, copies = data.get("local", ""), data.get("groups", []), data.get("copies", {})
-    spread, ranks = data.get("reads_spread", False), data.get("ranks", 1)
-    if set(data) - KEYS:
-        raise InputError(f"{path}: only {', '.join(sorted(KEYS))} are known", _REMEDY)
-    if not isinstance(spread, bool) or type(ranks) is not int or not 1 <= ranks <= MAX_RANKS:
-        raise InputError(f"{path}: reads_spread is true or false, ranks a number", _REMEDY)
-    names = [local.replace("{host}", "h") if isinstance(local, str) else None]
-    names += groups if isinstance(groups, list) else [None]
-    names += list(copies.values()) if isinstance(copies, dict) else [None]
-    for name in names:
-        if name != "" and not (isinstance(name, str) and NAME.fullmatch(name)):
-            raise InputError(f"{path}: a place is no plain name", _REMEDY)
-    if not all(re.fullmatch("[0-9]{1,3}", key) and int(key) for key in copies):
-        raise InputError(f"{path}: copies are named by their number", _REMEDY)
-    pools = tuple(sorted((int(key), name) for key, name in copies.items()))
-    return Places(
-        local, tuple(groups), pools, spread, ranks, _sites(path, data), **_server(path, data)
-    )
+    return Places() if path is None else _FILE.record(path, Places)
 
 
-def _sites(path: Path, data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """The metadata servers of sites; raises InputError."""
-    sites = data.get("sites", {})
-    if not isinstance(sites, dict) or not all(
-        NAME.fullmatch(name) and isinstance(number, str) and _NUMBER.fullmatch(number)
-        for name, number in sites.items()
-    ):
-        raise InputError(f'{path}: sites are written name = "number"', _REMEDY)
-    return tuple(sorted(sites.items()))
+NO_DEFAULT = "every task has its own node: set on its files, not on a directory"
 
 
-def _server(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the store is; raises InputError."""
-    server, base, small = data.get("server", ""), data.get("base", ""), data.get("small", 0)
-    if not isinstance(server, str) or not _SERVER.fullmatch(server):
-        raise InputError(f"{path}: server is HOST or HOST:PORT", _REMEDY)
-    if not isinstance(base, str) or not BASE.fullmatch(base) or ".." in base:
-        raise InputError(f"{path}: base is an absolute path of plain names", _REMEDY)
-    if type(small) is not int or not 0 <= small <= MAX_SMALL or small % SMALL_UNIT:
-        raise InputError(f"{path}: small is a multiple of 64 KiB, at most 1 GiB", _REMEDY)
-    pool, port = data.get("pool", ""), data.get("port", 8080)
-    if not isinstance(pool, str) or not (pool == "" or NAME.fullmatch(pool)):
-        raise InputError(f"{path}: pool is a plain name", _REMEDY)
-    if type(port) is not int or not 0 < port < 1 << 16:
-        raise InputError(f"{path}: port is a number below 65536", _REMEDY)
-    both = data.get("with_copies", "")
-    if not isinstance(both, str) or (both and not _both(both)):
-        raise InputError(
-            f"{path}: with_copies is a plain name with {{place}} and {{copies}}", _REMEDY
-        )
-    return {
-        "server": server, "base": base, "small": small, "pool": pool, "port": port,
-        "with_copies": both,
-    }  # fmt: skip  # a table
+@dataclass(frozen=True)
+class Placing:
+    """`places` names the classes or pools."""
 
+    places: Places
+    late: bool = False  # leave the host to the script that runs there
 
-def _both(name: str) -> bool:
-    """Whether it is a pattern of names of classes."""
-    parts = "{place}" in name and "{copies}" in name
-    return parts and bool(NAME.fullmatch(name.replace("{place}", "p").replace("{copies}", "2")))
+    def for_script(self) -> Self:
+        """For a script that may run on any node."""
+        return replace(self, late=True)
+
+    def fits(self, setting: Setting, got: bytes | None) -> bool:
+        """Whether what the store reports is what was asked for; any node's own place is local."""
+        local = setting.hint == "DP=local" and got is not None and self.places.is_local(got)
+        return local or got == setting.value

@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tracehint.adapters.stores.about import About
-from tracehint.adapters.stores.base import Acts, Gap
-from tracehint.adapters.stores.documents import ODD_NAME, CheckedTarget, DocumentStore
-from tracehint.adapters.stores.fields import Field
-from tracehint.adapters.stores.grammar import Grid
+from tracehint.adapters.stores.base import About, Acts, Gap
+from tracehint.adapters.stores.document_stores import ODD_NAME, CheckedTarget, DocumentStore
+from tracehint.adapters.stores.grammar import Field
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.table import nearly, no
 from tracehint.errors import InputError, UsageError
-from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.hints.template import parse
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.hints.model import HintFile
 
 MAX_BYTES = 1 << 20  # of a policy file
 NEW: tuple[Acts, ...] = ("creation",)
@@ -30,7 +31,6 @@ _RULE = re.compile(
     r"RULE 'th[0-9]{1,6}' SET POOL '[A-Za-z0-9_.-]{1,255}'( REPLICATE\([123]\))?"
     rf" WHERE NAME LIKE '({_NAME}|%|\\_)+' ESCAPE '\\'|/\*[A-Za-z0-9 ,.:()_-]*\*/"
 )
-_SAME_NAME = "a file of the same name elsewhere is said otherwise; a policy sees no path"
 _DEFAULT = re.compile(r"RULE 'default' SET POOL '[A-Za-z0-9_.-]{1,255}'")
 
 ABOUT = About(
@@ -60,7 +60,7 @@ class ScalePolicy(DocumentStore):
     """The adapter; `places.pool` is where everything else goes."""
 
     def render(
-        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+        self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
         """One rule per name pattern and value, most specific first, then the default."""
         default = self.places.pool
@@ -71,7 +71,7 @@ class ScalePolicy(DocumentStore):
             )
         templates = {rule.id: rule.template for rule in hints.rules}
         rules: dict[str, str] = {}  # name pattern -> what it says
-        files = [one for one in said if one.target.kind == "file"]
+        files = [one for one in checked if one.target.kind == "file"]
         for one in files:
             pattern = _pattern(templates.get(one.target.rule, ""), one.path)
             if pattern is None:
@@ -85,7 +85,7 @@ class ScalePolicy(DocumentStore):
             found = next((words for regex, words in first if regex.fullmatch(name)), None)
             if found is not None and found != _words(one, default):
                 reason = (
-                    "a file of the same name elsewhere is said otherwise, and a policy sees no path"
+                    "a file of the same name elsewhere has other hints, and a policy sees no path"
                 )
                 gaps.append(Gap(hint=one.target.pattern, level="none", reason=reason))
         lines = [f"/* {line} */" for line in self.head()]
@@ -132,6 +132,6 @@ def storage_scale(places: Places) -> ScalePolicy:
     """The store of a site."""
     return ScalePolicy(
         name="storage-scale", title="IBM Storage Scale (placement policy)", about=ABOUT, rows=ROWS,
-        fields={"copies": Field("value", Grid(least=1, most=3))}, places=places,
+        fields={"copies": Field(of="value", least=1, most=3)}, places=places,
         targets=("file",), kinds={"pool": "name", "copies": "count"},
     )  # fmt: skip  # a table

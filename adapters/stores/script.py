@@ -1,4 +1,4 @@
-"""The setfattr script: one fixed text (driver.sh, worker.sh) and a NUL-delimited table.
+"""The script that sets attributes: one fixed text (driver.sh) and a NUL-delimited table.
 
 No name and no value from a trace becomes shell text. The table is a file beside the script, or,
 where the script must be one file (standard output), base64 in a here-document, whose alphabet
@@ -8,32 +8,42 @@ cannot end it. Comments pass `escape.comment`, an allow-list of characters.
 from __future__ import annotations
 
 import base64
+import shlex
+import shutil
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tracehint.adapters.plan import TagPlan, Target
-from tracehint.adapters.stores.asked import asked_once
 from tracehint.adapters.stores.base import (
     Gap,
     Setting,
     Store,
     Translator,
     merge_gaps,
+    prepare_for_script,
     script_value,
-    scripted,
+    translate_once,
 )
+from tracehint.adapters.stores.table import TableStore
 from tracehint.errors import UsageError
-from tracehint.hintgen.hints.model import HintFile, Rule
 from tracehint.hintgen.text.escape import comment
-from tracehint.hintgen.text.units import plural, size
+from tracehint.hintgen.text.units import size
+from tracehint.schemas.wording import plural
 from tracehint.version import __version__
 
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import TagPlan, Target
+    from tracehint.hintgen.hints.model import HintFile, Rule
+
 MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
+TAGGER = "tracehint-tag"
+_BUILT = Path(__file__).resolve().parent.parent / "tag" / "bin" / TAGGER
 _BESIDE = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
 table() { cat -- "$self.data"; }
 if [ ! -r "$self.data" ]; then
-    echo "cannot read the table of this script: it must lie beside it and end in .data" >&2
+    echo "cannot read the table of this script: it must be beside it and end in .data" >&2
     exit 2
 fi"""
 _INSIDE = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
@@ -52,17 +62,17 @@ class Script:
 
 def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -> Script:
     """Build script and table; with `inside`, the table is part of the text."""
-    store = scripted(store)
-    said = asked_once(store)
+    store = prepare_for_script(store)
+    translated = translate_once(store)
     endings: dict[tuple[int, str], tuple[list[Setting], list[bytes]]] = {}
     records: list[bytes] = []
     gaps: list[Gap] = []
     skipped = 0
     for target in plan.targets:
-        settings, missing = said(target)
+        settings, missing = translated(target)
         gaps += missing
         kind = id(settings), target.rule
-        if kind not in endings:  # `said` has the same list for the same settings
+        if kind not in endings:  # `translated` returns the same list for the same settings
             endings[kind] = settings, [_ending(setting, target.rule) for setting in settings]
         start = _kind(target) + b"\0" + (target.path or b".") + b"\0"
         for ending in endings[kind][1]:
@@ -72,13 +82,20 @@ def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -
                 records.append(start + ending)
     if not records:
         raise nothing_to_say(plan, store, merge_gaps(gaps), skipped)
-    table = b"".join(records)
+    prefix = store.prefix if isinstance(store, TableStore) else ""
+    table = b"".join([b"S\0%s\0%s\0\0\0" % (store.name.encode(), prefix.encode()), *records])
     counted = merge_gaps(gaps)
-    text = shell_part("driver.sh")
-    text = text.replace("#@WORKER@", shell_part("worker.sh").partition("\n\n")[2])
-    text = text.replace("#@TABLE@", table_part(table, inside=inside))
+    text = fill_driver("driver.sh", table, inside=inside)
+    text = text.replace("#@PROGRAM@", shlex.quote(str(find_tagger() or "")))
     text = text.replace("#@EVIDENCE@", evidence(hints, plan, store, counted))
     return Script(text, table, len(records), skipped, counted)
+
+
+def find_tagger() -> Path | None:
+    """The built `tracehint-tag`: of this package, beside the interpreter, or on the path."""
+    found = shutil.which(TAGGER)
+    places = [_BUILT, Path(sys.executable).parent / TAGGER, *([Path(found)] if found else [])]
+    return next((place for place in places if place.is_file()), None)
 
 
 def _ending(setting: Setting, rule: str) -> bytes:
@@ -87,9 +104,11 @@ def _ending(setting: Setting, rule: str) -> bytes:
     return b"".join(part + b"\0" for part in (setting.key.encode(), script_value(setting), remark))
 
 
-def table_part(table: bytes, *, inside: bool) -> str:
-    """How the script reads its table: a file beside it, or base64 in its own text."""
-    return _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
+def fill_driver(name: str, table: bytes, *, inside: bool) -> str:
+    """A driver with its options, and its table as a file beside it or as base64 in its text."""
+    text = shell_part(name).replace("#@OPTIONS@", shell_body("options.sh").rstrip())
+    beside = _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
+    return text.replace("#@TABLE@", beside)
 
 
 def nothing_to_say(
@@ -109,7 +128,7 @@ def nothing_to_say(
     reasons = "; ".join(f"{gap.hint}: {gap.reason}" for gap in list(gaps)[:3])
     why = f" ({reasons})" if reasons else ""
     return UsageError(
-        f"the rules name {named}, but {store.title} can say none of their hints{why}",
+        f"the rules name {named}, but {store.title} supports none of their hints{why}",
         f"What helps there: {store.about.instead}."
         if store.about.instead
         else "Give another store: --store xattr writes all of them as plain attributes.",
@@ -121,14 +140,20 @@ def shell_part(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def _seen(rule: Rule) -> str:
+def shell_body(name: str) -> str:
+    """A part that stands within another one, without its first comment."""
+    return shell_part(name).partition("\n\n")[2]
+
+
+def _rule_evidence(rule: Rule) -> str:
     """What the rule was learned from, and what it is worth."""
     makers = ", ".join(rule.producers or (rule.producer or "",)).strip(", ") or "an input"
     words = [f"{makers} -> {', '.join(rule.consumers) or 'nobody'}"]
-    files, moved, saves = (rule.evidence.get(k) for k in ("files", "bytes", "saves_bytes"))
-    if files:
-        words.append(f"seen in {plural(files, 'file')} of {size(moved)} in all")
-    if saves and saves > 0:
+    evidence = rule.evidence
+    saves = evidence.get("saves_bytes", 0)
+    if files := evidence["files"]:
+        words.append(f"seen in {plural(files, 'file')} of {size(evidence['bytes'])} in all")
+    if saves > 0:
         words.append(f"saves {size(saves)}")
     return ", ".join([*words, f"confidence {rule.confidence:.2f}"])
 
@@ -146,13 +171,13 @@ def evidence(hints: HintFile, plan: TagPlan, store: Translator, gaps: dict[Gap, 
     for rule in hints.rules:
         if files[rule.id] == 0:
             continue
-        said = ", ".join(
-            f"{h.name}={h.value}{' (by formula)' if h.formula else ''}" for h in rule.hints
+        reasons = ", ".join(
+            f"{h.name}={h.value}{' (by formula)' if h.formula.fn else ''}" for h in rule.hints
         )
         what = f"{rule.pattern.replace('_', ' ')} {rule.template}"
         lines.append(f"{rule.id}: {what} ({plural(files[rule.id], 'file')})"[:400])
-        lines.append(f"    {said}"[:400])
-        lines.append(f"    {_seen(rule)}"[:400])
+        lines.append(f"    {reasons}"[:400])
+        lines.append(f"    {_rule_evidence(rule)}"[:400])
     folders = sum(t.kind == "directory" for t in plan.targets)
     lines += ["", f"Directory defaults: {folders}."]
     lines += [
@@ -161,7 +186,7 @@ def evidence(hints: HintFile, plan: TagPlan, store: Translator, gaps: dict[Gap, 
         for path, name in plan.conflicts[:50]
     ]
     lines += [
-        f"Not said ({gap.level}) for {plural(count, 'target')}: {gap.hint}: {gap.reason}"
+        f"Not expressible ({gap.level}) for {plural(count, 'target')}: {gap.hint}: {gap.reason}"
         if gap.level == "none"
         else f"Approximate for {plural(count, 'target')}: {gap.hint}: {gap.reason}"
         for gap, count in gaps.items()

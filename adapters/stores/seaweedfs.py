@@ -10,16 +10,17 @@ import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tracehint.adapters.stores.about import About
-from tracehint.adapters.stores.base import Acts, Gap
-from tracehint.adapters.stores.documents import CheckedTarget, DocumentStore
-from tracehint.adapters.stores.fields import Field
-from tracehint.adapters.stores.grammar import Grid
+from tracehint.adapters.stores.base import About, Acts, Gap
+from tracehint.adapters.stores.document_stores import CheckedTarget, DocumentStore
+from tracehint.adapters.stores.grammar import Field
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.table import fully, nearly, no
 from tracehint.errors import InputError, UsageError
-from tracehint.hintgen.hints.model import HintFile
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.hints.model import HintFile
 
 TIMEOUT_S = 2.0
 MAX_COPIES = 10  # on servers of one rack: the last digit of its code
@@ -30,7 +31,7 @@ _RULE = re.compile(
 NEW: tuple[Acts, ...] = ("directory", "creation")
 
 ABOUT = About(
-    who="whoever may run `weed shell`",
+    who="users who may run `weed shell`",
     read_back="`fs.configure` without -apply prints the rules",
     undo="the same rule with -delete -apply",
     cost="one line a file or directory; every rule is looked at when a file is made",
@@ -68,19 +69,19 @@ class SeaweedRules(DocumentStore):
     alive: Callable[[str, int], bool] = answers
 
     def render(
-        self, said: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
+        self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
         """A line per target; its longest prefix wins when a file is written."""
-        for node in sorted({one.words["node"] for one in said if "node" in one.words}):
+        for node in sorted({one.words["node"] for one in checked if "node" in one.words}):
             if not self.alive(node, self.places.port):
                 raise UsageError(
                     f"the data node {node}:{self.places.port} does not answer: a rule that names "
-                    "it would block whoever writes there",
+                    "it would block every writer there",
                     "Start it, or leave it out of the --map file.",
                 )
         lines = [f"# {line}" for line in self.head()]
-        lines += [self._line(one) for one in said]
-        return check_rules("\n".join([*lines, ""])), len(said)
+        lines += [self._line(one) for one in checked]
+        return check_rules("\n".join([*lines, ""])), len(checked)
 
     def _line(self, one: CheckedTarget) -> str:
         folder = "/" if one.target.kind == "directory" and one.path else ""
@@ -104,6 +105,6 @@ def seaweedfs(places: Places) -> SeaweedRules:
     """The store of a site."""
     return SeaweedRules(
         name="seaweedfs", title="SeaweedFS (rules of path prefixes)", about=ABOUT, rows=ROWS,
-        fields={"copies": Field("value", Grid(least=1, most=MAX_COPIES))}, places=places,
+        fields={"copies": Field(of="value", least=1, most=MAX_COPIES)}, places=places,
         kinds={"node": "name", "copies": "count"},
     )  # fmt: skip  # a table

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.text.escape import shorten, terminal
-from tracehint.hintgen.text.units import plural
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +44,7 @@ def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tracehint.analyzer.root_paths import relative_paths
-    from tracehint.analyzer.roots import data_roots
+    from tracehint.analyzer.roots import data_roots, relative_paths
     from tracehint.schemas.store import read_bundle
     from tracehint.schemas.tables import TABLES
 
@@ -75,7 +74,7 @@ def _programs(processes: pa.Table) -> Mapping[int, str]:
     return {r["proc"]: to_text(r["exe"].rpartition(b"/")[2]) for r in rows if r["exe"]}
 
 
-def told(lost: Mapping[bytes, Lost], of: int) -> list[str]:
+def explain_losses(lost: Mapping[bytes, Lost], of: int) -> list[str]:
     """What people have to know of `of` hinted files, a line each reason."""
     if not lost:
         return []

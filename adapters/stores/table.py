@@ -5,15 +5,16 @@ The format is documented in docs/reference/stores.md; `tables/orangefs.toml` is 
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracehint.adapters.plan import Kind
-from tracehint.adapters.stores.about import About
 from tracehint.adapters.stores.base import (
     VOCABULARY,
+    About,
     Acts,
     Capability,
     Gap,
@@ -21,10 +22,61 @@ from tracehint.adapters.stores.base import (
     Setting,
     capability_key,
 )
-from tracehint.adapters.stores.fields import Field, HintFields, MissingError, fill
+from tracehint.adapters.stores.grammar import Field, HintFields, MissingError, fill
 from tracehint.adapters.stores.places import Places
-from tracehint.adapters.stores.xattrs import check_attribute, get_value, remove_value, set_value
-from tracehint.errors import InputError
+from tracehint.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from tracehint.adapters.plan import Kind
+
+MAX_NAME = 255  # bytes, prefix included; the kernel answers ERANGE above
+FORBIDDEN = ("security.", "system.")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+
+
+def check_attribute(name: str, *, allow_trusted: bool) -> None:
+    """Raise UsageError for an attribute name that tracehint does not write."""
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name[:80]!r} is no usable attribute name",
+            "Names are at most 255 letters, digits, and . _ : - (check --prefix).",
+        )
+    lower = name.lower()
+    if lower.startswith(FORBIDDEN):
+        raise UsageError(
+            f"attribute {name} is refused: security.* and system.* change who may do what",
+            "Choose another --prefix, for example user.",
+        )
+    if lower.startswith("trusted.") and not allow_trusted:
+        raise UsageError(
+            f"attribute {name} is in the administrator's name space",
+            "Give --allow-trusted (needs CAP_SYS_ADMIN), or a --prefix below user.",
+        )
+
+
+def get_value(fd: int, name: str) -> bytes | None:
+    """Value of an attribute of an open file; None: not set, or not supported there."""
+    try:
+        return os.getxattr(fd, name)
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.EOPNOTSUPP):
+            return None
+        raise
+
+
+def set_value(fd: int, name: str, value: bytes) -> None:
+    """Set an attribute of an open file."""
+    os.setxattr(fd, name, value)
+
+
+def remove_value(fd: int, name: str) -> None:
+    """Remove an attribute; no error where it is not set."""
+    try:
+        os.removexattr(fd, name)
+    except OSError as error:
+        if error.errno != errno.ENODATA:
+            raise
+
 
 KINDS: tuple[Kind, ...] = ("file", "directory")
 
@@ -46,12 +98,12 @@ def no(how: str) -> Row:
 
 
 def nearly(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
-    """A hint that is said as nearly as the store allows: words and their templates."""
+    """A hint that is expressed as nearly as the store allows: words and their templates."""
     return Row(Capability(level="approximate", how=how, acts=acts), pairs, **more)
 
 
 def fully(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
-    """A hint that is said exactly."""
+    """A hint that is expressed exactly."""
     return Row(Capability(level="full", how=how, acts=acts), pairs, **more)
 
 
@@ -94,14 +146,14 @@ class Table:
                 gaps.append(Gap(hint=key, level="none", reason=str(missing)))
                 continue
             for attribute, text in texts.items():
-                said = Setting(
+                one_setting = Setting(
                     key=self.prefix + attribute, value=os.fsencode(text), hint=f"{name}={value}"
                 )
-                settings.setdefault(attribute, said)
+                settings.setdefault(attribute, one_setting)
         return list(settings.values()), gaps
 
     def _gap(self, key: str, present: set[str], kind: Kind) -> Gap | None:
-        """What is lost when this hint is said to this kind of object; None: nothing."""
+        """What is lost when this hint is set on this kind of object; None: nothing."""
         row = self.rows.get(key)
         if row is None:
             return Gap(hint=key, level="none", reason="the store has no such setting")

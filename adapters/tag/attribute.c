@@ -10,10 +10,10 @@
 #include <sys/utsname.h>
 #include <sys/xattr.h>
 
-static int decode(const char *hex, unsigned char *out, size_t *length)
+int decode_hex(const char *hex, unsigned char *out, size_t *length)
 {
 	*length = 0;
-	for (hex += 2; hex[0] && hex[1]; hex += 2) {
+	for (; hex[0] && hex[1]; hex += 2) {
 		unsigned int byte;
 
 		if (*length == MAX_VALUE || sscanf(hex, "%2x", &byte) != 1)
@@ -45,7 +45,7 @@ int value_of(const char *name, const char *text, struct value *v)
 {
 	v->set = true;
 	if (strcmp(name, MFS_CLASS) && !strncmp(text, "0x", 2)) {
-		if (decode(text, v->bytes, &v->length) < 0)
+		if (decode_hex(text + 2, v->bytes, &v->length) < 0)
 			return -1;
 	} else {
 		if (strcmp(name, MFS_CLASS) && strncmp(name, "ceph.", 5))

@@ -51,7 +51,7 @@ int open_beneath(const char *path, int flags, mode_t mode)
 		.mode = mode,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
 	};
-	int fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	int fd = syscall(__NR_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		fd = open_by_hand(path, flags, mode);

@@ -14,8 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STAGING ".tracehint.new" /* adapters/stores/make.py uses the same */
+#define STAGING ".tracehint.new" /* adapters/apply/applier.py uses the same */
 #define FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : st.st_ino;
+}
 
 static int give_away(int fd, int folder)
 {
@@ -26,20 +33,24 @@ static int give_away(int fd, int folder)
 	return fstat(folder, &st) < 0 ? -1 : fchown(fd, st.st_uid, st.st_gid);
 }
 
-int make_empty(const char *path)
+ino_t make_empty(const char *path)
 {
 	const char *name;
-	int result = -1, folder = open_parent(path, &name);
+	ino_t made = 0;
+	int folder = open_parent(path, &name);
 
 	if (folder < 0)
-		return -1;
+		return 0;
 	int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 	if (fd >= 0) {
-		result = give_away(fd, folder);
+		if (give_away(fd, folder) == 0)
+			made = inode_of(fd);
 		close(fd);
 	}
+	int error = errno;
 	close(folder);
-	return result;
+	errno = error;
+	return made;
 }
 
 /* Without RENAME_NOREPLACE (NFS) a directory replaces an empty directory at most. */
@@ -58,57 +69,63 @@ static int move(int from, const char *old, int to, const char *name)
 	return renameat(from, old, to, name);
 }
 
-static int make_staged(int folder, int staging, const char *name)
+static ino_t make_staged(int folder, int staging, const char *name)
 {
 	char new[32];
-	int result = -1;
+	ino_t made = 0;
 
 	snprintf(new, sizeof(new), "%d", (int)getpid());
 	if (mkdirat(staging, new, 0777) < 0)
-		return -1;
+		return 0;
 	int fd = openat(staging, new, FLAGS);
-	if (fd >= 0 && give_away(fd, folder) == 0)
-		result = move(staging, new, folder, name);
+	if (fd >= 0 && give_away(fd, folder) == 0 && move(staging, new, folder, name) == 0)
+		made = inode_of(fd);
 	int error = errno;
 	if (fd >= 0)
 		close(fd);
-	if (result < 0)
+	if (!made)
 		unlinkat(staging, new, AT_REMOVEDIR);
 	errno = error;
-	return result;
+	return made;
 }
 
-static int make_as_root(int folder, const char *name)
+static ino_t make_as_root(int folder, const char *name)
 {
 	struct stat st;
-	int result = -1;
+	ino_t made = 0;
 
 	if (mkdirat(folder, STAGING, 0700) < 0 && errno != EEXIST)
-		return -1;
+		return 0;
 	int staging = openat(folder, STAGING, FLAGS);
 	if (staging < 0)
-		return -1;
+		return 0;
 	if (fstat(staging, &st) == 0 && (st.st_uid != geteuid() || st.st_mode & 077))
 		errno = EPERM; /* planted */
 	else
-		result = make_staged(folder, staging, name);
+		made = make_staged(folder, staging, name);
 	int error = errno;
 	close(staging);
 	unlinkat(folder, STAGING, AT_REMOVEDIR);
 	errno = error;
-	return result;
+	return made;
 }
 
-int make_folder(const char *path)
+ino_t make_folder(const char *path)
 {
 	const char *name;
+	struct stat st;
+	ino_t made = 0;
 	int folder = open_parent(path, &name);
 
 	if (folder < 0)
-		return -1;
-	int result = geteuid() == 0 ? make_as_root(folder, name) : mkdirat(folder, name, 0777);
+		return 0;
+	if (geteuid() == 0)
+		made = make_as_root(folder, name);
+	else if (mkdirat(folder, name, 0777) == 0 &&
+		 fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		made = st.st_ino;
 	int error = errno;
 	close(folder);
 	errno = error;
-	return result;
+	return made;
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tracehint-tag script set|dry|undo [quiet]: the work of a setfattr script (adapters/stores/
- * driver.sh) below the working directory, with its table on standard input: records of five fields
- * ended by NUL bytes: kind (D directory, M directory to be made, F file, C file to be made), path,
- * attribute, value, remark. The script does the same by itself where this program is missing, but
- * not as root where others may write: only here no link or exchanged directory leads out.
+ * tracehint-tag script set|dry|undo [quiet]: the work of a script of `tracehint emit` (adapters/
+ * stores/driver.sh) below the working directory, with its table on standard input: records of five
+ * fields ended by NUL bytes: kind (D directory, M directory to be made, F file, C file to be made),
+ * path, attribute, value, remark. Before them S: the store in the place of the path, and its prefix.
  *
  * Exit status: 0 fine, 1 something failed, 2 the journal cannot be used.
  */
@@ -108,11 +107,20 @@ const char *why_not(int error)
 	}
 }
 
-/* Make the directories above the path, or the path too; each is noted before. */
+/* The line of what was just made; -1 and errno. */
+static int add_made(struct job *j, const char *path, ino_t inode)
+{
+	static struct change c;
+
+	c = (struct change){.op = "made", .inode = inode};
+	snprintf(c.path, sizeof(c.path), "%s", path);
+	return inode ? journal_add(&j->journal, &c) : -1;
+}
+
+/* Make the directories above the path, or the path too. */
 static int make_folders(struct job *j, const char *path, bool all)
 {
 	char way[MAX_PATH];
-	const char *field = way;
 
 	for (size_t n = 0;; n++) {
 		n += strcspn(path + n, "/");
@@ -122,8 +130,8 @@ static int make_folders(struct job *j, const char *path, bool all)
 		int fd = open_beneath(way, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
 		if (fd >= 0)
 			close(fd);
-		else if (errno != ENOENT || notes_add(&j->notes, MADE, &field, 1) < 0 ||
-			 (make_folder(way) < 0 && errno != EEXIST))
+		else if (errno != ENOENT ||
+			 (add_made(j, way, make_folder(way)) < 0 && errno != EEXIST))
 			return -1;
 		if (!path[n])
 			return 0;
@@ -133,7 +141,6 @@ static int make_folders(struct job *j, const char *path, bool all)
 /* Open the target; where it is not there, make it if it is to be made. -1: done with it. */
 static int open_target(struct job *j, const struct row *r)
 {
-	const char *field = r->path;
 	bool makes = r->kind[0] == 'M' || r->kind[0] == 'C';
 	int fd = open_checked(r->path);
 
@@ -150,7 +157,7 @@ static int open_target(struct job *j, const struct row *r)
 		int made = make_folders(j, r->path, r->kind[0] == 'M');
 
 		if (!made && r->kind[0] == 'C')
-			made = notes_add(&j->notes, MADE, &field, 1) || make_empty(r->path);
+			made = add_made(j, r->path, make_empty(r->path));
 		if (!made || errno == EEXIST)
 			fd = open_checked(r->path);
 	}
@@ -159,19 +166,30 @@ static int open_target(struct job *j, const struct row *r)
 	return fd;
 }
 
-/* Note the value from before, as the script in shell does. */
-static int note_old(struct job *j, const struct row *r, const struct value *was)
+/* The line of a change, before it is made; -1 and errno. */
+static int add_set(struct job *j, const struct row *r, const struct value *was,
+		   const struct value *want)
 {
-	char text[MAX_TEXT] = "0x";
-	const char *fields[] = {r->path, r->name, text};
+	static struct change c;
 
-	if (!was->set)
-		return 0;
-	for (size_t i = 0; i < was->length; i++)
-		snprintf(text + 2 + 2 * i, 3, "%02x", was->bytes[i]);
-	if (!strcmp(r->name, MFS_CLASS))
-		fields[2] = (const char *)was->bytes;
-	return notes_add(&j->notes, OLD, fields, 3);
+	c = (struct change){.op = "set", .old = *was, .new = *want};
+	snprintf(c.path, sizeof(c.path), "%s", r->path);
+	snprintf(c.name, sizeof(c.name), "%s", r->name);
+	return journal_add(&j->journal, &c);
+}
+
+/* The line before the changes of a store; its prefix stands in the place of an old value. */
+static void add_session(struct job *j, const struct row *r)
+{
+	static struct change c;
+
+	c = (struct change){.op = "session"};
+	snprintf(c.path, sizeof(c.path), "%s", r->path);
+	c.old.set = *r->name;
+	c.old.length = strlen(r->name);
+	memcpy(c.old.bytes, r->name, c.old.length);
+	if (!j->dry && journal_add(&j->journal, &c) < 0)
+		fail(j, "", strerror(errno));
 }
 
 static void set(struct job *j, const struct row *r)
@@ -189,7 +207,7 @@ static void set(struct job *j, const struct row *r)
 		fail(j, r->path, strerror(errno));
 	else if (value_same(&now, &want))
 		say(j, "unchanged:", r->path, r->remark);
-	else if (!j->dry && (note_old(j, r, &now) < 0 || value_put(fd, r->name, &want) < 0))
+	else if (!j->dry && (add_set(j, r, &now, &want) < 0 || value_put(fd, r->name, &want) < 0))
 		fail(j, r->path, strerror(errno));
 	else
 		say(j, "set", r->path, r->remark);
@@ -232,19 +250,19 @@ int script(const char *mode, bool quiet)
 
 	j.quiet = quiet;
 	j.dry = !strcmp(mode, "dry");
-	if (!j.dry && notes_open(&j.notes, !undo) < 0)
+	if (!j.dry && journal_open(&j.journal, !undo) < 0)
 		return 2;
 	while ((got = read_row(&r)) == 1) {
 		if (undo)
-			take_back(&j, &r);
+			remember_row(&j, &r);
+		else if (r.kind[0] == 'S')
+			add_session(&j, &r);
 		else
 			set(&j, &r);
 	}
 	if (got < 0)
 		fail(&j, "", "the table is cut off");
 	if (undo && got == 0)
-		take_back_notes(&j);
-	if (!j.dry)
-		notes_close(&j.notes);
+		undo_journal(&j);
 	return fflush(stdout) || j.failed;
 }

@@ -10,35 +10,40 @@
 #define MAX_TEXT (2 * MAX_VALUE + 3) /* a value in hexadecimal with 0x and NUL */
 #define MAX_KEYS 256		     /* different attributes of one table */
 
-/* notes.c: what was changed, kept for undo. */
-enum note { OLD, MADE, NOTES };
-
-struct notes {
-	int folder;
-	int fds[NOTES]; /* -1: not there */
+/* journal.c: what was set and made, kept for undo. */
+struct journal {
+	int folder, fd; /* -1: not there */
 };
 
-/* Open them; without `create` they may be missing. -1 after a message: not to be used. */
-int notes_open(struct notes *n, bool create);
-/* Append one record in one write; -1 and errno. */
-int notes_add(struct notes *n, enum note which, const char *const *fields, int count);
-/* All of it, to be freed; NULL where there is none, or with a size of 0 and errno. */
-char *notes_read(struct notes *n, enum note which, size_t *size);
-void notes_remove(struct notes *n);
-void notes_close(struct notes *n);
+struct change {
+	const char *op; /* session, made, set */
+	char path[MAX_PATH], name[MAX_NAME];
+	struct value old, new;
+	unsigned long long inode; /* of what was made */
+};
+
+/* Open and lock it; without `create` it may be missing. -1 after a message: not to be used. */
+int journal_open(struct journal *j, bool create);
+/* Append a line in one write; -1 and errno. */
+int journal_add(struct journal *j, const struct change *c);
+/* All of it, to be freed, ended by a newline; NULL and errno, which is 0 where there is none. */
+char *journal_read(struct journal *j, size_t *size);
+/* What a line without its newline stands for; false: it was not written by us. */
+bool read_change(char *line, struct change *c);
+void journal_remove(struct journal *j);
 
 /* make.c: below the working directory; what root makes belongs to the directory's owner. */
-/* Make a directory; -1 and errno. */
-int make_folder(const char *path);
-/* Make an empty file; -1 and errno. */
-int make_empty(const char *path);
+/* Make a directory, or an empty file; its inode, or 0 and errno. */
+ino_t make_folder(const char *path);
+ino_t make_empty(const char *path);
 
 /* script.c: the whole call; the table is on standard input. */
 struct job {
 	bool dry, quiet, failed;
+	char store[MAX_PATH];	       /* that the table is for */
 	char keys[MAX_KEYS][MAX_NAME]; /* attributes that the table sets */
 	int key_count;
-	struct notes notes;
+	struct journal journal;
 };
 
 int script(const char *mode, bool quiet);
@@ -53,12 +58,12 @@ const char *why_not(int error);
 /* Whether a table or journal may set this attribute at all. */
 bool may_set(const char *name);
 
-/* take_back.c: --undo, for the records of the table one by one, then for the notes. */
 struct row {
 	char kind[8], path[MAX_PATH], name[MAX_NAME], value[MAX_TEXT], remark[MAX_NAME];
 };
 
-void take_back(struct job *j, const struct row *r);
-void take_back_notes(struct job *j);
+/* undo.c: --undo, after the rows of the table. */
+void remember_row(struct job *j, const struct row *r);
+void undo_journal(struct job *j);
 
 #endif

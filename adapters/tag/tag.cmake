@@ -3,8 +3,6 @@
 set(TAG_DIR ${CMAKE_CURRENT_LIST_DIR})
 add_executable(tracehint-tag ${TAG_DIR}/tracehint-tag.c ${TAG_DIR}/table.c ${TAG_DIR}/beneath.c
                ${TAG_DIR}/attribute.c ${TAG_DIR}/mfs_class.c ${TAG_DIR}/command.c
-               ${TAG_DIR}/script.c ${TAG_DIR}/take_back.c ${TAG_DIR}/notes.c ${TAG_DIR}/make.c)
-target_compile_options(tracehint-tag PRIVATE -std=gnu11 -O2 -Wall -Wextra -Werror)
-if(SKBUILD)
-  install(TARGETS tracehint-tag RUNTIME DESTINATION tracehint/adapters/tag/bin)
-endif()
+               ${TAG_DIR}/script.c ${TAG_DIR}/undo.c ${TAG_DIR}/journal.c ${TAG_DIR}/make.c)
+target_compile_options(tracehint-tag PRIVATE -std=gnu11 -O2 ${C_WARNINGS})
+install(TARGETS tracehint-tag RUNTIME DESTINATION ${PACKAGE}adapters/tag/bin)

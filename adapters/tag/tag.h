@@ -45,6 +45,8 @@ struct value {
 	bool set;
 };
 
+/* The bytes, at most MAX_VALUE, that hexadecimal digits stand for. -1: it is something else. */
+int decode_hex(const char *hex, unsigned char *out, size_t *length);
 /* The value that a table's text stands for: hexadecimal, or a plain name. -1: neither. */
 int value_of(const char *name, const char *text, struct value *v);
 /* The value that an open file has. -1 and errno. */

@@ -5,7 +5,7 @@
  *   tracehint-tag set TABLE TASK               before the task
  *   tracehint-tag clean TABLE TASK             after it: tag its outputs, remove what it did not use
  *   tracehint-tag run TABLE TASK COMMAND...    both, around a command
- *   tracehint-tag script set|dry|undo [quiet]  the work of a setfattr script: script.c
+ *   tracehint-tag script set|dry|undo [quiet]  the work of a script of emit: script.c
  *
  * TABLE is written by `tracehint emit --workflow-engine` (adapters/engines/tag_table.py): a line
  * "tracehint-tags 1 <number of tasks>", an index of "<offset> <length>" lines of fixed width, and

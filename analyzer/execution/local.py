@@ -2,37 +2,307 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+import itertools
+import pickle
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import Bools, Ints, column, distinct
+from tracehint.analyzer.dataflow.accesses import EpochTasks, Raw, read_extents
+from tracehint.analyzer.dataflow.model import Access, Objects
+from tracehint.analyzer.dataflow.partitions import Batch, Partitions
 from tracehint.analyzer.execution.bundle_files import (
+    NOT_NEEDED,
     BundleFiles,
     Folder,
     add_problems,
     files_at,
     read,
 )
-from tracehint.analyzer.execution.resources import Resources
-from tracehint.analyzer.execution.threads import compute_all
-from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
-from tracehint.analyzer.flow.model import Access, Objects
-from tracehint.analyzer.flow.partitions import Batch, Partitions
+from tracehint.analyzer.execution.resources import Resources, compute_all, temporary_folder
 from tracehint.analyzer.memory import give_back
-from tracehint.errors import UsageError
+from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.footer import rows_of
+from tracehint.schemas.store import batches_of
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.flow.extents import Execution
+    from tracehint.analyzer.dataflow.partitions import Execution
     from tracehint.schemas.store import Bundle
 
 
+# Extents that do not fit into memory: read in batches, put into one file per partition.
+#
+# The bundle's Parquet is read three times in batches: for sums, for objects and tasks, and to
+# write the accesses of each partition of paths into a temporary file. Then partitions are computed.
+# Their results wait in files too: among the arrays of a partition that come and go they would
+# keep the allocator from using freed memory again.
+# Memory follows the batch and the partition; temporary space is `ROW_BYTES` per extent.
+
+# Columns of accesses as they lie in temporary files.
+_STORED = {
+    "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
+}  # fmt: skip  # a table
+_TYPES = [(f.name, np.dtype(_STORED.get(f.name, np.int64))) for f in fields(Access)]
+ROW_BYTES = sum(kind.itemsize for _, kind in _TYPES)
+
+
+def append_rows(path: Path, access: Access, rows: slice) -> None:
+    """Add rows to a file: their number, then column by column."""
+    with path.open("ab") as stream:
+        stream.write(np.int64(rows.stop - rows.start).tobytes())
+        for name, kind in _TYPES:
+            stream.write(getattr(access, name)[rows].astype(kind).data)
+
+
+def taken_result(path: Path) -> Any:
+    """What a partition came to; this process wrote it."""
+    with path.open("rb") as stream:
+        found = pickle.load(stream)
+    path.unlink()
+    return found
+
+
+def size_of(path: Path) -> int:
+    """Bytes of such a file; 0 where there is none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def read_rows(path: Path) -> Access:
+    """All rows of such a file, in the order in which they were added."""
+    found = Access.empty()
+    if not path.exists():
+        return found
+    with path.open("rb") as stream:
+        # their number is not known before; each block has eight bytes more than its rows
+        most = path.stat().st_size // ROW_BYTES
+        for name, kind in _TYPES:
+            setattr(found, name, np.empty(most, bool if kind.kind == "b" else np.int64))
+        at = 0
+        while head := stream.read(8):
+            count = int(np.frombuffer(head, np.int64)[0])
+            for name, kind in _TYPES:
+                getattr(found, name)[at : at + count] = np.fromfile(stream, kind, count)
+            at += count
+    return found if at == most else found.take(np.arange(at))
+
+
 T = TypeVar("T")
+BATCH = 1 << 20  # extents that are read at one time
+LARGE = 1 << 27  # bytes of the accesses of a partition that is computed with no other
+
+
+class SpilledExtents:
+    """An `Execution` on the Parquet files of a bundle. A context manager: temporary files are
+    gone at its end. `problems` tells of damaged files; these are left out as a whole."""
+
+    def __init__(self, files: BundleFiles, resources: Resources) -> None:
+        self.resources, self.problems = resources, list[str]()
+        self._opened = ExitStack()
+        self._files, self._names = files, list[str]()
+        self._rows = 0
+        self._last: int | None = None
+        self._opens, self._procs = [np.empty(0, np.int64)], [np.empty((2, 0), np.int64)]
+        for name, file in files.open(files.segments("extents")):
+            self._look_at(file, name)
+
+    def __enter__(self) -> SpilledExtents:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def _look_at(self, file: Path | BinaryIO, name: str) -> None:
+        """Sums over one file, if all of it can be read."""
+        rows, last, opens, procs = 0, [], [], []
+        for batch in batches_of("extents", file, name, self.problems, _left_out(), BATCH):
+            if batch is None:
+                return
+            rows += batch.num_rows
+            last.append(int(column(batch, "last_ns").max(initial=np.iinfo(np.int64).min)))
+            opens.append(distinct(column(batch, "open")))
+            proc = np.sort(column(batch, "proc"))
+            first = np.flatnonzero(np.append(True, proc[1:] != proc[:-1])[: len(proc)])
+            procs.append(np.stack([proc[first], np.diff(np.append(first, len(proc)))]))
+            self.resources.tell("looking at the accesses", self._rows + rows, 0, "accesses")
+        self._names.append(name)
+        self._rows += rows
+        self._opens += opens
+        self._procs += procs
+        if rows:
+            self._last = max(last if self._last is None else [*last, self._last])
+
+    def batches(self) -> Iterator[tuple[int, pa.Table]]:
+        """Row of the first extent, and the extents, batch by batch."""
+        row = 0
+        for name, file in self._files.open(self._names):
+            changed: list[str] = []
+            for batch in batches_of("extents", file, name, changed, _left_out(), BATCH):
+                if batch is None:
+                    raise BundleError(
+                        f"{changed[0]}: it could be read a moment ago",
+                        "Is a program writing into the bundle? Analyze a copy.",
+                    )
+                yield row, batch
+                row += batch.num_rows
+
+    def look(self, objects: Objects, known: EpochTasks, notes: list[str]) -> SpilledAccesses:
+        return SpilledAccesses(self, objects, known, notes)
+
+    def rows(self) -> int:
+        return self._rows
+
+    def last_ns(self) -> int | None:
+        return self._last
+
+    def opens(self) -> Ints:
+        return np.concatenate(self._opens)
+
+    def by_process(self) -> pa.Table:
+        import pyarrow as pa
+
+        proc, count = np.concatenate(self._procs, axis=1)
+        counted = pa.table({"proc": proc, "count": count}).group_by("proc")
+        return counted.aggregate([("count", "sum")]).rename_columns(["proc", "count"])
+
+    def space(self) -> int:
+        """Bytes of temporary files for all accesses."""
+        return self._rows * ROW_BYTES
+
+    def folder(self) -> Path:
+        """A fresh directory for temporary files, with room for all accesses."""
+        fresh = temporary_folder("tracehint-accesses-", self.resources.folder)
+        path = self._opened.enter_context(fresh)
+        if shutil.disk_usage(path).free < self.space():
+            raise self.no_room(path, "there is less room")
+        return path
+
+    @contextmanager
+    def writing(self, folder: Path) -> Iterator[None]:
+        """Turns a full disk into an error that names a remedy."""
+        try:
+            yield
+        except OSError as error:
+            raise self.no_room(folder, error.strerror or str(error)) from None
+
+    def no_room(self, folder: Path, why: str) -> BundleError:
+        """The error for a directory that cannot take the temporary files."""
+        return BundleError(
+            f"{folder.parent}: {self.space() / 2**30:.1f} GiB of temporary space are needed: {why}",
+            "Name a directory with more room in TMPDIR, or raise --memory-limit.",
+        )
+
+
+def _left_out() -> tuple[str, ...]:
+    return NOT_NEEDED["extents"]
+
+
+class SpilledAccesses:
+    """`Accesses` of such extents."""
+
+    def __init__(
+        self, extents: SpilledExtents, objects: Objects, known: EpochTasks, notes: list[str]
+    ) -> None:
+        self._extents, self._objects, self._known = extents, objects, known
+        self._number: Ints | None = None
+        self._folder: Path | None = None
+        count = len(objects)
+        self._per_object, self._touched = np.zeros(count, np.int64), np.zeros(count + 1, bool)
+        self._per_task = np.zeros(0, np.int64)
+        lost = 0
+        for _, raw, damaged in self._scan("reading the accesses"):
+            lost += damaged
+            self._per_object += np.bincount(raw.obj[raw.rows], minlength=count)
+            self._touched[raw.obj] = True
+            mine = np.bincount(raw.task[raw.rows], minlength=len(self._per_task))
+            mine[: len(self._per_task)] += self._per_task
+            self._per_task = mine
+        if lost:
+            notes.append(f"{plural(lost, 'damaged access record')} left out")
+
+    def _scan(self, stage: str) -> Iterator[tuple[int, Raw, int]]:
+        """The extents in batches with their objects and tasks, and how many were damaged."""
+        done, total = 0, self._extents.rows()
+        for row, batch in self._extents.batches():
+            raw, damaged = read_extents(batch, self._objects, self._known)
+            if self._number is not None:
+                raw.obj = np.append(self._number, -1).astype(np.int32)[raw.obj]
+            yield row, raw, damaged
+            done += batch.num_rows
+            self._extents.resources.tell(stage, done, total, "accesses")
+
+    def _where(self, chosen: Callable[[Raw], Bools]) -> Access:
+        found = [Access.empty()]
+        for row, raw, _ in self._scan("reading the accesses"):
+            access = raw.access(raw.rows[chosen(raw)])
+            access.seq = access.seq + row
+            found.append(access)
+        return Access.joined(found)
+
+    def of_tasks(self, chosen: Bools) -> Access:
+        if not self._per_task[chosen[: len(self._per_task)].nonzero()].any():
+            return Access.empty()
+        return self._where(lambda raw: chosen[raw.task[raw.rows]])
+
+    def of_objects(self, chosen: Bools) -> Access:
+        return self._where(lambda raw: chosen[raw.obj[raw.rows]])
+
+    def per_object(self) -> Ints:
+        return self._per_object
+
+    def touched(self) -> Bools:
+        return self._touched[:-1]
+
+    def renumber(self, number: Ints) -> None:
+        self._number = number if self._number is None else number[self._number]
+        order = np.argsort(number)
+        self._per_object = self._per_object[order]
+        self._touched = np.append(self._touched[:-1][order], self._touched[-1])
+
+    def compute(
+        self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
+    ) -> list[T]:
+        folder = self._folder = self._folder or self._spill(partitions)
+
+        def solve(i: int) -> None:
+            found = work(partitions.frame(i).filled(read_rows(folder / str(i))))
+            with self._extents.writing(folder), (folder / f"{i}.result").open("wb") as stream:
+                pickle.dump(found, stream, protocol=5)
+
+        chosen = range(len(partitions)) if only is None else only.tolist()
+        sizes = {i: size_of(folder / str(i)) for i in chosen}
+        many = [i for i in chosen if sizes[i] <= LARGE]
+        given = self._extents.resources
+        compute_all(solve, many, given, "following the bytes")
+        # a path with more accesses is in memory alone
+        alone = [i for i in chosen if sizes[i] > LARGE]
+        compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
+        return [taken_result(folder / f"{i}.result") for i in chosen]
+
+    def _spill(self, partitions: Partitions) -> Path:
+        """Write the accesses of each partition into a file named by its number."""
+        folder, of_object = self._extents.folder(), partitions.of_object()
+        stage = f"writing {self._extents.space() / 2**30:.1f} GiB of temporary files"
+        for row, raw, _ in self._scan(stage):
+            number = of_object[raw.obj[raw.rows]]
+            order = np.argsort(number, kind="stable")
+            access = raw.access(raw.rows[order])
+            access.seq = access.seq + row
+            first = np.flatnonzero(np.append(True, np.diff(number[order]) != 0)[: len(order)])
+            with self._extents.writing(folder):
+                for low, high in itertools.pairwise([*first.tolist(), len(order)]):
+                    append_rows(folder / str(number[order[low]]), access, slice(low, high))
+        return folder
+
+
 IN_MEMORY = 200  # bytes that an extent takes while the flow is followed
 
 
@@ -50,10 +320,10 @@ def run_at(
     if _too_large(files, resources.memory):
         return _in_batches(files, work, resources)
     # The bundle is handed over and not kept: it can go before the labels are made.
-    return work(_settled(read(files)), None)
+    return work(_release_reading_memory(read(files)), None)
 
 
-def _settled(bundle: Bundle) -> Bundle:
+def _release_reading_memory(bundle: Bundle) -> Bundle:
     """The bundle; what only its reading took goes back."""
     give_back()
     return bundle
@@ -71,7 +341,7 @@ def _too_large(files: BundleFiles, memory: int | None) -> bool:
 def _in_batches(
     files: BundleFiles, work: Callable[[Bundle, Execution | None], T], resources: Resources
 ) -> T:
-    from tracehint.analyzer.execution.spilled import SpilledExtents
+    from tracehint.analyzer.execution.local import SpilledExtents
 
     bundle = read(files, without=("extents",))
     with SpilledExtents(files, resources) as extents:
@@ -92,7 +362,7 @@ class LocalExtents:
         raw.table = raw.table.schema.empty_table()
         give_back()
         if damaged:
-            notes.append(f"{damaged} damaged access records were left out")
+            notes.append(f"{plural(damaged, 'damaged access record')} left out")
         return LocalAccesses(raw, len(objects), self._resources)
 
     def rows(self) -> int:

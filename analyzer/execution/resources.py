@@ -1,15 +1,26 @@
-"""What an analysis may use, and whom it tells how far it is."""
+"""What an analysis may use: threads, temporary directories and DuckDB connections."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from stat import S_ISDIR
+from typing import TYPE_CHECKING, TypeVar
+
+from tracehint.analyzer.memory import give_back
+from tracehint.errors import TracehintError
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
+
 
 # stage, done, in all, of what
 Tell = Callable[[str, int, int, str], None]
@@ -47,3 +58,114 @@ def cores() -> int:
 def half_of_memory() -> int:
     """Half of the machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+T = TypeVar("T")
+_GIVE_BACK = 4  # partitions after which what they took on the way goes back
+
+
+def start_beside(work: Callable[[], T], resources: Resources) -> Callable[[], T]:
+    """Begin `work` in a thread of its own, where there may be two; returns who waits for the
+    result. To be called once: nobody else keeps the result."""
+    if resources.threads < 2:
+        return work
+    pool = ThreadPoolExecutor(1)
+    begun = [pool.submit(work)]
+    pool.shutdown(wait=False)
+    return lambda: begun.pop().result()
+
+
+def compute_all(
+    work: Callable[[int], T], chosen: Sequence[int], resources: Resources, stage: str
+) -> list[T]:
+    """`work` of each number, in their order."""
+    found: list[T] = []
+
+    def keep(result: T) -> None:
+        found.append(result)
+        if not len(found) % _GIVE_BACK:
+            give_back()
+        resources.tell(stage, len(found), len(chosen), "partitions")
+
+    if resources.threads < 2 or len(chosen) < 2:
+        for i in chosen:
+            keep(work(i))
+        return found
+    with ThreadPoolExecutor(resources.threads) as pool:
+        for result in pool.map(work, chosen):
+            keep(result)
+    return found
+
+
+_LOCK = "lock"  # held by the process that uses the directory, wherever it runs
+
+
+@contextmanager
+def temporary_folder(prefix: str, where: Path | None = None) -> Iterator[Path]:
+    """A fresh directory (mode 0700) below `where` (default: the system's directory for temporary
+    files), and none of those with this prefix whose process is gone."""
+    above = Path(where or tempfile.gettempdir())
+    _remove_left(above, prefix)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=above))
+        held = _make_locked_file(folder)
+    except OSError as error:
+        raise TracehintError(
+            f"{above}: no temporary files can be made: {error.strerror or error}",
+            "Name another directory in TMPDIR.",
+        ) from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _make_locked_file(folder: Path) -> int:
+    """A file with a lock of this process; whoever sees its name sees the lock too."""
+    early = folder / f".{_LOCK}"
+    held = os.open(early, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    with suppress(OSError):  # a file system without locks: then nobody can take it either
+        fcntl.flock(held, fcntl.LOCK_EX)
+    early.rename(folder / _LOCK)
+    return held
+
+
+def _remove_left(above: Path, prefix: str) -> None:
+    """Remove the directories of this user's processes that were killed."""
+    with suppress(OSError):
+        for found in above.iterdir():
+            if found.name.startswith(prefix):
+                _remove_if_left(found)
+
+
+def _remove_if_left(folder: Path) -> None:
+    with suppress(OSError):
+        seen = folder.lstat()
+        if not S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
+            return
+        held = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(held)
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A fresh in-memory connection; it sees nothing but what is registered on it."""
+    import duckdb
+
+    con = duckdb.connect(
+        ":memory:",
+        config={
+            "preserve_insertion_order": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        },
+    )
+    # In a notebook without ipywidgets it is off, and even setting it to off is an error.
+    shown = con.execute("select current_setting('enable_progress_bar')").fetchall()
+    if shown[0][0]:
+        con.execute("set enable_progress_bar = false")
+    return con

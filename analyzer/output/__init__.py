@@ -1,0 +1,1 @@
+"""An analysis as JSON (the contract) and as Parquet, out and in."""

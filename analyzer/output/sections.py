@@ -10,36 +10,148 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.columns import column, floats, in_order
-from tracehint.analyzer.output.jsonlines import (
+from tracehint.analyzer.arrays import Ints, column, floats, in_order, ints
+from tracehint.analyzer.output.json_text import (
+    Words,
     blocks,
     commas,
+    decimals,
+    distinct,
     flag_of,
-    listed,
+    flags,
+    format_integers,
+    join_pieces,
+    list_bounds,
     lists,
     number_of,
     one_of,
+    pairs,
     piece,
     seconds_of,
     separators,
     string_of,
     strings,
-    whole,
+    text,
 )
-from tracehint.analyzer.output.lines import (
-    ChildRows,
-    consumer,
-    label_lines,
-    labels_of,
-    producer,
-    side,
-)
-from tracehint.analyzer.output.rendered import decimals, joined, text
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
 
+
 _TEXT = pa.large_string()
+
+
+class ChildRows:
+    """Rows of a table that belong to rows of another one, in the order of these."""
+
+    def __init__(self, table: pa.Table, key: str, ids: Ints) -> None:
+        self.table = in_order(table, key)
+        keys = column(self.table, key)
+        known = np.isin(keys, ids) if len(keys) else keys != keys
+        if not known.all():
+            self.table, keys = self.table.filter(pa.array(known)), keys[known]
+        self.ends = ints(np.append(np.searchsorted(keys, ids), len(keys)))
+
+    def lines(self, low: int, high: int, make: Any) -> pa.Array:
+        """For each of these rows its lines, joined."""
+        first, last = int(self.ends[low]), int(self.ends[high])
+        ends = self.ends[low : high + 1] - first
+        rows = self.table.slice(first, last - first)
+        return lists(join_pieces(commas(ends, last - first), make(rows)), ends)
+
+
+def producer(rows: pa.Table) -> list[Any]:
+    """What only producers have."""
+    return [
+        ',"owned_bytes":',
+        number_of(rows, "owned_bytes", 0),
+        ',"superseded":',
+        flag_of(rows, "superseded"),
+    ]
+
+
+def consumer(rows: pa.Table) -> list[Any]:
+    """What only consumers have."""
+    cover = decimals(np.clip(floats(rows, "cover"), 0, 1), 6)
+    return [',"cover":', text(cover), ',"peek":', flag_of(rows, "peek")]
+
+
+def side(rows: pa.Table, own: list[Any], ranges: bool) -> pa.Array:
+    """Lines of producers or consumers; `own` is what only these have."""
+    shown = [',"ranges":', pairs(one_of(rows, "ranges"))] if ranges else []
+    return join_pieces(
+        '{"task":"t',
+        format_integers(column(rows, "task")),
+        '","bytes":',
+        number_of(rows, "bytes", 0),
+        ',"unique_bytes":',
+        number_of(rows, "unique_bytes", 0),
+        *own,
+        *shown,
+        ',"how":',
+        strings(one_of(rows, "how")),
+        ',"first_s":',
+        seconds_of(rows, "first_s"),
+        ',"last_s":',
+        seconds_of(rows, "last_s"),
+        "}",
+    )
+
+
+def labels_of(patterns: pa.Table, *, own: bool) -> pa.Table:
+    """The labels of the files, or those of the edges."""
+    none = pc.is_null(patterns.column("edge"))
+    return patterns.filter(none if own else pc.invert(none)).unify_dictionaries()
+
+
+def label_lines(rows: pa.Table) -> pa.Array:
+    """One object per label: many are alike, and their text is made once."""
+    words = {name: _words(rows, name) for name in ("pattern", "placement", "runner_up", "evidence")}
+    group = column(rows, "group")
+    confidence = decimals(np.clip(floats(rows, "confidence"), 0, 1), 4)
+    primary = column(rows, "primary") == 1
+    saves = [
+        column(rows, name, 0)
+        for name in ("saves_bytes", "saves_wait_bytes", "runner_up_saves_bytes")
+    ]
+    kinds, codes = distinct(
+        [*(w.codes for w in words.values()), group, confidence, primary, *saves]
+    )
+    named = join_pieces('"g', format_integers(group[kinds]), '"')
+    lines = join_pieces(
+        '{"pattern":"',
+        text(words["pattern"], kinds),
+        '","primary":',
+        text(flags(primary), kinds),
+        ',"confidence":',
+        text(confidence, kinds),
+        ',"group":',
+        pc.if_else(pa.array(group[kinds] >= 0), named, pa.scalar("null", _TEXT)),
+        ',"evidence":',
+        text(words["evidence"], kinds, _MISSING["evidence"]),
+        ',"choice":{"placement":"',
+        text(words["placement"], kinds, _MISSING["placement"]),
+        '","saves_bytes":',
+        format_integers(saves[0][kinds]),
+        ',"saves_wait_bytes":',
+        format_integers(saves[1][kinds]),
+        ',"runner_up":"',
+        text(words["runner_up"], kinds, _MISSING["runner_up"]),
+        '","runner_up_saves_bytes":',
+        format_integers(saves[2][kinds]),
+        "}}",
+    )
+    return lines.take(pa.array(codes))
+
+
+_MISSING = {"evidence": "{}", "placement": "default", "runner_up": "default"}
+
+
+def _words(rows: pa.Table, name: str) -> Words:
+    """A dictionary column; what is missing in it as in the contract."""
+    values = one_of(rows, name)
+    codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return Words(codes, values.dictionary)
 
 
 @dataclass(frozen=True)
@@ -57,10 +169,10 @@ def tasks(analysis: Analysis) -> Section:
     def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)
         return piece(
-            joined(
+            join_pieces(
                 separators(low, high),
                 '{"id":"t',
-                whole(column(part, "task")),
+                format_integers(column(part, "task")),
                 *(
                     x
                     for name in ("name", "type", "command", "host", "site")
@@ -91,7 +203,7 @@ def tasks(analysis: Analysis) -> Section:
 
 def files(analysis: Analysis) -> Section:
     """One line per file, with those who wrote and read it and its labels."""
-    from tracehint.analyzer.output.names import names_table
+    from tracehint.analyzer.output.json_text import names_table
 
     table = in_order(analysis.files, "file")
     names = names_table(table)
@@ -106,10 +218,10 @@ def files(analysis: Analysis) -> Section:
     def block(low: int, high: int) -> bytes:
         part, name = table.slice(low, high - low), names.slice(low, high - low)
         return piece(
-            joined(
+            join_pieces(
                 separators(low, high),
                 '{"id":"f',
-                whole(ids[low:high]),
+                format_integers(ids[low:high]),
                 *_of_file(part, name),
                 ',"producers":[',
                 sides[0].lines(low, high, lambda rows: side(rows, producer(rows), ranges)),
@@ -159,14 +271,14 @@ def edges(analysis: Analysis) -> Section:
     def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)
         return piece(
-            joined(
+            join_pieces(
                 separators(low, high),
                 '{"producer":"t',
-                whole(column(part, "producer")),
+                format_integers(column(part, "producer")),
                 '","file":"f',
-                whole(column(part, "file")),
+                format_integers(column(part, "file")),
                 '","consumer":"t',
-                whole(column(part, "consumer")),
+                format_integers(column(part, "consumer")),
                 '","bytes":',
                 number_of(part, "bytes", 0),
                 ',"via":',
@@ -189,10 +301,10 @@ def groups(analysis: Analysis) -> Section:
 
     def block(low: int, high: int) -> bytes:
         part = table.slice(low, high - low)
-        ends, values = listed(members.slice(low, high - low))
-        lines = joined(commas(ends, len(values)), '"f', values.cast(_TEXT), '"')
+        ends, values = list_bounds(members.slice(low, high - low))
+        lines = join_pieces(commas(ends, len(values)), '"f', values.cast(_TEXT), '"')
         return piece(
-            joined(
+            join_pieces(
                 separators(low, high),
                 '{"id":"g',
                 number_of(part, "group"),
@@ -218,7 +330,9 @@ def groups(analysis: Analysis) -> Section:
 def _rank(tasks: pa.Table) -> pa.Array:
     """The program and number of a rank; other tasks do without these fields."""
     group = column(tasks, "group")
-    fields = joined(',"group":"m', whole(group), '","rank":', number_of(tasks, "rank"))
+    fields = join_pieces(
+        ',"group":"m', format_integers(group), '","rank":', number_of(tasks, "rank")
+    )
     return pc.if_else(pa.array(group >= 0), fields, pa.scalar("", _TEXT))
 
 
@@ -226,8 +340,8 @@ def _spent(tasks: pa.Table) -> Iterator[pa.Array]:
     """Where the time of a task went; fields that are not known are left out."""
     for name in ("cpu_s", "io_wait_s"):
         known = pa.array(~np.isnan(floats(tasks, name)))
-        said = joined(f',"{name}":', seconds_of(tasks, name))
-        yield pc.if_else(known, said, pa.scalar("", _TEXT))
+        text = join_pieces(f',"{name}":', seconds_of(tasks, name))
+        yield pc.if_else(known, text, pa.scalar("", _TEXT))
 
 
 def _mark(name: str) -> str:
@@ -236,4 +350,4 @@ def _mark(name: str) -> str:
 
 def _lineage(table: pa.Table) -> pa.Array:
     lineage = column(table, "lineage")
-    return whole(np.where(lineage < 0, column(table, "file"), lineage))
+    return format_integers(np.where(lineage < 0, column(table, "file"), lineage))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer import catalogue
-from tracehint.analyzer.output.reading import ORDER, PLACEMENT, VIA, options_of
+from tracehint.analyzer.output.json import ORDER, PLACEMENT, VIA, options_of
 from tracehint.errors import InputError
 from tracehint.limits import check, values_of
 from tracehint.schemas.kinds import what_is
@@ -56,7 +56,9 @@ def from_tables(folder: Path) -> Analysis:
         text = (folder / RUN).read_bytes()
         check("json-values", str(folder / RUN), values_of(text))
         run = json.loads(text)
-        tables = {name: _read(folder / f"{name}.parquet", ANALYSIS_TABLES[name]) for name in _KEYS}
+        tables = {
+            name: _read_table(folder / f"{name}.parquet", ANALYSIS_TABLES[name]) for name in _KEYS
+        }
         _check(tables)
         return Analysis(run=run, options=options_of(run), **tables)
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError,
@@ -68,17 +70,17 @@ def from_tables(folder: Path) -> Analysis:
         ) from None
 
 
-def _read(path: Path, schema: pa.Schema) -> pa.Table:
+def _read_table(path: Path, schema: pa.Schema) -> pa.Table:
     """One table; ranges that were left out are null."""
     import pyarrow as pa
 
-    from tracehint.schemas.compact import opened
+    from tracehint.schemas.compact import open_parquet
     from tracehint.schemas.footer import check_texts
 
     wanted = schema
     if "ranges" in schema.names and not _has_ranges(path):
         wanted = schema.remove(schema.get_field_index("ranges"))
-    with opened(path, wanted) as source:
+    with open_parquet(path, wanted) as source:
         table = source.read(columns=wanted.names).select(wanted.names)
     for name in wanted.names:
         check_texts(table.column(name), name)

@@ -14,8 +14,7 @@ import numpy as np
 
 from tracehint.analyzer import catalogue
 from tracehint.analyzer.arrays import order_by, starts_of
-from tracehint.analyzer.execution.resources import Resources
-from tracehint.analyzer.execution.threads import compute_all
+from tracehint.analyzer.execution.resources import Resources, compute_all
 from tracehint.analyzer.patterns import cost
 from tracehint.analyzer.patterns.cost import DEFAULT, Asked, Moved
 from tracehint.analyzer.patterns.groups import Around
@@ -30,8 +29,8 @@ from tracehint.analyzer.patterns.rows import (
     Rows,
     Single,
     code,
+    concat_rows,
 )
-from tracehint.analyzer.patterns.united import united
 from tracehint.analyzer.sites import crossing
 
 if TYPE_CHECKING:
@@ -84,8 +83,10 @@ def choose(
     def priced(at: Ints) -> tuple[Moved, Asked]:
         """What these labels move and ask for."""
         some = labels.take(at)
-        moved = _moved(cost.moved(some, facts, home[at]), site.options, site.number)
-        return moved, cost.asked(some.pattern, moved, site.number)
+        moved = _add_default_moves(
+            cost.count_moved_bytes(some, facts, home[at]), site.options, site.number
+        )
+        return moved, cost.choose_placement(some.pattern, moved, site.number)
 
     loses = _rivals_that_lose(labels, priced, len(facts))
     step = max(1, _AT_ONCE * len(facts) // max(1, len(labels)))
@@ -102,7 +103,7 @@ def choose(
         return _choices(some, asked, moved, loses[at], site).slim()
 
     parts = compute_all(chosen_in, range(len(bounds) - 1), resources, "placements")
-    return united(parts, order) if parts else Chosen.empty()
+    return concat_rows(parts, order) if parts else Chosen.empty()
 
 
 def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Site) -> Chosen:
@@ -121,22 +122,22 @@ def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Sit
     return Chosen(
         best[labels.file] == np.arange(len(labels)),
         choice,
-        np.where(pays, rounded(moved.net - asked.net), 0),
-        np.where(pays, rounded(moved.wait - asked.wait), 0),
+        np.where(pays, round_half_away(moved.net - asked.net), 0),
+        np.where(pays, round_half_away(moved.wait - asked.wait), 0),
         np.where(other, one[0], two[0]),
-        rounded(moved.net - np.where(other, one[1], two[1])),
-        rounded(moved.net),
-        rounded(moved.wait),
-        rounded(asked.net),
-        rounded(asked.wait),
+        round_half_away(moved.net - np.where(other, one[1], two[1])),
+        round_half_away(moved.net),
+        round_half_away(moved.wait),
+        round_half_away(asked.net),
+        round_half_away(asked.wait),
         asked.copies,
         asked.placement,
-        rounded(moved.net * crossing(site.hosts_by_site, site.nodes)),
-        rounded(cost.across(asked, moved, site.hosts_by_site, site.nodes)),
+        round_half_away(moved.net * crossing(site.hosts_by_site, site.nodes)),
+        round_half_away(cost.across(asked, moved, site.hosts_by_site, site.nodes)),
     )
 
 
-def _moved(moved: Moved, options: Options, nodes: float) -> Moved:
+def _add_default_moves(moved: Moved, options: Options, nodes: float) -> Moved:
     """With what the default placement moves."""
     network, waiting = cost.DEFAULTS[options.default_placement]
     moved.net, moved.wait = network(moved, nodes), waiting(moved, nodes)
@@ -150,7 +151,7 @@ def _pays(asked: Asked, moved: Moved, call_cost: int) -> Bools:
     return np.asarray(pays & enough, bool)
 
 
-def rounded(values: Floats) -> Ints:
+def round_half_away(values: Floats) -> Ints:
     """Whole numbers, halves away from zero."""
     whole = np.trunc(values)
     return np.asarray(whole + np.sign(values) * (np.abs(values - whole) >= 0.5), np.int64)

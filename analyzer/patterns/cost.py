@@ -106,7 +106,7 @@ class Asked(Rows):
     copies: Ints
 
 
-def moved(labels: Labels, facts: Facts, home: Floats) -> Moved:
+def count_moved_bytes(labels: Labels, facts: Facts, home: Floats) -> Moved:
     """What the files of the labels move; the costs of the default placement are still to come.
     `home` as below."""
     at = labels.file
@@ -159,7 +159,7 @@ def _largest_share(task: Ints, amount: Ints) -> Floats:
     return np.where(total > 0, most / np.maximum(total, 1), 1.0)
 
 
-def asked(pattern: Ints, moved: Moved, nodes: float) -> Asked:
+def choose_placement(pattern: Ints, moved: Moved, nodes: float) -> Asked:
     """The placement of each label; the default one for those that ask for nothing."""
     none = np.zeros(len(moved), np.int64)
     found = Asked(none, moved.net.copy(), moved.wait.copy(), none + 1)

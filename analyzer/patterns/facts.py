@@ -5,14 +5,17 @@ Whatever needs other files too (in_cycles of tasks, groups, chains, costs of gro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracehint.analyzer.arrays import distinct, order_by, starts_of
-from tracehint.analyzer.flow.ranges import among
-from tracehint.analyzer.patterns import labels, prepare, ranges, regions, segments, times
+from tracehint.analyzer.catalogue import MIN_SHARING
+from tracehint.analyzer.dataflow.ranges import among
+from tracehint.analyzer.patterns import coverage, prepare
+from tracehint.analyzer.patterns import prepare as segments
 from tracehint.analyzer.patterns.rows import (
     ROLES,
     UNKNOWN,
@@ -22,6 +25,7 @@ from tracehint.analyzer.patterns.rows import (
     Floats,
     Groups,
     Handed,
+    HeaderReaders,
     Ints,
     KeptEdges,
     Labels,
@@ -33,9 +37,76 @@ from tracehint.analyzer.patterns.rows import (
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
+    from tracehint.analyzer.patterns.coverage import Measured
     from tracehint.analyzer.patterns.partitions import Partition
     from tracehint.analyzer.patterns.prepare import Read, Wrote
-    from tracehint.analyzer.patterns.ranges import Measured
+
+
+_INPUT, _OUTPUT = ROLES.index("input"), ROLES.index("output")
+
+
+class _Limits:
+    """The thresholds, the readers per byte from which on a file is a broadcast, and which files
+    are shared at all, and in regions (P61)."""
+
+    def __init__(self, facts: Facts, options: Options) -> None:
+        self.slope = max(options.broadcast_slope, 1e-9)
+        self.scatter = max(options.scatter_max_m, 1 + 1e-9)
+        self.overlap = max(options.gather_max_overlap, 1e-9)
+        self.broadcast = 1 + self.slope * (facts.n - 1)
+        self.shared = facts.n >= MIN_SHARING
+        self.in_regions = self.shared & (facts.m <= self.scatter) & (facts.own_read >= MIN_SHARING)
+
+
+Rule = Callable[[Facts, _Limits], Bools]
+Near = Callable[[Facts, _Limits], Floats]
+
+# pattern, condition, nearness (None: no threshold decides)
+_RULES: tuple[tuple[str, Rule, Near | None], ...] = (
+    (
+        "broadcast",
+        lambda f, t: t.shared & (f.m >= t.broadcast),
+        lambda f, t: (f.m - 1) / (2 * t.slope * (f.n - 1)),
+    ),
+    (
+        "scatter",
+        lambda f, t: t.in_regions & (f.m < t.broadcast),
+        lambda f, t: 1 - 0.5 * (f.m - 1) / (t.scatter - 1),
+    ),
+    (
+        "partly_shared",
+        lambda f, t: t.shared & ~t.in_regions & (f.m < t.broadcast),
+        lambda f, t: (
+            0.5
+            + np.minimum(
+                np.where(f.own_read >= MIN_SHARING, f.m - t.scatter, np.inf), t.broadcast - f.m
+            )
+            / np.maximum(t.broadcast - t.scatter, 1e-9)
+        ),
+    ),
+    (
+        "gather",
+        lambda f, t: (f.own_written >= MIN_SHARING) & (f.overlap <= t.overlap),
+        lambda f, t: 1 - 0.5 * f.overlap / t.overlap,
+    ),
+    ("pipeline", lambda f, _: (f.n == 1) & (f.np == 1) & f.fed, None),
+    ("stage_in", lambda f, _: (f.n == 1) & (f.role == _INPUT), None),
+    ("stage_out", lambda f, _: f.role == _OUTPUT, None),
+)
+
+
+def of_files(facts: Facts, options: Options) -> Labels:
+    """The labels of each file; `near` is 0.5 at the threshold and 1 far from it."""
+    parts = []
+    for pattern, holds, near in _RULES:
+        at = np.flatnonzero(facts.labelled & holds(facts, _Limits(facts, options)))
+        sure = np.ones(len(at))
+        if near is not None and len(at):
+            some = facts.take(at)
+            sure = np.clip(near(some, _Limits(some, options)), 0.5, 1)
+        none = np.full(len(at), UNKNOWN, np.int64)
+        parts.append(Labels(at, np.full(len(at), code(pattern)), none, sure))
+    return Labels.joined(parts)
 
 
 @dataclass
@@ -54,11 +125,12 @@ class PartitionFacts:
     facts: Facts
     labels: Labels  # those that hold by the file alone
     links: KeptEdges
+    header_readers: HeaderReaders  # beside those that the flow knows
     single: Single
     task_reads: Amounts  # intermediate bytes that it read
     read_shapes: Shapes
     written_shapes: Shapes
-    shared: regions.SharedBytes
+    shared: coverage.SharedBytes
     shared_ranges: segments.Segments
     backward: bool  # an edge points back in time
 
@@ -72,27 +144,28 @@ def find(
     files, handed = partition.files, partition.handed
     count = len(files)
     written = Groups(wrote.all.file, count).high(wrote.all.unique, 0)
-    measured = ranges.measure(read, partition.read, files, written, options)
+    read, measured = _measure_readers(partition, read, written, options)
     owners = Groups(wrote.owners.file, count)
     labelled = (files.role >= 0) & (files.role < ROLES.index("scratch"))
     single, fed = _single(handed, measured, owners, wrote, labelled)
     seen = _Seen(partition, work, wrote, read, measured, owners, losses)
     facts = _facts(seen, labelled, fed, options)
-    found = labels.of_files(facts, options)
+    found = of_files(facts, options)
     has = np.zeros((3, count), bool)
     for i, pattern in enumerate(("scatter", "gather", "partly_shared")):
         has[i, found.file[found.pattern == code(pattern)]] = True
     if has[0].any():
-        facts.reader_set = regions.reader_sets(read, count)
-    shared, shown = regions.shared(measured, has[2])
+        facts.reader_set = coverage.reader_sets(read, count)
+    shared, shown = coverage.find_shared_segments(measured, has[2])
     return PartitionFacts(
         facts,
         found,
         _links(handed, read),
+        _header_readers(read),
         single,
         _task_reads(read, handed),
-        regions.read_shapes(read, partition.read, measured, has[0]),
-        regions.written_shapes(wrote, has[1]),
+        coverage.read_shapes(read, partition.read, measured, has[0]),
+        coverage.written_shapes(wrote, has[1]),
         shared,
         shown,
         _backward(handed, work),
@@ -116,7 +189,8 @@ def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
     """The facts of each file, without `reader_set`."""
     wrote, read, measured, owners = seen.wrote, seen.read, seen.measured, seen.owners
     files, count = seen.partition.files, len(seen.partition.files)
-    writing, appended = times.writers(wrote, seen.work, owners.size)
+    writing, appended = coverage.writers(wrote, seen.work, owners.size)
+    overlap, own_written = coverage.overlap(wrote, owners.size)
     return Facts(
         labelled,
         files.role.astype(np.int32),
@@ -130,25 +204,40 @@ def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
         measured.cover_min,
         measured.cover_mean,
         measured.cover_max,
-        times.readers(read.count, seen.work, measured.n),
+        coverage.readers(read.count, seen.work, measured.n),
         owners.size,
         owners.one(wrote.owners.who),
         owners.high(wrote.owners.owned, 0),
         owners.sum(wrote.owners.owned),
-        ranges.overlap(wrote, owners.size),
+        overlap,
+        measured.own_regions,
+        own_written,
         writing,
         appended,
         read.looked.readers,
         read.looked.peeks,
         read.looked.decides,
         _near_peek(read, measured.s, options),
-        _ordered(seen.partition.handed, count),
-        _kept(wrote, read, seen.losses, count),
+        _share_ordered(seen.partition.handed, count),
+        _share_not_lost(wrote, read, seen.losses, count),
         np.where(np.isnan(files.exact), 1.0, files.exact),
         fed,
         read.back,
         np.zeros(count, np.int64),
     )
+
+
+def _measure_readers(
+    partition: Partition, read: Read, written: Ints, options: Options
+) -> tuple[Read, Measured]:
+    """What the readers that count read. Who read nothing but a header that all of them share is a
+    header reader: it is set aside, and the others are measured without it."""
+    measured = coverage.measure(read, partition.read, partition.files, written, options)
+    aside = coverage.only_header(measured, read.count)
+    if aside.any():
+        read = read.set_aside(aside)
+        measured = coverage.measure(read, partition.read, partition.files, written, options)
+    return read, measured
 
 
 def _backward(handed: Handed, work: TaskRows) -> bool:
@@ -180,7 +269,7 @@ def _near_peek(read: Read, s: Ints, options: Options) -> Floats:
     """A reader at the peek threshold could as well count, or not: 0.5 there, 1 at half or twice
     it. Of files where some readers peek."""
     near = np.ones(len(s))
-    wanted = (read.looked.readers >= 2) & (read.looked.peeks > 0)
+    wanted = (read.looked.readers >= MIN_SHARING) & (read.looked.peeks > 0)
     if not wanted.any():
         return near
     rows = read.all.take(wanted[read.all.file])
@@ -193,7 +282,7 @@ def _near_peek(read: Read, s: Ints, options: Options) -> Floats:
     return np.asarray(Groups(rows.file, len(s)).low(sure, 1.0))
 
 
-def _ordered(handed: Handed, count: int) -> Floats:
+def _share_ordered(handed: Handed, count: int) -> Floats:
     unsure = handed.file[handed.uncertain]
     if not len(unsure):
         return np.ones(count)
@@ -201,7 +290,7 @@ def _ordered(handed: Handed, count: int) -> Floats:
     return np.asarray(1 - 0.5 * (np.bincount(unsure, minlength=count) / np.maximum(edges, 1)))
 
 
-def _kept(wrote: Wrote, read: Read, losses: Losses | None, count: int) -> Floats:
+def _share_not_lost(wrote: Wrote, read: Read, losses: Losses | None, count: int) -> Floats:
     """Share of the events of the tasks that wrote or read each file that were not lost."""
     if losses is None:
         return np.ones(count)
@@ -218,15 +307,19 @@ def _kept(wrote: Wrote, read: Read, losses: Losses | None, count: int) -> Floats
 
 
 def _links(handed: Handed, read: Read) -> KeptEdges:
-    peeks = read.all.peek & ~read.looked.decides[read.all.file]
     aside = np.zeros(len(handed), bool)
-    if peeks.any():
-        rows = read.all.take(peeks)
+    if read.aside.any():
+        rows = read.all.take(read.aside)
         aside = among(handed.file, handed.consumer, rows.file, rows.who)
     file, producer, consumer = (
         end.astype(np.int32) for end in (handed.file, handed.producer, handed.consumer)
     )
     return KeptEdges(handed.edge, file, producer, consumer, handed.uncertain, aside)
+
+
+def _header_readers(read: Read) -> HeaderReaders:
+    rows = read.all.take(read.aside & ~read.all.peek)
+    return HeaderReaders(rows.file, rows.who)
 
 
 def _task_reads(read: Read, handed: Handed) -> Amounts:
@@ -237,6 +330,3 @@ def _task_reads(read: Read, handed: Handed) -> Amounts:
     who = rows.who[order]
     first = starts_of(who)
     return Amounts(who[first], np.add.reduceat(rows.u[order], first) if len(first) else first)
-
-
-__all__ = ["UNKNOWN", "Losses", "PartitionFacts", "find"]

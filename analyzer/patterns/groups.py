@@ -1,4 +1,4 @@
-"""Reduce and distribute: groups of files around one task."""
+"""Groups of files around one task, chains of pipeline files, cycles of tasks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Ints, column, distinct, order_by, starts_of
 from tracehint.analyzer.patterns.rows import (
+    ROLES,
     UNKNOWN,
     Bools,
+    Facts,
     Floats,
     Groups,
+    KeptEdges,
     Labels,
     Rows,
     Single,
@@ -20,6 +23,8 @@ from tracehint.analyzer.patterns.rows import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.analyzer.model import Options
 
 
@@ -37,7 +42,7 @@ class Around(Rows):
     spread: Floats  # coefficient of variation, NaN for a reduce
 
 
-def find(
+def find_groups(
     single: Single, task_reads: Floats, lineage: Ints, options: Options
 ) -> tuple[Around, Labels]:
     """The groups, and the labels of their files; `lineage` is the path of each file version."""
@@ -135,3 +140,135 @@ def _mean(groups: Groups, values: Any) -> Floats:
 def _sum(key: Ints, values: Ints, count: int) -> Ints:
     """Exact sums of whole numbers per key; keys are sorted."""
     return np.asarray(Groups(key, count).sum(values), np.int64)
+
+
+def number(piped: Single) -> tuple[Ints, Ints]:
+    """Position (1 is the first) and length of the chain of each pipeline file.
+
+    `piped` are the pipeline files with the task before and the task behind each. Files side by
+    side between the same two tasks are one step.
+    """
+    order = order_by(piped.producer, piped.consumer)
+    first = starts_of(piped.producer[order], piped.consumer[order])
+    if not len(first):
+        return order, order
+    pair = np.empty(len(order), np.int64)
+    pair[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order))))
+    p, c = piped.producer[order][first], piped.consumer[order][first]
+    tasks = int(max(p.max(), c.max())) + 1
+    ins, outs = np.bincount(c, minlength=tasks), np.bincount(p, minlength=tasks)
+    out = np.full(tasks, UNKNOWN, np.int64)
+    out[p] = np.arange(len(p))
+    after = np.where((ins[c] == 1) & (outs[c] == 1), out[c], UNKNOWN)
+    position, length = place(after)
+    return position[pair], length[pair]
+
+
+def place(after: Any) -> tuple[Any, Any]:
+    """Position from 1 and length of the chain of each element.
+
+    `after[k]` is the element that follows k, or -1; no element follows two others. Cycles
+    cannot occur (they are concurrently shared); if one did, its positions are just numbers.
+    """
+    count = len(after)
+    before = np.full(count, -1, np.int64)
+    linked = np.flatnonzero(after >= 0)
+    before[after[linked]] = linked
+
+    def distance(step: Any) -> Any:
+        # Pointer doubling: hops to the end of the chain in log2(length) rounds.
+        hops, jump = (step >= 0).astype(np.int64), step.copy()
+        for _ in range(64):
+            active = np.flatnonzero(jump >= 0)
+            if not len(active):
+                break
+            target = jump[active]
+            hops[active] += hops[target]
+            jump[active] = jump[target]
+        return hops
+
+    ahead, behind = distance(after), distance(before)
+    return behind + 1, behind + ahead + 1
+
+
+_ROUNDS = 64
+
+
+@dataclass
+class SharedFiles:
+    """Concurrently shared files: per file whether it is one, the tasks in its cycle (UNKNOWN:
+    it is on none that was found here), and whether a cycle is the reason."""
+
+    file: Bools
+    tasks: Ints
+    cycle: Bools
+
+
+def components(pairs: Any) -> Any:
+    """Strongly connected components with at least two tasks.
+
+    `pairs` is an int64 array of shape (edges, 2); the result an int64 array of shape
+    (members, 2): task, component. Tasks without a way in or out are peeled off first, so
+    the search itself sees only the neighbourhood of the cycles.
+    """
+    for _ in range(_ROUNDS):
+        keep = np.isin(pairs[:, 0], pairs[:, 1]) & np.isin(pairs[:, 1], pairs[:, 0])
+        if keep.all():
+            break
+        pairs = pairs[keep]
+    if not len(pairs):
+        return np.empty((0, 2), np.int64)
+    import networkx as nx
+
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_edges_from(pairs.tolist())
+    found = [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+    rows = [(task, k) for k, members in enumerate(found) for task in members]
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def find_cycles(
+    files: pa.Table, facts: Facts, links: KeptEdges, tasks: int, options: Options, *, backward: bool
+) -> SharedFiles:
+    """`backward`: some edge points back in time. Without one (nearly every run: producers start
+    first) there is no cycle to look for."""
+    count = len(facts)
+    shared = SharedFiles(np.zeros(count, bool), np.full(count, UNKNOWN), np.zeros(count, bool))
+    if backward:
+        pairs = distinct(links.producer.astype(np.int64) * tasks + links.consumer)
+        members = components(np.column_stack(np.divmod(pairs, tasks)))
+        _mark(shared, links, members, tasks)
+    many = _too_many_versions(files, facts, options.max_versions)
+    marked = column(files, "concurrent") == 1
+    more = (marked | many) & (facts.role != ROLES.index("software")) & (facts.role >= 0)
+    more &= ~shared.file
+    shared.file |= more
+    shared.cycle |= more & facts.both_ways
+    return shared
+
+
+def _mark(shared: SharedFiles, links: KeptEdges, members: Ints, tasks: int) -> None:
+    """The files of the edges inside a component."""
+    of_task = np.full(tasks, UNKNOWN, np.int64)
+    of_task[members[:, 0]] = members[:, 1]
+    size = np.bincount(members[:, 1])
+    component = of_task[links.producer]
+    inside = (component != UNKNOWN) & (component == of_task[links.consumer])
+    at = links.file[inside]
+    np.maximum.at(shared.tasks, at, size[component[inside]])
+    shared.file[at] = shared.cycle[at] = True
+
+
+def _too_many_versions(files: pa.Table, facts: Facts, most: int) -> Bools:
+    """Files whose path has more versions than `most`; software does not count."""
+    lineage = column(files, "lineage")
+    counts = (facts.role >= 0) & (facts.role != ROLES.index("software"))
+    if not len(lineage):
+        return np.asarray(counts, bool)
+    order = np.argsort(lineage, kind="stable")
+    new = np.ones(len(lineage), bool)
+    new[1:] = lineage[order][1:] != lineage[order][:-1]
+    number = np.empty(len(lineage), np.int64)
+    number[order] = np.cumsum(new) - 1
+    versions = np.bincount(number[counts], minlength=len(order))
+    return np.asarray(versions[number] > most, bool)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer.arrays import distinct, ints, order_by
-from tracehint.analyzer.columns import column, floats, in_order
+from tracehint.analyzer.arrays import column, distinct, floats, in_order, ints, order_by
 from tracehint.analyzer.patterns.rows import (
     ROLES,
     UNKNOWN,
@@ -82,7 +81,7 @@ class Tables:
         wrote, wrote_file = self._rows("producers", low, high)
         read, read_file = self._rows("consumers", low, high)
         edges, edge_file = self._rows("edges", low, high)
-        used = _used(read)
+        used = _used_bytes(read)
         written = _spans(wrote, column(wrote, "unique_bytes", null=0))
         spans, pieces = _spans(read, used), _pieces(read)
         return Partition(
@@ -92,7 +91,7 @@ class Tables:
             written,
             _readers(read, read_file, used, pieces, self.work),
             spans,
-            _handed(edges, edge_file, self.work),
+            _handed_edges(edges, edge_file, self.work),
         )
 
     def _rows(self, name: str, low: int, high: int) -> tuple[pa.Table, Ints]:
@@ -125,14 +124,14 @@ def _files(files: pa.Table) -> Files:
     return Files(ints(role), column(files, "size_bytes"), floats(files, "exact_share"))
 
 
-def _used(rows: pa.Table) -> Ints:
+def _used_bytes(rows: pa.Table) -> Ints:
     """The bytes that each row used, each once, or as many as moved."""
     unique = column(rows, "unique_bytes")
     return unique if (unique >= 0).all() else np.where(unique < 0, column(rows, "bytes", 0), unique)
 
 
 def _writers(rows: pa.Table, file: Ints, work: TaskRows) -> Writers:
-    unique, owned = _used(rows), column(rows, "owned_bytes")
+    unique, owned = _used_bytes(rows), column(rows, "owned_bytes")
     task = dense(work.ids, column(rows, "task"))
     found = Writers(
         file,
@@ -144,7 +143,7 @@ def _writers(rows: pa.Table, file: Ints, work: TaskRows) -> Writers:
         np.arange(len(file)),
     )
     keep = (file >= 0) & (task >= 0) & (column(rows, "superseded") != 1)
-    return _sorted(found, keep & ~work.engine[task])
+    return _sort_users(found, keep & ~work.engine[task])
 
 
 def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: TaskRows) -> Readers:
@@ -158,17 +157,17 @@ def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: TaskR
         *pieces,
         np.arange(len(file)),
     )
-    return _sorted(found, (file >= 0) & (task >= 0) & ~work.engine[task])
+    return _sort_users(found, (file >= 0) & (task >= 0) & ~work.engine[task])
 
 
-def _sorted(rows: _Users, keep: Bools) -> _Users:
+def _sort_users(rows: _Users, keep: Bools) -> _Users:
     """The rows that are kept, by (file, who)."""
     rows = rows if keep.all() else rows.take(keep)
     order = order_by(rows.file, rows.who)
     return rows if np.all(order[1:] > order[:-1]) else rows.take(order)
 
 
-def _handed(rows: pa.Table, file: Ints, work: TaskRows) -> Handed:
+def _handed_edges(rows: pa.Table, file: Ints, work: TaskRows) -> Handed:
     import pyarrow.compute as pc
 
     producer, consumer = (dense(work.ids, column(rows, end)) for end in ("producer", "consumer"))

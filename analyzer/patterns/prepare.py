@@ -6,21 +6,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracehint.analyzer.arrays import order_by, starts_of
-from tracehint.analyzer.flow.ranges import among, union
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.dataflow.ranges import among, union
 from tracehint.analyzer.patterns.partitions import Partition
 from tracehint.analyzer.patterns.rows import (
     UNKNOWN,
-    Bools,
     Groups,
     Handed,
-    Ints,
     Readers,
+    Rows,
     Spans,
     TaskRows,
     Writers,
 )
-from tracehint.analyzer.patterns.segments import segments
+
+
+@dataclass
+class Segments(Rows):
+    """Segments of files, sorted, from the first to the last byte of each file; `deep` ranges
+    cover each, 0 is a gap; `weight` is the sum of the weights of these ranges."""
+
+    file: Ints
+    start: Ints
+    stop: Ints
+    deep: Ints
+    weight: Ints
+
+
+def segments(file: Ints, start: Ints, end: Ints, weight: Ints | Bools | None = None) -> Segments:
+    """Cut files where a range begins or ends. `weight` of each range: 1 if it is not given."""
+    files, place = np.concatenate([file, file]), np.concatenate([start, end])
+    order = order_by(files, place)
+    files, place = files[order], place[order]
+    step = np.where(order < len(file), 1, -1)
+    first = starts_of(files, place)
+    if not len(first):
+        return Segments.empty()
+    deep = np.cumsum(np.add.reduceat(step, first))  # adds up to 0 in each file
+    total = deep
+    if weight is not None:
+        total = np.cumsum(np.add.reduceat(step * weight[order % len(file)], first))
+    files, place = files[first], place[first]
+    at = np.flatnonzero(files[1:] == files[:-1])
+    return Segments(files[at], place[at], place[at + 1], deep[at], total[at])
+
+
+def own_regions(rows: Segments, file: Ints, used: Ints, count: int) -> Ints:
+    """Per file how many of its users have a region of their own: no other user touched at least
+    half of the bytes that they used (docs/patterns.md, P61).
+
+    `file` and `used` bytes are of each user; the weight of a range is the place of its user there,
+    so the weight of a segment with one user is that user.
+    """
+    one = rows.deep == 1
+    own = np.bincount(rows.weight[one], (rows.stop - rows.start)[one], len(file))
+    return np.bincount(file[(own > 0) & (2 * own >= used)], minlength=count)
 
 
 @dataclass
@@ -45,18 +85,30 @@ class Looked:
 
 @dataclass
 class Read:
-    """`all` readers; `count`: those that decide; `back`: files that a task wrote and read."""
+    """`all` readers, those that are set `aside`, and those that `count`; `back`: files that a task
+    wrote and read."""
 
     all: Readers
+    aside: Bools
     count: Readers
     looked: Looked
     back: Bools
+
+    def set_aside(self, more: Bools) -> Read:
+        """The same with some of the rows of `count` set aside as header reads."""
+        aside = self.aside.copy()
+        aside[np.flatnonzero(~aside)[more]] = True
+        count = len(self.looked.readers)
+        peeks = np.bincount(self.all.file[self.all.peek | aside], minlength=count)
+        readers = np.where(peeks > 0, np.bincount(self.all.file, minlength=count), 0)
+        looked = Looked(readers, peeks, self.looked.decides)
+        return Read(self.all, aside, self.count.take(~more), looked, self.back)
 
 
 def wrote(partition: Partition, work: TaskRows) -> Wrote:
     """The writers; attempts of one task are one."""
     single = partition.writers
-    everybody = _joined(single, work) if work.retried else single
+    everybody = _join_attempts(single, work) if work.retried else single
     count = len(partition.files)
     some = everybody.owned > 0
     owned = np.zeros(count, bool)
@@ -64,10 +116,10 @@ def wrote(partition: Partition, work: TaskRows) -> Wrote:
     keep = some | ~owned[everybody.file]
     owners = everybody if keep.all() else everybody.take(keep)
     several = np.bincount(owners.file, minlength=count) > 1
-    return Wrote(everybody, owners, _written(partition, owners, several, work))
+    return Wrote(everybody, owners, _written_by_owner(partition, owners, several, work))
 
 
-def _joined(single: Writers, work: TaskRows) -> Writers:
+def _join_attempts(single: Writers, work: TaskRows) -> Writers:
     """One row per file and task of all attempts."""
     who = work.who[single.who]
     order = order_by(single.file, who)
@@ -86,7 +138,7 @@ def _joined(single: Writers, work: TaskRows) -> Writers:
     )
 
 
-def _written(
+def _written_by_owner(
     partition: Partition, owners: Writers, several: Bools, work: TaskRows
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """What each owner of these files wrote; attempts may have written the same bytes."""
@@ -125,9 +177,9 @@ def read(partition: Partition, writers: Writers, work: TaskRows) -> Read:
         back[more.file[among(more.file, more.who, writers.file, writers.who)]] = True
         single = Readers.joined([single, more])
         single = single.take(order_by(single.file, single.who))
-    looked = _looked(single, partition.read, count)
+    looked = _count_peeks(single, partition.read, count)
     aside = single.peek & ~looked.decides[single.file]
-    return Read(single, single.take(~aside) if aside.any() else single, looked, back)
+    return Read(single, aside, single.take(~aside) if aside.any() else single, looked, back)
 
 
 def _attempts_that_count(single: Readers, work: TaskRows) -> Readers:
@@ -163,7 +215,7 @@ def _through_copies(single: Readers, handed: Handed) -> Readers:
     )
 
 
-def _looked(rows: Readers, spans: Spans, count: int) -> Looked:
+def _count_peeks(rows: Readers, spans: Spans, count: int) -> Looked:
     """Peeks count where all readers peek, and where the bytes that only they read are most."""
     none = np.zeros(count, np.int64)
     if not rows.peek.any():
@@ -180,8 +232,8 @@ def _looked(rows: Readers, spans: Spans, count: int) -> Looked:
         place, start, end = spans_of(some, spans)
         found = segments(some.file[place], start, end, ~some.peek[place])
         length = found.stop - found.start
-        only = np.bincount(found.file, length * ((found.wide == 0) & (found.deep > 0)), count)
-        decides |= mixed & (only > np.bincount(found.file, length * (found.wide > 0), count))
+        only = np.bincount(found.file, length * ((found.weight == 0) & (found.deep > 0)), count)
+        decides |= mixed & (only > np.bincount(found.file, length * (found.weight > 0), count))
     return Looked(readers, peeks, decides)
 
 

@@ -6,8 +6,8 @@ one partition count from the partition's first one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,11 @@ import numpy.typing as npt
 from tracehint.analyzer.arrays import Bools as Bools
 from tracehint.analyzer.arrays import Ints as Ints
 from tracehint.analyzer.arrays import Shorts as Shorts
-from tracehint.analyzer.arrays import starts_of
+from tracehint.analyzer.arrays import concat_numbers, starts_of
 from tracehint.analyzer.catalogue import NAMES
-from tracehint.analyzer.flow.model import UNKNOWN as UNKNOWN
-from tracehint.analyzer.flow.model import Rows as Rows
-from tracehint.analyzer.flow.ranges import expand
+from tracehint.analyzer.dataflow.model import UNKNOWN as UNKNOWN
+from tracehint.analyzer.dataflow.model import Rows as Rows
+from tracehint.analyzer.dataflow.ranges import expand
 
 Floats = npt.NDArray[np.float64]
 
@@ -140,6 +140,14 @@ class Single(Rows):
 
 
 @dataclass
+class HeaderReaders(Rows):
+    """Tasks that read no more of a file than a header that its other readers read as well."""
+
+    file: Ints
+    who: Ints
+
+
+@dataclass
 class Amounts(Rows):
     """Bytes per task; a task may come several times."""
 
@@ -169,6 +177,8 @@ class Facts(Rows):
     owned_max: Ints
     owned: Ints
     overlap: Floats  # share of the written bytes with several writers
+    own_read: Ints  # readers with a region of their own
+    own_written: Ints  # owners with one
     writing: Ints  # writers at one time
     appended: Bools  # each began where the one before stopped
     readers: Ints  # all of a file with peeks, else 0
@@ -246,3 +256,22 @@ class Groups:
         found = np.full(self.count, empty, values.dtype)
         found[self.at] = values[self.first]
         return found
+
+
+AnyRows = TypeVar("AnyRows", bound=Rows)
+
+
+def concat_rows(parts: list[AnyRows], place: Ints | None = None) -> AnyRows:
+    """All rows, in order, or each at its place; the columns of the parts go as those of the whole
+    come."""
+    columns = {}
+    for field in fields(parts[0]):
+        whole = concat_numbers([getattr(part, field.name) for part in parts])
+        for part in parts:
+            delattr(part, field.name)
+        if place is not None and whole.strides[0]:
+            placed = np.empty_like(whole)
+            placed[place] = whole
+            whole = placed
+        columns[field.name] = whole
+    return type(parts[0])(**columns)

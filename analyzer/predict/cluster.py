@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 SCHEDULERS = ("idle-random", "most-input-bytes", "plan")  # enum scheduler of engine/sim.h
@@ -42,6 +42,16 @@ class ClusterSection:
     def with_number(self, key: str, value: float) -> ClusterSection:
         """The same with one number exactly so."""
         return replace(self, numbers={**self.numbers, key: Range(value, value, value)})
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """Seconds from ready to started, and between one start and the next of those that wait;
+    `source`: where they come from."""
+
+    delay_s: float = 0.0
+    interval_s: float = 0.0
+    source: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,15 @@ class Cluster:
             store = store.with_number(key, value)
         return replace(self, store=store)
 
+    def started_as(self, work: Dispatch) -> Cluster:
+        """The same with tasks that start no sooner, and no more of them a second, than there."""
+        scheduler = self.scheduler
+        for key, least in (("task_ms", work.delay_s), ("dispatch_ms", work.interval_s)):
+            known = scheduler.numbers[key]
+            slower = Range(*(max(least, x) for x in (known.low, known.value, known.high)))
+            scheduler = replace(scheduler, numbers={**scheduler.numbers, key: slower})
+        return replace(self, scheduler=scheduler)
+
     def split(self, servers: int) -> Cluster:
         """So many of the nodes serve the store, and only that; the others run tasks."""
         store = replace(self.store, words={**self.store.words, "servers": "apart"})
@@ -112,3 +131,146 @@ class Cluster:
     def words(self) -> dict[str, Any]:
         """The words of the store and the scheduler, for the output."""
         return {**self.store.words, "scheduler": self.scheduler.words["kind"]}
+
+
+MB, GB, MBIT, MS = 1e6, 1e9, 125_000.0, 1e-3
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number: the file's unit in seconds or bytes, least and most in the file's unit, default
+    (None: must be given), meaning. `whole`: no fractions and no range."""
+
+    unit: float
+    least: float
+    most: float
+    default: float | None
+    meaning: str
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Word:
+    """One of a few words (`choices`; empty: any name), and its default."""
+
+    choices: tuple[str, ...]
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false."""
+
+    default: bool
+    meaning: str
+
+
+Field = Number | Word | Flag
+
+HARDWARE: dict[str, Field] = {
+    "count": Number(1, 1, 10_000, None, "machines of this kind", whole=True),
+    "memory_gb": Number(GB, 0, 1e6, 8, "memory that holds files' pages"),
+    "write_buffer_gb": Number(GB, 0, 1e6, 1, "written bytes that wait in memory for the disk"),
+    "link_mbit": Number(MBIT, 0.001, 1e8, None, "link of the machine, each way"),
+    "link_efficiency": Number(1, 0.01, 1, 0.95, "share of the link that is left for data"),
+    "disk_read_mb_s": Number(MB, 0, 1e7, 0, "disk, reading; 0: no limit"),
+    "disk_write_mb_s": Number(MB, 0, 1e7, 0, "disk, writing; 0: no limit"),
+    "local_mb_s": Number(MB, 0, 1e7, 0, "bytes that stay on the machine; 0: no limit"),
+    "idle_watts": Number(1, 0, 1e6, 0, "power when nothing runs; 0: not known"),
+    "compute_watts": Number(1, 0, 1e6, 0, "on top while tasks compute, all cores"),
+    "storage_watts": Number(1, 0, 1e6, 0, "on top while the store works"),
+    "network_watts": Number(1, 0, 1e6, 0, "on top while the link works"),
+    "price_per_hour": Number(1, 0, 1e9, 0, "price of one machine; 0: not known"),
+    "site": Word((), "", "name of one of `[[sites]]`"),
+    "host": Word((), "", "name of one of `[[hosts]]`: a machine whose processors all of its nodes "
+        "share (virtual machines, containers); empty: one of its own each"),
+}  # fmt: skip  # a table
+NODES: dict[str, Field] = {
+    "cores": Number(1, 1, 4096, None, "tasks at one time", whole=True),
+    "speed": Number(1, 1e-3, 1e3, 1, "computing, against the machine of the recorded run"),
+    **HARDWARE,
+}
+STORE: dict[str, Field] = {
+    "servers": Word(SERVERS, "all", "machines that hold the data: `all` nodes, machines `apart`, "
+        "`one` machine apart, or `local`: each node for itself, inputs on one machine apart"),
+    "law": Word(("rotate", "random", "local", "one", "stripe"), "rotate", "where a chunk goes: "
+        "from server to server, any, the writer's own, the first, over `stripe_width` servers"),
+    "chunk_mb": Number(MB, 1e-3, 1e6, 64, "bytes of a file on one server"),
+    "stripe_width": Number(1, 1, 10_000, 1, "servers of a file under the law `stripe`", whole=True),
+    "copies": Number(1, 1, 64, 1, "copies of each chunk", whole=True),
+    "window": Number(1, 1, 10_000, 1, "chunks that a client moves at one time", whole=True),
+    "metadata_servers": Number(1, 1, 10_000, 1, "metadata services, each with a queue", whole=True),
+    "open_ms": Number(MS, 0, 1e6, 0.3, "metadata service: opening a file"),
+    "create_ms": Number(MS, 0, 1e6, 0.5, "metadata service: making a file"),
+    "close_ms": Number(MS, 0, 1e6, 0.2, "metadata service: closing a written file"),
+    "lookup_ms": Number(MS, 0, 1e6, 0.1, "metadata service: finding one chunk"),
+    "latency_ms": Number(MS, 0, 1e6, 0.2, "there and back over the network"),
+    "small_kb": Number(1e3, 0, 1e6, 64, "up to so many bytes are one request, not a transfer"),
+    "request_ms": Number(MS, 0, 1e6, 0.2, "a server's work for one small request"),
+    "read_wait_ms": Number(MS, 0, 1e6, 0, "client and network, once per file that a task reads, "
+        "beside services and latency"),
+    "write_wait_ms": Number(MS, 0, 1e6, 0, "the same per file that a task writes"),
+    "copies_shared": Number(1, 0, 1, 0, "share of a read that comes from other copies although the "
+        "reader's node holds one"),
+    "copies_first_mb": Number(MB, 0, 1e6, 0, "so much of each read comes from any copy"),
+    "first_copy_only": Flag(False, "readers take the first copy, even if their node holds another"),
+    "busy_ms": Number(MS, 0, 1e6, 0, "what a call of the metadata service or a small request waits "
+        "on a node with a full link"),
+    "read_ahead_mb": Number(MB, 0, 1e6, 0, "what a reader fetches itself although another one of "
+        "its node reads the same file: what its client reads ahead"),
+    "call_bytes": Number(1, 0, 1e6, 0, "bytes over the links for one call of the metadata service"),
+    "stream_mb_s": Number(MB, 0, 1e7, 0, "most that one transfer gets; 0: no limit"),
+    "client_mb_s": Number(MB, 0, 1e7, 0, "most that the client of a node moves; 0: no limit"),
+    "shared_mb_s": Number(MB, 0, 1e7, 0, "most that all nodes together move, from themselves as "
+        "well, where they share the processors of one machine; 0: no limit"),
+    "file_cpu_ms": Number(MS, 0, 1e6, 0, "processor of the node for each file opened or made; "
+        "this and the next three count where nodes share processors (`host`)"),
+    "client_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor of the client's node for each MB"),
+    "server_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor of the server's machine for each MB"),
+    "link_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor at both ends of a link for each MB"),
+    "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),
+    "warm": Flag(False, "the inputs are in the servers' memory at the start"),
+    "site_latency_ms": Number(MS, 0, 1e6, 20, "on top of `latency_ms` between two sites"),
+}  # fmt: skip  # a table
+SCHEDULER: dict[str, Field] = {
+    "kind": Word(SCHEDULERS, "idle-random", "any idle node, the one that holds most of the input, "
+        "or the one of the plan"),
+    "steal": Flag(True, "an idle node takes tasks that would rather run elsewhere"),
+    "task_ms": Number(MS, 0, 1e9, 0, "between the choice of a node and the start of a task"),
+    "dispatch_ms": Number(MS, 0, 1e9, 0, "engine and scheduler, for each start: one after the "
+        "other (100: ten tasks a second). This and `task_ms` are those of the recorded run where "
+        "these were longer"),
+}  # fmt: skip  # a table
+MODEL: dict[str, Field] = {
+    "error": Number(1, 0, 1, 0.4, "error of the model itself, as a share of the time: half of a "
+        "90 % interval. `calibrate` writes what predictions on measured stores were wrong by "
+        "(docs/reference/gain.md); the default is an estimate for numbers that were not measured"),
+}  # fmt: skip  # a table
+SITES: dict[str, Field] = {
+    "name": Word((), "", "as in `site`"),
+    "up_mbit": Number(MBIT, 0.001, 1e8, None, "link of the site to the others"),
+    "down_mbit": Number(MBIT, 0.001, 1e8, None, "link of the others to the site"),
+}
+LINKS: dict[str, Field] = {
+    "a": Word((), "", "a site"),
+    "b": Word((), "", "another site"),
+    "round_trip_ms": Number(MS, 0, 1e6, None, "there and back between the two, for metadata "
+        "(pairs without: `latency_ms` and `site_latency_ms`)"),
+}  # fmt: skip  # a table
+HOSTS: dict[str, Field] = {
+    "name": Word((), "", "as in `host`"),
+    "processors": Number(1, 0.01, 65_536, None, "processors that its nodes share: for tasks "
+        "and for what the store needs (`client_cpu_ms_mb` ...)"),
+}  # fmt: skip  # a table
+REGISTRY: dict[str, Field] = {
+    "lookup_ms": Number(MS, 0, 1e6, 0.1, "a registry's work to look an entry up"),
+    "update_ms": Number(MS, 0, 1e6, 0.2, "a registry's work to make or change an entry"),
+    "sync_ms": Number(MS, 0, 1e6, 0.2, "work for an entry that is copied between registries"),
+}  # fmt: skip  # a table
+# name of the table in the file -> (its keys, it may be repeated as [[name]])
+TABLES: dict[str, tuple[dict[str, Field], bool]] = {
+    "nodes": (NODES, True), "servers": (HARDWARE, False), "store": (STORE, False),
+    "scheduler": (SCHEDULER, False), "model": (MODEL, False), "sites": (SITES, True),
+    "links": (LINKS, True), "registry": (REGISTRY, False), "hosts": (HOSTS, True),
+}  # fmt: skip  # a table

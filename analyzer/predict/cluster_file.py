@@ -9,18 +9,21 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tracehint.analyzer.predict.cluster import Cluster, ClusterSection, Range
-from tracehint.analyzer.predict.cluster_fields import (
+from tracehint.analyzer.predict.cluster import (
     HOSTS,
     LINKS,
     SITES,
     TABLES,
+    Cluster,
+    ClusterSection,
     Field,
     Flag,
     Number,
+    Range,
     Word,
 )
 from tracehint.errors import InputError
+from tracehint.schemas.plain import read_named
 
 MAX_BYTES, MAX_TABLES = 1 << 20, 256
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -43,12 +46,10 @@ def is_ready_made(given: str | Path) -> bool:
 def read_cluster(given: str | Path) -> Cluster:
     """A cluster from a file, or a ready-made one. Raises InputError: what is wrong, where, and
     what would be right."""
-    path = Path(given)
     if is_ready_made(given):
         return parse_cluster(_ready_text(str(given)), str(given))
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+        raw = read_named(given, MAX_BYTES + 1)
     except OSError as error:
         raise InputError(
             f"{given}: cannot be read as a cluster: {error.strerror}",
@@ -70,7 +71,7 @@ def parse_cluster(text: str, where: str) -> Cluster:
     if base is not None:
         if base not in ready_made():
             _refuse(where, "base", f"is {base!r:.60}", f"Known are: {', '.join(ready_made())}.")
-        data = _joined(_toml(_ready_text(base), base), data)
+        data = _overlay_tables(_toml(_ready_text(base), base), data)
     name = data.pop("name", Path(where).stem)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         _refuse(where, "name", f"{name!r:.80}", "Use letters, digits, dots, dashes, underscores.")
@@ -94,7 +95,7 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
         servers = servers.with_number("count", 1)
     if store.words["servers"] == "apart" and "servers" not in data:
         _refuse(where, "servers", "is missing", "A store apart needs a table [servers] with count.")
-    known = _named(parts["sites"], "site", where)
+    known = _unique_names(parts["sites"], "site", where)
     for part in (*nodes, servers):
         site = part.words["site"]
         if site not in known and (known or site):
@@ -113,7 +114,7 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
     return Cluster(name, tuple(nodes), servers, store, **one, sites=sites, links=links, hosts=hosts)
 
 
-def _named(parts: list[ClusterSection], what: str, where: str) -> list[str]:
+def _unique_names(parts: list[ClusterSection], what: str, where: str) -> list[str]:
     names = [part.words["name"] for part in parts]
     if len(set(names)) != len(names):
         _refuse(where, f"{what}s.name", "is there twice", f"Give each {what} another name.")
@@ -123,7 +124,7 @@ def _named(parts: list[ClusterSection], what: str, where: str) -> list[str]:
 def _check_hosts(
     parts: tuple[ClusterSection, ...], hosts: list[ClusterSection], where: str
 ) -> None:
-    known = _named(hosts, "host", where)
+    known = _unique_names(hosts, "host", where)
     if "" in known:
         _refuse(where, "hosts.name", "is missing", "Name it as the nodes' `host` does.")
     for part in parts:
@@ -202,7 +203,7 @@ def _number(value: Any, field: Number, place: str, where: str) -> Range:
     return Range(low, middle, high)
 
 
-def _joined(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _overlay_tables(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     """The tables of a file laid over those of its base; a repeated table replaces all of them."""
     result = {key: value for key, value in base.items() if key != "name"}
     for key, value in own.items():

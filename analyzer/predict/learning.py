@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tracehint.analyzer.sql import connect
+from tracehint.analyzer.execution.resources import connect
 from tracehint.errors import InputError
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 # Medians by type, and by template of the path (digits as one), else by type and template of the
 # name in its directory, by type and ending, and of inputs by the name in its directory. A size of
 # 0 that other runs know better is that of a placeholder (nextflow -stub-run), and the time of a
-# task all of whose outputs are such is none. What others waited for files is not learned.
+# task all of whose outputs are such is none. What others waited for files is not learned. Recorded
+# times come before those of an engine's log, in which waiting for slots counts as computing.
 _LEARN = """
 create temp macro stem(type) as
     coalesce(nullif(regexp_replace(type, '[-_.:#/ ]*[0-9]+$', ''), ''), type);
@@ -29,10 +31,12 @@ create temp table own_kinds as
         as kind
     from (select distinct type from tasks);
 create temp table times as
-    select kind, median(end_s - start_s - coalesce(io_wait_s, 0)) as seconds,
+    select kind, source is distinct from 'declared' as recorded,
+        median(end_s - start_s - coalesce(io_wait_s, 0)) as seconds,
         bool_and(io_wait_s is not null) as alone
     from seen_tasks join seen_kinds using (type)
-    where not coalesce(engine, false) and end_s is not null group by kind;
+    where not coalesce(engine, false) and end_s is not null group by kind, recorded
+    qualify row_number() over (partition by kind order by recorded desc) = 1;
 create temp table sizes as
     select key, median(size_bytes) as size from seen_files
     where size_bytes is not null group by key;
@@ -72,13 +76,17 @@ create temp table stubs as
     select task from producers join files using (file) join sized using (file) group by task
     having bool_and(files.size_bytes = 0) and bool_or(sized.learned);
 create temp table own_times as
-    select task, case when task in (select task from stubs) then null else end_s end as end_s
-    from tasks;
+    select task,
+        end_s is not null and coalesce(source = 'declared' and recorded, false) as replaced,
+        case when replaced or task in (select task from stubs) then null else end_s end as end_s
+    from tasks left join own_kinds using (type) left join times using (kind);
 create temp table timed as
     select task, seconds, alone from tasks join own_kinds using (type) join times using (kind)
 """
 _TASKS = """
-select tasks.* exclude (start_s, end_s, io_wait_s),
+select tasks.* exclude (start_s, end_s, io_wait_s, source),
+    case when own_times.end_s is null and seconds is not null then 'learned' else source end
+        as source,
     case when own_times.end_s is null and alone then 0 else io_wait_s end as io_wait_s,
     case when tasks.end_s is null and seconds is not null then coalesce(start_s, 0) else start_s end
         as start_s,
@@ -111,6 +119,7 @@ select (select count(*) from tasks join own_times using (task)
         where own_times.end_s is null and not coalesce(engine, false)),
     (select count(*) from tasks join own_times using (task) join timed using (task)
         where own_times.end_s is null and not coalesce(engine, false)),
+    (select count(*) filter (replaced) from own_times),
     (select count(*) filter (learned) from sized), (select count(*) filter (unknown) from sized)
 """
 
@@ -124,10 +133,10 @@ def learned(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis, lis
     try:
         for name in ("tasks", "files", "producers", "consumers"):
             own = getattr(analysis, name)
-            con.register(name, _keyed(own) if name == "files" else own)
-            con.register(f"seen_{name}", _joined([getattr(run, name) for run in runs]))
+            con.register(name, _add_templates(own) if name == "files" else own)
+            con.register(f"seen_{name}", _concat_runs([getattr(run, name) for run in runs]))
         con.execute(_LEARN)
-        bare, timed, sized, unknown = con.execute(_COUNTS).fetchall()[0]
+        bare, timed, replaced, sized, unknown = con.execute(_COUNTS).fetchall()[0]
         tables = {
             name: con.sql(text).to_arrow_table().select(getattr(analysis, name).column_names)
             for name, text in _FILLED.items()
@@ -139,13 +148,19 @@ def learned(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis, lis
             "the runs to learn from know neither the task types nor the file names of this one",
             "Give --learned a run of the same workflow.",
         )
+    notes = [
+        f"the times of {plural(replaced, 'task')} are those of the recorded runs, not of the "
+        "engine's log, in which waiting for slots and files counts as computing"
+    ]
     return dataclasses.replace(analysis, **tables), [
-        f"learned from {len(runs)} run{'s' * (len(runs) > 1)}: the times of {timed} tasks and the "
-        f"sizes of {sized} files; unknown stay {bare - timed} times and {unknown} sizes"
+        *(notes if replaced else []),
+        f"learned from {plural(len(runs), 'run')}: the times of {plural(timed, 'task')} and the "
+        f"sizes of {plural(sized, 'file')}; unknown: {plural(bare - timed, 'time')}, "
+        f"{plural(unknown, 'size')}",
     ]
 
 
-def _keyed(files: pa.Table) -> pa.Table:
+def _add_templates(files: pa.Table) -> pa.Table:
     """With the template of the path (digits as one), of its last part, and its ending."""
     import pyarrow.compute as pc
 
@@ -159,13 +174,13 @@ def _keyed(files: pa.Table) -> pa.Table:
     return files
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+def _concat_runs(tables: Sequence[pa.Table]) -> pa.Table:
     """The tables of several runs, with the number of the run."""
     import pyarrow as pa
 
     parts = []
     for number, table in enumerate(tables):
-        keyed = _keyed(table) if "path" in table.column_names else table
+        keyed = _add_templates(table) if "path" in table.column_names else table
         run = pa.array([number] * keyed.num_rows, pa.int64())
         parts.append(keyed.append_column("run", run))
     return pa.concat_tables(parts, promote_options="permissive")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts
+from tracehint.analyzer.predict.cluster import Cluster, Dispatch
 
 Floats = npt.NDArray[np.float64]
 
 READ, WRITE, COMPUTE = range(3)  # enum op_kind of engine/sim.h
 # What a task spends its time on: enum spent of engine/sim.h
 SPENT = ("compute", "network", "disk", "metadata", "requests", "queue")
+NODE, CAUSE, READY, START, END = range(5)  # columns of SimulatedRun.tasks before those of SPENT
 
 
 @dataclass
@@ -25,7 +28,8 @@ class Workload:
     are moved, seconds of computing. `busy`: by task the share of its computing in which it runs on
     its processors. `produced`: 1 where a task of the run writes the file.
     `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed,
-    `guessed` for which share of the tasks or files a time or size had to be.
+    `guessed` for which share of the tasks or files a time or size had to be. `dispatch`: how tasks
+    of the recorded run were started.
     """
 
     task_id: Ints
@@ -48,6 +52,7 @@ class Workload:
     file_id: Ints
     notes: list[str] = field(default_factory=list)
     guessed: float = 0.0
+    dispatch: Dispatch = field(default_factory=Dispatch)
 
     @property
     def tasks(self) -> int:
@@ -69,9 +74,10 @@ class Placement:
     """Where the files of a workload go, and who runs where; an array or None: the default.
 
     By file: `law` (enum law of engine/sim.h, -1: the store's), `copies` (0: the store's), `target`
-    (host or group), `chunk` (0: the store's). By task: `plan`, a node or -1 (where most of its
-    input lies). `scheduler`: a name of cluster.SCHEDULERS, `steal`: one of STEAL, or None for the
-    cluster's.
+    (host or group), `chunk` (0: the store's). By task: `plan`, a node, -1 (where most of its
+    input lies) or ANYWHERE (on any idle node). `scheduler`: a name of
+    cluster.SCHEDULERS, `steal`: one of STEAL, or None for the cluster's. `scratch`: nodes without a
+    server of the store hold files in node-local storage.
     """
 
     name: str
@@ -83,9 +89,11 @@ class Placement:
     groups: int = 0
     scheduler: str | None = None
     steal: str | None = None
+    scratch: bool = False
     notes: list[str] = field(default_factory=list)
 
 
+ANYWHERE = -2  # engine/sim.h
 STEAL = ("nothing", "any", "unplanned")  # enum steal of engine/sim.h
 
 # enum law of engine/sim.h
@@ -112,3 +120,43 @@ class SimulatedRun:
     hosts: Floats
     types: Floats
     tasks: Floats | None = None
+
+
+def critical_path(rows: Floats) -> list[int]:
+    """Of the tasks of a simulated run the one that ends last, what it waited for, and so on to the
+    first one."""
+    path = [int(np.argmax(rows[:, END]))]
+    while (cause := int(rows[path[-1], CAUSE])) >= 0:
+        path.append(cause)
+    return path
+
+
+Strategy = Callable[[Workload, Cluster], Placement]
+
+
+def default(work: Workload, cluster: Cluster) -> Placement:
+    """What the store does by itself, tasks where the scheduler puts them."""
+    return staged(Placement("default"), work, cluster)
+
+
+def local(work: Workload, cluster: Cluster) -> Placement:
+    """Every file on the node that writes it, every task where most of its input lies."""
+    kinds = np.where(work.produced > 0, law("local"), -1).astype(np.int32)
+    found = Placement("local", law=kinds, scheduler="most-input-bytes")
+    return staged(found, work, cluster)
+
+
+def staged(found: Placement, work: Workload, cluster: Cluster) -> Placement:
+    """With node-local disks the inputs come from the machine apart."""
+    if cluster.store.words["servers"] != "local":
+        return found
+    inputs = work.produced == 0
+    kinds = np.full(work.files, -1, np.int32) if found.law is None else found.law
+    target = np.full(work.files, -1, np.int32) if found.target is None else found.target
+    found.law = np.where(inputs, law("node"), kinds).astype(np.int32)
+    found.target = np.where(inputs, cluster.count, target).astype(np.int32)
+    return found
+
+
+# name of a placement -> strategy
+STRATEGIES: dict[str, Strategy] = {"default": default, "local": local}

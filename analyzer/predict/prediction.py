@@ -2,18 +2,75 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.engine import Scenario, simulate
-from tracehint.analyzer.predict.machine import build
-from tracehint.analyzer.predict.model import SimulatedRun, Workload
-from tracehint.analyzer.predict.placement import Strategy
-from tracehint.analyzer.predict.sampling import drawn, error_of, interval
-from tracehint.errors import UsageError
+from tracehint.analyzer.arrays import codes, floats
+from tracehint.analyzer.predict.cluster import Cluster, ClusterSection, Range
+from tracehint.analyzer.predict.model import SimulatedRun, Strategy, Workload
+from tracehint.analyzer.predict.simulator import Scenario, build, simulate
+from tracehint.errors import InputError, UsageError
+from tracehint.schemas.fields import Amount
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
+
+
+# Student's t, 95 %, by degrees of freedom; 1.645 beyond
+T95 = (
+    6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812,
+    1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725,
+)  # fmt: skip  # a table
+
+
+GUESS = 0.4  # error of a time where all is guessed: nobody measured it
+
+
+def drawn(cluster: Cluster, seed: int) -> Cluster:
+    """The cluster with each number drawn evenly from its range; seed 0: the numbers themselves.
+
+    Equal seeds draw the same places, so that configurations differ by what they are alone.
+    """
+    if seed == 0 or cluster.exact:
+        return cluster
+    random = np.random.default_rng(seed)
+
+    def draw(part: ClusterSection) -> ClusterSection:
+        numbers = {}
+        for key, known in part.numbers.items():
+            value = known.value if known.exact else known.at(float(random.random()))
+            numbers[key] = Range(value, value, value)
+        return replace(part, numbers=numbers)
+
+    return replace(
+        cluster,
+        nodes=tuple(map(draw, cluster.nodes)),
+        servers=draw(cluster.servers),
+        store=draw(cluster.store),
+        scheduler=draw(cluster.scheduler),
+        sites=tuple((name, draw(site)) for name, site in cluster.sites),
+        hosts=tuple((name, draw(host)) for name, host in cluster.hosts),
+    )
+
+
+def error_of(cluster: Cluster, guessed: float) -> float:
+    """The error of the model for a workload of which that share had to be guessed."""
+    return math.hypot(cluster.model["error"], GUESS * guessed)
+
+
+def interval(seconds: list[float], error: float) -> tuple[float, float]:
+    """The 90 % interval of one more run: the spread of the simulated ones, and the error of the
+    model itself (half of its own interval, as a share of the time)."""
+    middle, n = float(np.median(seconds)), len(seconds)
+    t = 0.0 if n < 2 else T95[n - 2] if n - 2 < len(T95) else 1.645
+    spread = t * float(np.std(seconds, ddof=1)) if n > 1 else 0.0
+    half = math.hypot(spread, error * middle)
+    return max(0.0, min([middle - half, *seconds])), max([middle + half, *seconds])
+
 
 RUNS, FEW_RUNS, SMALL_SWEEP = 5, 3, 50  # beyond so many configurations fewer runs each
 MANY_RUNS, QUICK = 15, 200_000  # simulated operations up to which there are so many runs
@@ -75,10 +132,11 @@ def predict(
             f"At most {MAX_CONFIGURATIONS:,} configurations and {MAX_RUNS:,} runs.",
         )
     placements = [c.strategy(work, c.cluster) for c in configurations]
+    clusters = [c.cluster.started_as(work.dispatch) for c in configurations]
 
     def scenario(number: int, run: int, *, detail: bool) -> Scenario:
         placement = placements[number]
-        cluster = drawn(configurations[number].cluster, run and seed * 100_003 + run)
+        cluster = drawn(clusters[number], run and seed * 100_003 + run)
         machine = build(cluster, seed * 1009 + run, placement.scheduler, placement.steal)
         return Scenario(machine, placement, detail)
 
@@ -156,3 +214,77 @@ def _cost(cluster: Cluster, seconds: float) -> float | None:
     """Price of all machines for the time; None where no price is known."""
     rate = sum(count * numbers["price_per_hour"] for count, numbers in _machines(cluster))
     return rate * seconds / 3600 if rate else None
+
+
+class MeasuredType(TypedDict):
+    """`error`: (predicted - measured) / measured; null: nothing was measured."""
+
+    type: str
+    measured_seconds: Amount
+    predicted_seconds: Amount
+    error: float | None
+
+
+class Validation(TypedDict):
+    """A prediction beside a measured run. `types`: those of both; `only`: those of one."""
+
+    name: str
+    measured_seconds: Amount
+    predicted_seconds: Amount
+    error: float | None
+    inside: bool
+    types: list[MeasuredType]
+    only: list[str]
+
+
+def validate(work: Workload, prediction: Prediction, measured: Analysis) -> Validation:
+    """Seconds of the whole run, and of each type from its first start to its last end.
+
+    Raises InputError.
+    """
+    spans, total = _spans(measured)
+    rows = prediction.outcome.types
+    own = {work.type_names[i]: float(rows[i, 1] - rows[i, 0]) for i in range(len(rows))}
+    both = [name for name in own if name in spans]
+    return {
+        "name": prediction.configuration.name,
+        "measured_seconds": total,
+        "predicted_seconds": prediction.seconds,
+        "error": _error(prediction.seconds, total),
+        "inside": prediction.low <= total <= prediction.high,
+        "types": [
+            {
+                "type": name,
+                "measured_seconds": spans[name],
+                "predicted_seconds": own[name],
+                "error": _error(own[name], spans[name]),
+            }
+            for name in both
+        ],
+        "only": sorted({*own, *spans} - set(both)),
+    }
+
+
+def _spans(run: Analysis) -> tuple[dict[str, float], float]:
+    """(seconds by type, of all) from the first start to the last end of tasks with times."""
+    import pyarrow.compute as pc
+
+    work = run.tasks.filter(pc.invert(pc.fill_null(run.tasks.column("engine"), False)))
+    start, end = floats(work, "start_s"), floats(work, "end_s")
+    timed = ~(np.isnan(start) | np.isnan(end))
+    if not timed.any():
+        raise InputError(
+            "the measured run has no times of tasks", "Give --validate a recorded run."
+        )
+    kind = codes(work, "type")[timed]
+    names = work.column("type").combine_chunks().dictionary_encode().dictionary.to_pylist()
+    start, end = start[timed], end[timed]
+    spans = {
+        names[code]: float(end[kind == code].max() - start[kind == code].min())
+        for code in np.unique(kind[kind >= 0])
+    }
+    return spans, float(end.max() - start.min())
+
+
+def _error(predicted: float, measured: float) -> float | None:
+    return predicted / measured - 1 if measured > 0 else None

@@ -7,16 +7,141 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, finder, order_by, starts_of
-from tracehint.analyzer.columns import codes, column, floats
-from tracehint.analyzer.predict.model import READ, WRITE, Floats, Workload
-from tracehint.analyzer.predict.operations import Operations, accesses, with_computing
+from tracehint.analyzer.arrays import (
+    Bools,
+    Ints,
+    codes,
+    column,
+    finder,
+    floats,
+    order_by,
+    starts_of,
+)
+from tracehint.analyzer.dataflow.model import Rows
+from tracehint.analyzer.dataflow.ranges import expand
+from tracehint.analyzer.predict.cluster import Dispatch
+from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Floats, Workload
 from tracehint.errors import InputError
+from tracehint.schemas.wording import agree
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tracehint.analyzer.model import Analysis
+
+
+MAX_RANGES = 8  # of one task in one file; more become one range from the first to the last
+PIECES = 20  # that the computing of one task is cut into at most
+
+
+@dataclass
+class Operations(Rows):
+    """Reads, writes and computing; `when` is the second of the task at which it happens."""
+
+    task: Ints
+    kind: Ints
+    file: Ints
+    start: Ints
+    length: Ints
+    bytes: Ints
+    seconds: Floats
+    when: Floats
+
+
+def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) -> Operations:
+    """One operation per range of a row of `producers` or `consumers`.
+
+    `tasks` and `files` are the keys that count; rows of others are left out. `when` is the time
+    of the first access for reads, of the last for writes, in seconds of the run; NaN: unknown.
+    """
+    task, file = finder(tasks)(column(table, "task")), finder(files)(column(table, "file"))
+    keep = np.flatnonzero((task >= 0) & (file >= 0))
+    table, task, file = table.take(keep), task[keep], file[keep]
+    moved = column(table, "unique_bytes")
+    moved = np.where(moved < 0, column(table, "bytes"), moved)
+    moved = np.where(moved < 0, sizes[file], moved)
+    when = np.where(
+        _are_declared(table), np.nan, floats(table, "first_s" if kind == READ else "last_s")
+    )
+    row, start, length = _ranges(table, moved)
+    # a row's bytes are shared among its ranges by their length
+    total = np.bincount(row, length, len(table))
+    share = np.divide(length, total[row], out=np.ones(len(row)), where=total[row] > 0)
+    return Operations(
+        task=task[row], kind=np.full(len(row), kind), file=file[row], start=start, length=length,
+        bytes=np.rint(moved[row] * share).astype(np.int64), seconds=np.zeros(len(row)),
+        when=when[row],
+    )  # fmt: skip  # a table
+
+
+def _are_declared(table: pa.Table) -> Bools:
+    """Rows that somebody stated and nobody saw: their times are those of the task."""
+    import pyarrow.compute as pc
+
+    how = table.column("how").combine_chunks()
+    seen = pc.not_equal(how.flatten(), "declared").to_numpy(zero_copy_only=False)
+    row = pc.list_parent_indices(how).to_numpy()
+    return np.asarray(np.bincount(row[seen], minlength=len(how)) == 0)
+
+
+def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints]:
+    """(row, start, length) of the ranges of each row, in order; without any: all of the file."""
+    lists = table.column("ranges").combine_chunks()
+    count = np.asarray(lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    ends = np.asarray(lists.flatten().flatten().to_numpy(zero_copy_only=False), np.int64)
+    ends = ends.reshape(-1, 2)
+    first = np.cumsum(count) - count
+    few, many = (count > 0) & (count <= MAX_RANGES), count > MAX_RANGES
+    last = np.where(few, first + count, first + (count > 0))
+    row, at = expand(first, np.where(many, first + 1, last))
+    start, end = ends[at, 0], ends[at, 1]
+    wide = many[row]
+    end[wide] = ends[(first + count - 1)[row[wide]], 1]
+    bare = np.flatnonzero(count == 0)
+    row = np.concatenate([row, bare])
+    start = np.concatenate([start, np.zeros(len(bare), np.int64)])
+    length = np.concatenate([end - start[: len(end)], moved[bare]])
+    order = np.argsort(row, kind="stable")
+    return row[order], start[order], length[order]
+
+
+def with_computing(moves: Operations, start: Floats, end: Floats) -> Operations:
+    """All operations in the order of the tasks and of time, with the computing between them.
+
+    `start` and `end` of the tasks: what a task computes before an operation is the time that
+    passed since the one before it. Unknown times: reads at the start, writes at the end.
+    """
+    begin, until = start[moves.task], end[moves.task]
+    when = np.where(np.isnan(moves.when), np.where(moves.kind == READ, begin, until), moves.when)
+    when = np.clip(when, begin, np.maximum(begin, until))
+    step = np.maximum(until - begin, 1e-9) / PIECES
+    part = (when - begin) / step
+    # reads move to the start of their piece, writes to its end
+    part = np.where(moves.kind == READ, np.floor(part), np.ceil(part))
+    moves.when = part
+    moves = moves.take(np.lexsort((moves.file, moves.kind, part, moves.task)))
+    before = np.zeros(len(moves))
+    same = np.zeros(len(moves), bool)
+    same[1:] = moves.task[1:] == moves.task[:-1]
+    before[same] = moves.when[np.flatnonzero(same) - 1]
+    last = np.zeros(len(start))
+    np.maximum.at(last, moves.task, moves.when)
+    length = (end - start) / PIECES
+    gaps = _computing(moves.task, moves.when, (moves.when - before) * length[moves.task])
+    tails = _computing(np.arange(len(start)), np.full(len(start), np.inf), (PIECES - last) * length)
+    joined = Operations.joined([moves, gaps, tails])
+    # computing comes before the operation that it leads to
+    rank = np.where(joined.kind == COMPUTE, -1, joined.kind)
+    return joined.take(np.lexsort((joined.file, rank, joined.when, joined.task)))
+
+
+def _computing(task: Ints, when: Floats, seconds: Floats) -> Operations:
+    some = np.flatnonzero(seconds > 1e-9)
+    zero = np.zeros(len(some), np.int64)
+    return Operations(
+        task[some], zero + COMPUTE, zero - 1, zero, zero, zero, seconds[some], when[some]
+    )
+
 
 MAX_OPERATIONS = 1 << 28  # what the engine takes
 
@@ -45,8 +170,10 @@ def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Work
     moves = Operations.joined([reads, writes])
     _note_order(moves, notes)
     moves.when *= scale.seconds
-    operations = _checked(with_computing(_scaled(moves, scale), start, end))
+    operations = _check_amount(with_computing(_scale_moves(moves, scale), start, end))
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
+    dispatch = dispatch_of(*_seen_times(tasks), dep_begin, dep)
+    notes += [dispatch.source] if dispatch.source else []
     return Workload(
         task_id=task_id,
         names=tasks.column("name").fill_null("").to_pylist(),
@@ -67,11 +194,12 @@ def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Work
         produced=np.isin(np.arange(len(file_id)), writes.file).astype(np.int32),
         file_id=file_id,
         notes=notes,
-        guessed=_guessed(tasks, files),
+        guessed=_guessed_share(tasks, files),
+        dispatch=dispatch,
     )
 
 
-def _checked(operations: Operations) -> Operations:
+def _check_amount(operations: Operations) -> Operations:
     if len(operations) > MAX_OPERATIONS:
         raise InputError(
             f"{len(operations):,} reads and writes are too many to simulate",
@@ -89,9 +217,7 @@ def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:
         raise InputError("the run has no task to simulate", "Record or import one with tasks.")
     notes = []
     if left := table.num_rows - work.num_rows:
-        notes.append(
-            f"of the engine {left:,} {'process is' if left == 1 else 'processes are'} left out"
-        )
+        notes.append(agree(left, "{n} [process|processes] of the engine left out"))
     order = np.lexsort((column(work, "task"), np.nan_to_num(floats(work, "start_s"))))
     return work.take(order), notes
 
@@ -101,13 +227,28 @@ def _times(tasks: pa.Table, scale: ScaleFactors, notes: list[str]) -> tuple[Floa
     start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
     bare = np.isnan(start) | np.isnan(end)
     if bare.any():
-        notes.append(f"{int(bare.sum())} of {len(start)} tasks have no times: taken as 0 s")
+        notes.append(f"{int(bare.sum())} of {len(start)} tasks without times: counted as 0 s")
     start = np.nan_to_num(start)
     end = np.where(bare, start, np.maximum(np.nan_to_num(end), start))
     return start * scale.seconds, end * scale.seconds
 
 
-def _guessed(tasks: pa.Table, files: pa.Table) -> float:
+def _seen_times(tasks: pa.Table) -> tuple[Floats, Floats, Bools]:
+    """Start and end as recorded, and which of them were seen: an engine's log may say when a task
+    was submitted."""
+    start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
+    timed = ~(np.isnan(start) | np.isnan(end))
+    start = np.nan_to_num(start)
+    end = np.where(timed, np.nan_to_num(end), start)
+    learned = np.array([source == "learned" for source in tasks.column("source").to_pylist()], bool)
+    return start, np.maximum(start, end), timed & ~learned & ~_of_a_log(tasks)
+
+
+def _of_a_log(tasks: pa.Table) -> Bools:
+    return np.array([source == "declared" for source in tasks.column("source").to_pylist()], bool)
+
+
+def _guessed_share(tasks: pa.Table, files: pa.Table) -> float:
     """The share of the tasks without times, or of the files without a size if that is larger."""
     bare = np.isnan(floats(tasks, "start_s")) | np.isnan(floats(tasks, "end_s"))
     unsized = column(files, "size_bytes") < 0
@@ -124,9 +265,15 @@ def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
             f"of {_of(known, timed)} the time in which they had files in use and no processor is "
             "left out as waiting for I/O; other waiting counts as computing"
         )
-    if (timed & ~known).any():
+    logged = timed & ~known & _of_a_log(tasks)
+    if logged.any():
         notes.append(
-            f"the recorded times of {_of(timed & ~known, timed)} count as computing: waiting for "
+            f"the times of {_of(logged, timed)} are those of an engine's log, in which waiting for "
+            "slots and files counts as computing (--learned RUN: those of a recorded run)"
+        )
+    if (rest := timed & ~known & ~logged).any():
+        notes.append(
+            f"the recorded times of {_of(rest, timed)} count as computing: waiting for "
             "I/O in them is not known"
         )
     share = np.divide(lasted - waited, lasted, out=np.ones(len(lasted)), where=known)
@@ -172,8 +319,8 @@ def _sizes(analysis: Analysis, files: pa.Table, ids: Ints, notes: list[str]) -> 
     if unknown.any():
         bare = int((unknown & (seen == 0)).sum())
         notes.append(
-            f"{int(unknown.sum())} of {len(ids)} files have no size: as large as what was moved"
-            + (f"; {bare} count as empty" if bare else "")
+            f"{int(unknown.sum())} of {len(ids)} files without a size: as large as what was moved"
+            + (f"; {bare} counted as empty" if bare else "")
         )
     return np.where(unknown, seen, sizes)
 
@@ -182,12 +329,12 @@ def _note_order(moves: Operations, notes: list[str]) -> None:
     bare = int(np.isnan(moves.when).sum())
     if bare:
         notes.append(
-            f"{bare} of {len(moves)} reads and writes have no time: "
+            f"{bare} of {len(moves)} reads and writes without a time: "
             "a task reads first, then computes, then writes"
         )
 
 
-def _scaled(moves: Operations, scale: ScaleFactors) -> Operations:
+def _scale_moves(moves: Operations, scale: ScaleFactors) -> Operations:
     if scale.bytes != 1:
         ends = np.rint((moves.start + moves.length) * scale.bytes).astype(np.int64)
         moves.start = np.rint(moves.start * scale.bytes).astype(np.int64)
@@ -209,10 +356,70 @@ def _waiting(edges: pa.Table, tasks: Ints, start: Floats, notes: list[str]) -> t
     backwards = before > after
     if backwards.any() and len(start) and start.max() > start.min():
         notes.append(
-            f"{int(backwards.sum())} reads of what a task wrote that started later wait for nothing"
+            agree(
+                int(backwards.sum()),
+                "{n} [read|reads] of what a task wrote that started later: not waited for",
+            )
         )
         before, after = before[~backwards], after[~backwards]
     order = order_by(before, after)
     order = order[starts_of(before[order], after[order])]
     before, after = before[order], after[order]
     return np.searchsorted(before, np.arange(len(tasks) + 1)).astype(np.int64), after
+
+
+# How engine and scheduler started the tasks.
+
+LEAST = 3  # samples that say anything
+FULL = 0.9  # of the most tasks at one time
+REGULAR = 0.5  # of the mean: times between starts that vary less are not those of tasks' ends
+AFTER = 0.25  # of the time between two starts: so soon after a task's end, one starts because of it
+
+
+def dispatch_of(start: Floats, end: Floats, seen: Bools, dep_begin: Ints, dep: Ints) -> Dispatch:
+    """What tasks waited for besides their inputs and a free slot.
+
+    Tasks are in the order of their start; `seen`: those whose times were observed. Where a task had
+    its inputs before the one before it in the order started, it waited for its turn: the time
+    between the two starts counts, unless the end of a task shortly before is the reason, or the
+    run was at its most tasks since then and the times between starts are irregular, as ends of
+    tasks are. Others waited since their last input, or since a slot was free: when the run had
+    less than the most tasks that it ever had.
+    """
+    first = start[:1]
+    ready = np.full(len(start), start.min(initial=np.inf))
+    np.maximum.at(ready, dep, np.repeat(end, np.diff(dep_begin)))
+    slot = _last_free_core(start, end)
+    able = np.minimum(np.maximum(ready, slot), start)
+    before, since = np.concatenate([first, start[:-1]]), _last_up_to(np.sort(end), start)
+    gap = start - before
+    turn = (ready < before) & (np.minimum(gap, start - since) >= AFTER * gap)
+    gaps, full = gap[seen & turn & (slot <= ready)], gap[seen & turn & (slot > ready)]
+    if len(full) and full.std() < REGULAR * full.mean():
+        gaps = np.concatenate([gaps, full])
+    interval = float(gaps.mean()) if len(gaps) >= LEAST else 0.0
+    waits = (start - able)[seen & ~turn & (able >= before) & (start > first)]
+    delay = max(0.0, float(np.median(waits)) - interval) if len(waits) >= LEAST else 0.0
+    if not delay and not interval:
+        return Dispatch()
+    source = (
+        f"as recorded, a task starts {delay:.3g} s after its inputs and a slot are there (median "
+        f"of {len(waits)}), and one each {interval:.3g} s (mean of {len(gaps)}); longer where the "
+        "cluster file states it"
+    )
+    return Dispatch(delay, interval, source)
+
+
+def _last_free_core(start: Floats, end: Floats) -> Floats:
+    """By task, when last before its start a task ended while the run had its most tasks, nearly:
+    slots whose next task is being started are in use as well."""
+    when, step = np.concatenate([end, start]), np.repeat([-1, 1], len(start))
+    order = np.lexsort((step, when))  # a slot is free before it is used again
+    running = np.cumsum(step[order])
+    fell = (step[order] < 0) & (running + 1 >= FULL * running.max(initial=1))
+    return _last_up_to(when[order][fell], start)
+
+
+def _last_up_to(times: Floats, start: Floats) -> Floats:
+    """Of sorted times the last one up to each start; -inf: none."""
+    return np.asarray(np.concatenate([[-np.inf], times])[np.searchsorted(times, start, "right")])

@@ -1,21 +1,37 @@
-"""What processes did with files, as far as the cutting of tasks needs it."""
+"""What processes did with files, and processor and I/O wait time of tasks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from tracehint.analyzer.arrays import Numbers, Shorts, blocks, distinct, ints, positions
-from tracehint.analyzer.columns import column, numbers
-from tracehint.analyzer.path_rules import data_names
+from tracehint.analyzer.arrays import (
+    Numbers,
+    Shorts,
+    blocks,
+    column,
+    distinct,
+    finder,
+    floats,
+    ints,
+    numbers,
+    order_by,
+    positions,
+    starts_of,
+)
+from tracehint.analyzer.path_rules import data_names, looks_like_data
 from tracehint.analyzer.tasks.tree import Bools, Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tracehint.analyzer.model import Segmentation
     from tracehint.schemas.store import Bundle
+
 
 _ACCESS_MODE = 3  # of open flags: 0 read, 1 write, 2 both
 
@@ -72,8 +88,8 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     moved, made = (_bytes(opens, at, which, n, blind=blind) for which in (plain, plain & itself))
     pipe = of_kind("pipe")
     # without any operation on a pipe's side, the mode in which it is open has to do
-    w = pipe & (write_ops | ((flags == 1) & ~_seen(file, pipe & write_ops)))
-    r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_seen(file, pipe & read_ops)))
+    w = pipe & (write_ops | ((flags == 1) & ~_occurs_in(file, pipe & write_ops)))
+    r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_occurs_in(file, pipe & read_ops)))
     pipes = (ints(at[w]), ints(file[w])), (ints(at[r]), ints(file[r]))
     return Activity(opens.num_rows > 0, wrote, opened, used, moved, made, *pipes)
 
@@ -100,5 +116,163 @@ def _own_scratch(files: pa.Table, position: Shorts, at: Shorts) -> Bools:
     return np.asarray(scratch[position], bool)
 
 
-def _seen(file: Numbers, which: Bools) -> Bools:
+def _occurs_in(file: Numbers, which: Bools) -> Bools:
     return np.isin(file, distinct(file[which]))
+
+
+Floats = npt.NDArray[np.float64]
+
+SLOWEST_CALL_NS, SLOWEST_BYTES_PER_S = 100_000_000, 1_000_000  # of a store that is still used
+LEAST_NS = 200_000  # shorter uses wait for nothing
+SHORT_NS = 10_000_000  # shorter uses are added up, whether or not they overlap
+UNKNOWN_SHARE = 0.05  # of the lives of a task's processes; more without processor time: unknown
+BLOCK = 1 << 20  # opens that are looked at together
+_TICK_NS = 1_000  # of the sums below, which must fit into 63 bits
+
+
+def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
+    """The tasks with `cpu_s` and `io_wait_s` as far as the bundle's processes tell."""
+    import pyarrow as pa
+
+    processes, tasks = bundle.tables["processes"], segmented.tasks
+    if not processes.num_rows or not tasks.num_rows:
+        return segmented
+    task_of = _finder(segmented)
+    of = task_of(column(processes, "proc"))
+    lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
+    cpu, lives = _processor_time(processes, of, len(lasted))
+    waited = np.minimum(np.maximum(lasted - cpu, 0.0), _in_use(bundle, task_of, len(lasted)))
+    measured = _measured_wait(processes, of, lives, lasted)
+    waited = np.where(np.isnan(measured), waited, measured)
+    for name, values in (("cpu_s", cpu), ("io_wait_s", waited)):
+        known = tasks.column(name).is_valid().to_numpy()
+        values = np.where(known, floats(tasks, name), values)
+        at = tasks.schema.get_field_index(name)
+        new = pa.array(np.round(values, 6), mask=np.isnan(values))
+        tasks = tasks.set_column(at, tasks.schema.field(at), new)
+    return replace(segmented, tasks=tasks)
+
+
+def _finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
+    """From process epochs to the rows of their tasks; -1: of none."""
+    epoch = finder(column(segmented.proc_task, "proc"))
+    task = np.append(column(segmented.proc_task, "task"), -1)
+    row = finder(column(segmented.tasks, "task"))
+    return lambda epochs: row(task[epoch(epochs)])
+
+
+def _processor_time(processes: pa.Table, of: Ints, tasks: int) -> tuple[Floats, Floats]:
+    """Per task: seconds of processors (NaN: unknown), and of the lives of its processes. Between a
+    fork and the exec that follows it nothing computes, however long it had to wait for its turn."""
+    used = numbers(processes, "cpu_ns", -1).astype(np.float64)
+    life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
+    mine = of >= 0
+    lives = _sums(of[mine], life[mine], tasks)
+    known = mine & (used >= 0)
+    became = np.isin(column(processes, "proc"), column(processes, "prev", -1))
+    unsaid = mine & ~known & ~became
+    unknown = _sums(of[unsaid], life[unsaid], tasks)
+    endless = mine & processes.column("end_ns").is_null().to_numpy()
+    unknown[of[endless]] = np.inf
+    seconds = _sums(of[known], used[known] / 1e9, tasks)
+    enough = (unknown <= UNKNOWN_SHARE * lives) & (np.bincount(of[known], minlength=tasks) > 0)
+    return np.where(enough, seconds, np.nan), lives
+
+
+def _sums(of: Ints, values: npt.ArrayLike, tasks: int) -> Floats:
+    """Per task the sum of its values."""
+    return np.bincount(of, values, tasks).astype(np.float64)
+
+
+def _measured_wait(processes: pa.Table, of: Ints, lives: Floats, lasted: Floats) -> Floats:
+    """Seconds in calls on files that a collector measured, NaN: none did. Of processes that ran
+    side by side it is the mean."""
+    spent = numbers(processes, "io_ns", -1).astype(np.float64)
+    known = (of >= 0) & (spent >= 0)
+    life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
+    total = _sums(of[known], spent[known] / 1e9, len(lives))
+    measured = _sums(of[known], life[known], len(lives))
+    aside = np.maximum(np.divide(measured, lasted, where=lasted > 0, out=np.ones(len(lives))), 1)
+    any_known = np.bincount(of[known], minlength=len(lives)) > 0
+    return np.where(any_known, np.minimum(total / aside, lasted), np.nan)
+
+
+def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> Floats:
+    """Per task the seconds in which it had data files in use: from the opening, or the first
+    access through what it inherited, to the last read, or to the closing after writes."""
+    opens = bundle.tables["opens"]
+    if not opens.num_rows:
+        return np.full(tasks, np.nan)
+    total, most = np.zeros(tasks), np.zeros(tasks)
+    long: list[tuple[Ints, Ints, Ints]] = []
+    for low in range(0, opens.num_rows, BLOCK):
+        rows, start, end, bound = _uses(bundle, opens.slice(low, BLOCK))
+        of = task_of(column(opens.slice(low, BLOCK), "proc")[rows])
+        short = (end - start < SHORT_NS) & (of >= 0)
+        total += _sums(of[short], np.minimum(end - start, bound)[short], tasks)
+        rest = ~short & (of >= 0)
+        most += _sums(of[rest], np.minimum(end - start, bound)[rest], tasks)
+        long.append((of[rest], start[rest], end[rest]))
+    of, start, end = (np.concatenate(part) for part in zip(*long, strict=True))
+    return (total + np.minimum(_union(of, start, end, tasks), most)) / 1e9
+
+
+def _uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:
+    """(row, start, end, the longest that it can wait) of uses of data files that may wait."""
+    wrote = numbers(opens, "write_ops", 0) > 0
+    start = np.where(_are_inherited(opens), column(opens, "first_ns"), column(opens, "open_ns"))
+    closed = column(opens, "close_ns")
+    end = np.where(wrote & (closed > 0), closed, column(opens, "last_ns"))
+    used = wrote | (numbers(opens, "read_ops", 0) > 0)
+    rows = np.flatnonzero(used & (start > 0) & (end - start >= LEAST_NS))
+    rows = rows[_data(bundle, opens, rows)]
+    counts = {
+        name: numbers(opens, name, 0)[rows].astype(np.float64)
+        for name in ("read_ops", "write_ops", "read_bytes", "write_bytes")
+    }
+    calls = counts["read_ops"] + counts["write_ops"] + 1
+    size = counts["read_bytes"] + counts["write_bytes"]
+    bound = calls * SLOWEST_CALL_NS + size * (1e9 / SLOWEST_BYTES_PER_S)
+    return rows, start[rows], end[rows], bound
+
+
+def _are_inherited(opens: pa.Table) -> Bools:
+    """Opens of what others had opened."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = pa.array(["inherited", "passed"], pa.string())
+    return np.asarray(pc.is_in(opens.column("via").cast(pa.string()), value_set=words).to_numpy())
+
+
+def _data(bundle: Bundle, opens: pa.Table, rows: Ints) -> Bools:
+    """Whether these opens are of files by names that data can have."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    files = bundle.tables["files"]
+    plain = pc.equal(files.column("kind").cast(pa.string()), "file").to_numpy()
+    position = finder(column(files, "file"))(column(opens, "file")[rows])
+    named = pc.dictionary_encode(opens.column("path").take(pa.array(rows))).combine_chunks()
+    data = np.append(looks_like_data(named.dictionary), False)
+    is_data = data[named.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return np.asarray(np.append(plain, False)[position] & is_data, bool)
+
+
+def _union(of: Ints, start: Ints, end: Ints, tasks: int) -> Floats:
+    """Per task the nanoseconds in which at least one of its intervals is."""
+    if not len(of):
+        return np.zeros(tasks)
+    base = int(start.min())
+    begin, until = (start - base) // _TICK_NS, (end - base) // _TICK_NS
+    order = order_by(of, begin)
+    of, begin, until = of[order], begin[order], until[order]
+    rank = np.zeros(len(of), np.int64)
+    rank[starts_of(of)[1:]] = 1
+    rank = np.cumsum(rank)
+    room = int(until.max()) + 1  # later tasks lie behind all intervals of earlier ones
+    reach = np.maximum.accumulate(until + rank * room) - rank * room
+    before = np.concatenate([[0], reach[:-1]])
+    before[starts_of(of)] = 0
+    own = np.maximum(until - np.maximum(begin, before), 0)
+    return _sums(of, own * float(_TICK_NS), tasks)

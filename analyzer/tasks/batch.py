@@ -1,4 +1,5 @@
-"""Jobs of batch systems: which processes of a run of several recordings are one of them."""
+"""Jobs of batch systems: which processes of a run of several recordings are one of them, and what
+Slurm gave them."""
 
 from __future__ import annotations
 
@@ -7,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracehint.analyzer.arrays import column, positions
 from tracehint.analyzer.tasks.marks import environment
-from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, jump
+from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, build_tree, jump
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from tracehint.analyzer.model import Segmentation
 
 
 @dataclass(frozen=True)
@@ -109,3 +113,50 @@ def _name(shown: list[tuple[Column, str]], root: int) -> str:
         if text and not (form == "[{}]" and text == _NO_INDEX and i):
             parts.append(form.format(text.decode("utf-8", "backslashreplace")))
     return "job " + "".join(parts)
+
+
+_STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
+_DIGITS, _MOST_MIB = 9, 1 << 40
+
+
+def requested_of_slurm(processes: pa.Table, segmented: Segmentation) -> dict[str, dict[str, int]]:
+    """By type of task the most cores and bytes of memory that Slurm gave one on its node. Tasks
+    that share a step share these; those that an engine starts inside a job requested nothing."""
+    import pyarrow.compute as pc
+
+    cores = _numbers(processes, "SLURM_CPUS_ON_NODE")
+    if not cores.any():
+        return {}
+    memory = cores * _numbers(processes, "SLURM_MEM_PER_CPU")
+    memory = np.minimum(np.maximum(memory, _numbers(processes, "SLURM_MEM_PER_NODE")), _MOST_MIB)
+    rows = positions(column(segmented.proc_task, "proc"), column(processes, "proc"))
+    task = column(segmented.proc_task, "task")[rows]
+    host = processes.column("host").combine_chunks().dictionary_encode().indices
+    of = [*(environment(processes, name)[0] for name in _STEP), host.to_numpy()]
+    # of each task the first process that Slurm's daemon started
+    tree = build_tree(processes)
+    first = np.flatnonzero((tree.parent[tree.head] < 0) & (cores > 0))
+    tasks, at = np.unique(task[first], return_index=True)
+    first = first[at]
+    keys = np.stack([key[first] for key in of])
+    _, step, sharing = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    share = sharing[step.reshape(-1)]
+    own = segmented.tasks.take(positions(column(segmented.tasks, "task"), tasks))
+    table = own.select(["type", "engine"])
+    table = table.append_column("cores", [np.maximum(1, cores[first] // share)])
+    table = table.append_column("memory_bytes", [(memory[first] << 20) // share])
+    most = table.filter(pc.invert(table.column("engine"))).group_by("type")
+    found = most.aggregate([("cores", "max"), ("memory_bytes", "max")]).to_pylist()
+    return {
+        row["type"]: {"cores": row["cores_max"]}
+        | ({"memory_bytes": row["memory_bytes_max"]} if row["memory_bytes_max"] else {})
+        for row in found
+        if row["type"] is not None
+    }
+
+
+def _numbers(processes: pa.Table, variable: str) -> Ints:
+    """Per epoch its value of a variable; 0: not set."""
+    of, texts = environment(processes, variable)
+    known = [int(text) if text.isdigit() and len(text) <= _DIGITS else 0 for text in texts]
+    return np.array([*known, 0], np.int64)[of]

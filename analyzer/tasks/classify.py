@@ -8,28 +8,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.tasks.command import (
+from tracehint.analyzer.tasks.engine_processes import ENGINES, Command
+from tracehint.analyzer.tasks.tree import Bools, Ints
+from tracehint.schemas.commandline.programs import (
     INTERPRETERS,
+    LAUNCHERS,
     MULTI_CALL,
     SHELLS,
     WRAPPERS,
     base_name,
     is_shim,
     script_of,
+    shell_parts,
 )
-from tracehint.analyzer.tasks.engines.registry import ENGINES
-from tracehint.analyzer.tasks.model import Command
-from tracehint.analyzer.tasks.tree import Bools, Ints
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _WORDS = 6  # words of a command that its class may depend on
 _CUTS = (255, 255, 64, 64, 64, 64)  # bytes of each
-_LAUNCHERS = """aprun flux hydra_pmi_proxy ibrun jsrun mpiexec mpiexec.hydra mpirun orted orterun
-    prted prterun prun srun"""
-LAUNCHERS = frozenset(_LAUNCHERS.split())
-DAEMONS = frozenset({"orted", "prted", "hydra_pmi_proxy"})  # started by launchers themselves
 _SUBMITTERS = """bjobs bkill bsub condor_q condor_rm condor_submit flux-submit llsubmit qalter qdel
     qstat qsub sacct sbatch scancel scontrol sinfo squeue"""
 SUBMITTERS = frozenset(_SUBMITTERS.split())
@@ -179,8 +176,6 @@ def _kind(program: str) -> str:
 
 def _shell(words: tuple[str, ...], raw: list[bytes]) -> Command:
     """`sh -c TEXT` is inline, `sh FILE` a script; the words that engine files look at are kept."""
-    from tracehint.analyzer.tasks.command import shell_parts
-
     text, script = shell_parts(raw[1:])
     if text is not None:
         return Command("inline", base_name(raw[0]), (words[0],))

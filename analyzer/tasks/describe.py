@@ -6,19 +6,27 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from tracehint.analyzer.tasks.classify import DAEMONS, LAUNCHERS
-from tracehint.analyzer.tasks.command import (
+import numpy as np
+
+from tracehint.analyzer.tasks.tree import Bools
+from tracehint.schemas.commandline.programs import (
     INTERPRETERS,
-    LAUNCH_OPTIONS,
+    LAUNCHERS,
     MULTI_CALL,
     SHELLS,
     WRAPPERS,
     base_name,
     script_of,
     shell_parts,
+    strip_wrappers,
 )
-from tracehint.analyzer.tasks.shelltext import first_word, is_loop_head, simple_commands
+from tracehint.schemas.commandline.shelltext import first_word, simple_commands
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 NAME_LENGTH = 80
 COMMAND_LENGTH = 8192
@@ -43,6 +51,7 @@ LOOKED_INTO = (
     | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
 )
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
+_SNAKEMAKE_JOB = re.compile(r"--target-jobs '?([^\s']+)'? --")
 _BREAKS = b"\n\r\t"  # a name is one line: blanks there, escapes in the command
 _SPACES = bytes.maketrans(_BREAKS, b"   ")
 _COUNTER = re.compile(r"[-_.:#/ ]*\d+$")
@@ -80,7 +89,9 @@ def describe(argv: Sequence[bytes]) -> Description:
     kind = type_of(words) or "unknown"
     lines = any(word.translate(None, _BREAKS) != word for word in words)
     flat = command_text([word.translate(_SPACES) for word in words]) if lines else text
-    return Description(shorten(_without_folder(flat)), printable(kind), text)
+    job = _SNAKEMAKE_JOB.search(flat)  # the path of Python, before it, is all that would be shown
+    name = job[1] if job and job[1].partition(":")[0] == kind else _without_folder(flat)
+    return Description(shorten(name), printable(kind), text)
 
 
 def without_shim(argv: Sequence[bytes]) -> list[bytes]:
@@ -100,6 +111,8 @@ def without_shim(argv: Sequence[bytes]) -> list[bytes]:
 
 
 _LOOKED_AT = 1 << 16  # characters of a command; what names it stands before
+_READ = 8192  # characters of shell text that are read for its type
+_MOST_COMMANDS = 256  # in it, with those in substitutions
 
 
 def shorten(text: str) -> str:
@@ -165,8 +178,9 @@ def type_of_text(text: str, depth: int = 0) -> str:
     if plain not in LOOKED_INTO:
         return plain
     first, best = "", len(_LEVELS)
-    for words in simple_commands(text):
-        if is_loop_head(words):
+    for command in islice(simple_commands(text[:_READ]), _MOST_COMMANDS):
+        words = command.argv()
+        if not words or command.nested or command.kind != "command":
             continue
         name = base_name(words[0])
         level = PREPARING.get(name)
@@ -177,49 +191,70 @@ def type_of_text(text: str, depth: int = 0) -> str:
     return first
 
 
-def strip_wrappers(words: list[str]) -> list[str]:
-    """The words without leading `env A=B`, `nice`, `timeout 5`, `mpirun -n 4` and the like."""
-    while words:
-        name = base_name(words[0])
-        if name in ("exec", "command", "builtin", "nohup"):
-            words = words[1:]
-        elif name in WRAPPERS:
-            takes, positional = WRAPPERS[name]
-            rest = _after_options(words[1:], takes, positional, name == "env")
-            if not rest:
-                return words
-            words = rest
-        elif name in LAUNCHERS and name not in DAEMONS:
-            rest = _after_options(words[1:], LAUNCH_OPTIONS, 0, False)
-            if not rest:
-                return words
-            words = rest
-        elif name == "tracehint" and words[1:2] == ["task"]:
-            words = words[words.index("--") + 1 :] if "--" in words else words[3:]
-        else:
-            break
-    return words
-
-
-def _after_options(
-    words: list[str], takes: frozenset[str], positional: int, assignments: bool
-) -> list[str]:
-    i = 0
-    while i < len(words):
-        word = words[i]
-        if word == "--":
-            i += 1
-            break
-        if word in takes:
-            i += 1
-        elif not (word.startswith("-") and len(word) > 1) and not (
-            assignments and "=" in word and not word.startswith("=")
-        ):
-            break
-        i += 1
-    return words[i + positional :]
-
-
 def type_of_name(name: str) -> str:
     """The type of a task that somebody named: `align_17` and `align_18` are of type `align`."""
     return _COUNTER.sub("", name) or name
+
+
+_WORD = "^[!-~]+$"
+_WORDS = "^[!-~]+( [!-~]+)*$"
+
+
+def plain_descriptions(argv: pa.ListArray) -> tuple[dict[str, pa.Array], Bools]:
+    """Columns name, type, command, and where they hold: what `describe` would give.
+
+    A command is plain when its first word is a program that is itself the type, and its words
+    are of printable ASCII, none of them empty.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    joined = pc.fill_null(pc.binary_join(argv, b" "), b"")
+    easy = pc.and_(
+        pc.match_substring_regex(joined, _WORDS),
+        pc.less_equal(pc.binary_length(joined), COMMAND_LENGTH),
+    )
+    some = pc.fill_null(pc.greater(pc.list_value_length(argv), 0), False)
+    heads = pc.list_element(argv.filter(some), 0)
+    encoded = heads.dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    good = pc.match_substring_regex(encoded.dictionary, _WORD).to_numpy(zero_copy_only=False)
+    bases = [base_name(word) if ok else "" for word, ok in zip(words, good, strict=True)]
+    code = np.full(len(argv), len(words), np.int64)
+    code[some.to_numpy(zero_copy_only=False)] = encoded.indices.fill_null(len(words)).to_numpy(
+        zero_copy_only=False
+    )
+    known = np.array([base not in LOOKED_INTO for base in bases] + [False], bool)
+    holds = np.asarray(easy.to_numpy(zero_copy_only=False), bool) & known[code]
+
+    rows = pa.array(code)
+    command = pc.if_else(pa.array(holds), joined, pa.scalar(b"", joined.type)).cast(pa.string())
+    short = [
+        _without_folders(w.decode("ascii")) if ok else "" for w, ok in zip(words, good, strict=True)
+    ]
+    cut = np.array([len(w) for w in words] + [0])[code]
+    name = _names(command, pa.array([*short, ""], pa.string()).take(rows), cut)
+    kind = pa.array([*bases, ""], pa.string()).take(rows)
+    return {"name": name, "type": kind, "command": command}, holds
+
+
+def _without_folders(first: str) -> str:
+    if "/" not in first or "=" in first or first.startswith(("'", '"')):
+        return first
+    return first.rstrip("/").rpartition("/")[2] or first
+
+
+def _names(command: pa.Array, short: pa.Array, cut: np.ndarray) -> pa.Array:
+    """The command with `short` instead of its first `cut` characters, of bounded length."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rest = command
+    for length in np.unique(cut).tolist():  # as many as there are lengths of program paths
+        tail = pc.utf8_slice_codeunits(command, length)
+        rest = pc.if_else(pa.array(cut == length), tail, rest)
+    full = pc.binary_join_element_wise(short, rest, "")
+    bounded = pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(full, 0, NAME_LENGTH - 1), "…", ""
+    )
+    return pc.if_else(pc.greater(pc.utf8_length(full), NAME_LENGTH), bounded, full)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import positions
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import column, positions
 from tracehint.analyzer.tasks.tree import NEVER, Bools, Ints, Tree, jump
 
 if TYPE_CHECKING:

@@ -2,35 +2,188 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shlex
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracehint.analyzer.memory import give_back
-from tracehint.analyzer.model import Options
+from tracehint.analyzer.model import Options, Segmentation
 from tracehint.analyzer.tasks.activity import Activity, activity_of
-from tracehint.analyzer.tasks.assemble import assemble
 from tracehint.analyzer.tasks.batch import batch_jobs
-from tracehint.analyzer.tasks.chosen import ChosenCuts, choose
 from tracehint.analyzer.tasks.classify import Classes, classify
 from tracehint.analyzer.tasks.declared import declared_only, join_declared
-from tracehint.analyzer.tasks.descend import Search, Traits, by_itself, facts_of, go_down, judge
-from tracehint.analyzer.tasks.engines.registry import PROGRAM_CODE, SHELL_CODE
-from tracehint.analyzer.tasks.grouping import Grouping
-from tracehint.analyzer.tasks.makers import makers_of
+from tracehint.analyzer.tasks.describe import describe, plain_descriptions, printable
+from tracehint.analyzer.tasks.drivers import Search, Traits, by_itself, facts_of, go_down, judge
+from tracehint.analyzer.tasks.engine_processes import (
+    ENGINES,
+    PROGRAM_CODE,
+    RUNNER,
+    SHELL_CODE,
+    WORKFLOW,
+    Command,
+    drives_nothing,
+)
 from tracehint.analyzer.tasks.marks import given_names
-from tracehint.analyzer.tasks.model import Segmentation
-from tracehint.analyzer.tasks.pipes import captured, join_pipes
-from tracehint.analyzer.tasks.rank_tasks import split_ranks
-from tracehint.analyzer.tasks.ranks import has_ranks
-from tracehint.analyzer.tasks.tree import Bools, Ints, Tree, build_tree
-from tracehint.analyzer.tasks.undecided import undecided
-from tracehint.analyzer.tasks.units import DRIVER, HELPER, JOB, Units, unit_of_epochs
-from tracehint.analyzer.tasks.walk import Walk, contained_engines
+from tracehint.analyzer.tasks.producing_programs import makers_of
+from tracehint.analyzer.tasks.ranks import has_ranks, split_ranks
+from tracehint.analyzer.tasks.task_table import assemble
+from tracehint.analyzer.tasks.tree import (
+    DRIVER,
+    HELPER,
+    JOB,
+    Bools,
+    Grouping,
+    Ints,
+    Tree,
+    Units,
+    build_tree,
+    jump,
+    unit_of_epochs,
+)
+from tracehint.analyzer.tasks.walk import Walk, contained_engines, find_captured, join_pipes
+from tracehint.errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.schemas.store import Bundle
+
+
+# Overrides of the segmentation by the user (--split, --whole), and advice about them.
+
+
+@dataclass(frozen=True)
+class ChosenCuts:
+    """Per epoch: on the way to a program that is to be cut, and one that is to be one task."""
+
+    split: Bools
+    whole: Bools
+
+
+def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) -> ChosenCuts:
+    """The epochs that `options.split` and `options.whole` mean.
+
+    A name is the program or script that a process runs, or the type of a task. Raises InputError
+    for a name that nothing in the run has, and for one that is to be both.
+    """
+    none = np.zeros(len(tree.proc), bool)
+    if not options.split and not options.whole:
+        return ChosenCuts(none, none)
+    both = sorted({*options.split} & {*options.whole})
+    if both:
+        raise InputError(f"{both[0]}: to be split and whole", "Leave one of the two out.")
+    types = _types(processes)
+    split = none.copy()
+    for name in options.split:
+        split |= _on_the_way(tree, _epochs_of_program(name, "split", types, classes))
+    whole = none.copy()
+    for name in options.whole:
+        whole |= _epochs_of_program(name, "whole", types, classes)
+    return ChosenCuts(split, whole)
+
+
+def _epochs_of_program(name: str, option: str, types: pa.Array, classes: Classes) -> Bools:
+    """Epochs of this program or type."""
+    import pyarrow.compute as pc
+
+    of_type = pc.equal(types, name).to_numpy(zero_copy_only=False)
+    program = np.array([c.program == name for c in classes.commands], bool)[classes.of]
+    found = np.asarray((of_type | program) & ~classes.kind_is("fork"), bool)
+    if not found.any():
+        raise InputError(
+            f"--{option} {name}: the run has no program and no type of task of that name",
+            "Give a program or script without its directory, as `tracehint analyze` prints types.",
+        )
+    return found
+
+
+def _types(processes: pa.Table) -> pa.Array:
+    """The type that a task would have that began with this epoch."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    argv = processes.column("argv").combine_chunks()
+    columns, easy = plain_descriptions(argv)
+    rest = pa.array(~easy)
+    texts = [describe(words or ()).type for words in argv.filter(rest).to_pylist()]
+    return pc.replace_with_mask(columns["type"], rest, pa.array(texts, pa.string()))
+
+
+def _on_the_way(tree: Tree, found: Bools) -> Bools:
+    """These epochs, all above them, and those of the same process before."""
+    result = found.copy()
+    at: Ints = np.flatnonzero(found)
+    for _ in range(len(found)):
+        above = tree.up[at]
+        at = np.unique(above[above >= 0])
+        at = at[~result[at]]
+        if not len(at):
+            break
+        result[at] = True
+    # the first epoch of a process stands for it
+    result[tree.head[np.flatnonzero(result)]] = True
+    return result
+
+
+SHARE = 0.9  # of the run's bytes
+_ENOUGH = 2  # programs with data that it started
+
+
+def advise_segmentation(
+    tree: Tree,
+    classes: Classes,
+    units: Units,
+    unit_of: Ints,
+    group: Ints,
+    activity: Activity,
+    whole: Bools,
+    has_ranks: bool,
+) -> tuple[str, ...]:
+    """At most one sentence: about the task that did nearly all I/O and started programs."""
+    n, total = len(units), int(activity.moved.sum())
+    if not activity.known or not total:
+        return ()
+    per_task = np.bincount(group[unit_of], activity.moved, n)
+    main = int(per_task.argmax())
+    engine = ENGINES[int(units.engine[main])]
+    asked = engine.rank in (RUNNER, WORKFLOW)  # the engine says what its tasks are
+    if units.role[main] != JOB or asked or per_task[main] < SHARE * total:
+        return ()
+    found = _starter(tree, classes, group[unit_of] == main, activity, whole)
+    if found is None:
+        return ()
+    command, started = found
+    share = int(100 * per_task[main] / total)
+    inside = f"--split {shlex.quote(printable(command.program))}"
+    if command.kind == "launcher":
+        if not has_ranks:
+            return ()
+        inside = "--ranks"
+    text = f"one task did {share} % of the I/O and started {started} programs: "
+    return (f"{text}`{inside}` looks inside",)
+
+
+def _starter(
+    tree: Tree, classes: Classes, inside: Bools, activity: Activity, whole: Bools
+) -> tuple[Command, int] | None:
+    """Of these epochs' programs the one that started most programs that used data, and how many;
+    None: fewer than enough, or it only started its own parts."""
+    names = classes.kind_is("program", "script", "launcher")
+    started = np.flatnonzero(inside & activity.used & classes.kind_is("program", "launcher"))
+    above = tree.parent[np.unique(tree.head[started])]
+    starter = jump(tree.up, names)[above[above >= 0]]
+    starter = starter[inside[starter] & names[starter] & ~whole[starter]]
+    if not len(starter):
+        return None
+    which, count = np.unique(starter, return_counts=True)
+    best = int(count.argmax())
+    command = classes.commands[int(classes.of[which[best]])]
+    if count[best] < _ENOUGH or drives_nothing(command.program):
+        return None
+    return command, int(count[best])
+
 
 _MAX_DESCENTS = 64
 
@@ -62,10 +215,10 @@ def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentatio
     segmented = split_ranks(bundle, tree, classes, activity, segmented, options.ranks)
     if options.ranks:
         return segmented
-    said = undecided(
+    advice = advise_segmentation(
         tree, classes, units, unit_of, group, activity, chosen.whole, has_ranks(processes)
     )
-    return replace(segmented, notes=said)
+    return replace(segmented, notes=advice)
 
 
 def _walk(
@@ -98,7 +251,9 @@ def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -
     wrote = _per_unit(units, unit_of, activity.wrote)
     used = _per_unit(units, unit_of, activity.used)
     execs = _per_unit(units, unit_of, ~classes.kind_is("fork"))
-    units.role[captured(units, unit_of, activity.pipe_writes, activity.pipe_reads, wrote)] = HELPER
+    units.role[find_captured(units, unit_of, activity.pipe_writes, activity.pipe_reads, wrote)] = (
+        HELPER
+    )
     # what an unknown program starts without data is a part of it (uname, kill)
     aside = (units.engine == PROGRAM_CODE) & ~used & activity.known
     units.role[aside & (units.role == JOB) & (units.driver >= 0)] = HELPER

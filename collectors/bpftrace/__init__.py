@@ -1,4 +1,9 @@
-"""Recording with bpftrace, where nothing else is allowed."""
+"""Recording with bpftrace, where nothing else is allowed.
+
+collector     whether it can run here
+record        a recording: attach, run, translate the lines to calls
+announce      names the process to follow, then becomes the command
+"""
 
 from tracehint.collectors.bpftrace.collector import BpftraceCollector
 

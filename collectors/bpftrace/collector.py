@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.bpftrace.blind import BLIND
+from tracehint.collectors.blind_spots import BPFTRACE_BLIND
 
 COST = "12 to 16 us per call of the followed processes; 1 to 3 s to attach"
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -18,7 +18,7 @@ class BpftraceCollector:
     """Records by `tracehint.bt`; what it cannot see is in `blind_to` and on its page."""
 
     name = "bpftrace"
-    blind_to = BLIND
+    blind_to = BPFTRACE_BLIND
 
     def check(self) -> Availability:
         """Test each condition; attaching itself takes too long for a check."""
@@ -31,19 +31,21 @@ class BpftraceCollector:
             (
                 shutil.which("bpftrace") is None,
                 "bpftrace is not installed",
-                "Install it: apt install bpftrace",
+                "Install the package bpftrace.",
             ),
             (bool(os.geteuid()), "bpftrace needs root", "Run as root, or use --collector strace."),
             (
                 not any((path / "events/raw_syscalls").is_dir() for path in TRACEFS),
-                "the kernel's tracepoints are not to be seen: tracefs is not mounted, or the "
+                "kernel tracepoints are not accessible: tracefs is not mounted, or the "
                 "kernel has no CONFIG_FTRACE_SYSCALLS",
                 "As root: mount -t tracefs tracefs /sys/kernel/tracing",
             ),
         ):
             if wrong:
-                return Availability(False, reason, remedy, BLIND, COST)
-        return Availability(True, "bpftrace and the tracepoints are there", "", BLIND, COST)
+                return Availability(False, reason, remedy, BPFTRACE_BLIND, COST)
+        return Availability(
+            True, "bpftrace and the tracepoints are there", "", BPFTRACE_BLIND, COST
+        )
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command beside bpftrace and write the bundle."""

@@ -2,19 +2,139 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tracehint.collectors.darshan.about import fstypes, hosts_of_logs, losses_of, manifest_of
-from tracehint.collectors.darshan.facts import SUMMED, LogFacts
-from tracehint.collectors.darshan.ranks import processes_of, rank_processes, rank_rows
-from tracehint.collectors.darshan.runs import HOW_COUNTERS
-from tracehint.schemas.manifest import Manifest
+from tracehint.collectors.clocks import note_distant_logs
+from tracehint.collectors.darshan.records import HOW_COUNTERS, SUMMED, LogFacts
+from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.store import table_from_rows
 from tracehint.schemas.tables import TABLES
+from tracehint.version import __version__
+
+BLIND_TO = (
+    "copy_file_range", "mmap", "io_uring", "static_binaries", "go_binaries", "killed_processes",
+    "rename", "unlink", "append_offsets", "stdio_ranges", "metadata_ops",
+)  # fmt: skip  # a table
+
+
+def hosts_of_logs(facts: list[LogFacts]) -> list[str]:
+    """Host of each log. Only DXT records name it: other logs take that of their job or run."""
+    known = {f.hostname for f in facts if f.hostname}
+    of_job = {f.jobid: f.hostname for f in facts if f.hostname}
+    default = next(iter(known)) if len(known) == 1 else "unknown"
+    return [f.hostname or of_job.get(f.jobid, default) for f in facts]
+
+
+def fstypes(facts: list[LogFacts], keys: list[tuple[str, bytes]]) -> list[str | None]:
+    """Kind of the file system of each file (host, name), by the mounts that the logs list."""
+    mounts = {m for f in facts for m in f.mounts}
+    table = sorted(((p.rstrip("/") + "/", kind) for p, kind in mounts), key=lambda m: -len(m[0]))
+
+    def kind_of(name: bytes) -> str | None:
+        text = name.decode("utf-8", "surrogateescape")
+        return next((kind for prefix, kind in table if text.startswith(prefix)), None)
+
+    return [kind_of(name) for _, name in keys]
+
+
+def losses_of(
+    facts: list[LogFacts], hosts: list[str], bad: list[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """Rows of `losses`: what logs lack, and the logs that cannot be read."""
+    rows = [
+        {"host": host, "proc": k + 1, "kind": kind, "count": count, "detail": detail}
+        for k, (host, f) in enumerate(zip(hosts, facts, strict=True))
+        for kind, count, detail in f.losses
+    ]
+    for path, why in bad:
+        rows.append(
+            {
+                "host": hosts[0],
+                "proc": None,
+                "kind": "unreadable_log",
+                "count": 1,
+                "detail": f"{Path(path).name}: {why}",
+            }
+        )
+    return rows
+
+
+def manifest_of(facts: list[LogFacts], hosts_of: list[str], bad: list[tuple[str, str]]) -> Manifest:
+    """The manifest: hosts with their mounts, what Darshan cannot see, which logs were bad."""
+    hosts = []
+    for name in sorted(set(hosts_of)):
+        mounts = {m for h, f in zip(hosts_of, facts, strict=True) if h == name for m in f.mounts}
+        rows = [{"path": p, "fstype": kind, "source": ""} for p, kind in sorted(mounts)]
+        hosts.append(RecordingHost(name=name, mounts=rows))
+    notes = [f"{len(facts)} Darshan logs of {len({f.jobid for f in facts})} jobs"]
+    notes += [f"log not read: {path}: {why}" for path, why in bad]
+    notes += filter(None, [note_distant_logs([(f.start_ns, f.end_ns) for f in facts])])
+    ends = [f.end_ns for f in facts if f.end_ns is not None]
+    return Manifest(
+        program=f"tracehint {__version__}",
+        collector="import:darshan",
+        cwd="",
+        started_ns=min(f.start_ns for f in facts),
+        ended_ns=max(ends, default=None),
+        complete=True,  # a log that cannot be read is a loss, not an end
+        hosts=hosts,
+        blind_to=list(BLIND_TO),
+        notes=notes,
+    )
+
+
+SHARED = -1  # rank of what all ranks have in common
+
+
+def rank_processes(facts: list[LogFacts]) -> list[dict[int, int]]:
+    """Per log the process of each rank that did something, where there are several ranks.
+
+    A log's own process, of rank SHARED, is the job: it has the counters that all ranks share. Its
+    number is the log's, from 1 on; those of ranks follow after all logs.
+    """
+    number, found = len(facts), []
+    for k, f in enumerate(facts):
+        procs = {SHARED: k + 1}
+        ranks = {int(r) for r in np.unique(f.runs["rank"])} | {part["rank"] for part in f.opens}
+        for rank in sorted(r for r in ranks if r >= 0 and f.nprocs > 1):
+            number += 1
+            procs[rank] = number
+        found.append(procs)
+    return found
+
+
+def rank_rows(
+    facts: list[LogFacts], procs: list[dict[int, int]], rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Rows of `processes` for the ranks; `rows` are those of the logs."""
+    return [
+        {
+            **rows[k],
+            "proc": proc,
+            "parent": k + 1,
+            "host": f.rank_hosts.get(rank) or rows[k]["host"],
+            "pid": 0,
+            "exe": None,
+            "argv": [],
+            "env": [{"name": "PMI_RANK", "value": str(rank).encode()}],
+        }
+        for k, f in enumerate(facts)
+        for rank, proc in procs[k].items()
+        if rank != SHARED
+    ]
+
+
+def processes_of(procs: dict[int, int], ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The process of each of these ranks of one log."""
+    distinct, back = np.unique(ranks, return_inverse=True)
+    found = [procs.get(int(rank), procs[SHARED]) for rank in distinct]
+    return np.array(found, np.int64)[back.reshape(-1)]
+
 
 # column, the log's own time, how two are joined
 _TIMES = (

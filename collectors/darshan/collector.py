@@ -10,13 +10,12 @@ import subprocess
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.begin import begin, new_manifest
-from tracehint.collectors.run import run_child, runnable, told
-from tracehint.collectors.session import child_environment
+from tracehint.collectors.begin import begin, child_environment, new_manifest
+from tracehint.collectors.run import report_failures, run_child, runnable
 from tracehint.errors import CollectorError
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.recovery import RAW_DIR
-from tracehint.schemas.writing import write_bundle
+from tracehint.schemas.writer import write_bundle
 
 REMEDY = (
     "Load the site's module (module load darshan-runtime), or build Darshan's runtime with "
@@ -55,7 +54,7 @@ class DarshanCollector:
 
     def check(self) -> Availability:
         """Whether a libdarshan and the package that reads its logs are there."""
-        from tracehint.collectors.darshan.about import BLIND_TO
+        from tracehint.collectors.darshan.assembly import BLIND_TO
 
         cost = "1.3 to 1.7 us per call with DXT, 1.2 to 1.7 ms per process (others' figures)"
         library = find_library()
@@ -77,9 +76,10 @@ class DarshanCollector:
         command = runnable(request.command)
         manifest = new_manifest(request, "darshan")
         writer, logs = begin(request, manifest, RAW_DIR)
-        ended = run_child(command, _environment(request, library, logs))
+        named = request.output / RAW_DIR  # also for programs that see no /proc of ours
+        ended = run_child(command, _environment(request, library, logs, named))
         losses: dict[str, int] = {}
-        with told(f"What Darshan wrote is in {logs}."):
+        with report_failures(f"What Darshan wrote is in {named}."):
             tables, facts = gather([logs])
             manifest.started_ns, manifest.ended_ns = facts.started_ns, facts.ended_ns
             manifest.blind_to, manifest.notes = facts.blind_to, facts.notes
@@ -87,20 +87,19 @@ class DarshanCollector:
             write_bundle(writer, tables, manifest)
             losses = losses_of(tables["losses"])
             shutil.rmtree(logs)
-        return RecordResult(ended.status, ended.signal, losses)
+        return RecordResult(ended.status, ended.signal, losses, writer.path)
 
 
-def _environment(request: RecordRequest, library: Path, logs: Path) -> dict[str, str]:
+def _environment(request: RecordRequest, library: Path, logs: Path, named: Path) -> dict[str, str]:
     """The command's environment with Darshan switched on."""
-    config = logs / "darshan.conf"
-    config.write_text(CONFIG, encoding="ascii")
+    (logs / "darshan.conf").write_text(CONFIG, encoding="ascii")
     environment = child_environment(request)
     before = environment.get("LD_PRELOAD", "")
     return environment | {
         "DARSHAN_ENABLE_NONMPI": "1",
         "DXT_ENABLE_IO_TRACE": "1",
-        "DARSHAN_LOG_DIR_PATH": str(logs),
-        "DARSHAN_LOGPATH": str(logs),
-        "DARSHAN_CONFIG_PATH": str(config),
+        "DARSHAN_LOG_DIR_PATH": str(named),
+        "DARSHAN_LOGPATH": str(named),
+        "DARSHAN_CONFIG_PATH": str(named / "darshan.conf"),
         "LD_PRELOAD": f"{library}:{before}" if before else str(library),
     }

@@ -5,13 +5,191 @@ Segments are read as one array per record: the wheel's own reader makes a Python
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tracehint.collectors.darshan.counters import Counters
-from tracehint.collectors.darshan.facts import LogFacts
-from tracehint.collectors.darshan.runs import SEGMENT, Runs, coalesce, from_counters, possible
+from tracehint.schemas.wording import plural
+
+
+class Counters:
+    """Named access to one record's counters."""
+
+    def __init__(
+        self, row: Any, integers: dict[str, int], times: Any, floats: dict[str, int], prefix: str
+    ) -> None:
+        self.row, self.integers, self.values, self.floats = row, integers, times, floats
+        self.prefix = prefix
+
+    def get(self, name: str) -> int:
+        k = self.integers.get(f"{self.prefix}_{name}")
+        return 0 if k is None else int(self.row[k])
+
+    def time(self, name: str) -> float:
+        k = self.floats.get(f"{self.prefix}_F_{name}")
+        return 0.0 if k is None else float(self.values[k])
+
+    def volume(self, write: bool, *, stdio: bool) -> tuple[int, int, int, int]:
+        """Operations, bytes, last byte, operations that began where the one before ended."""
+        if self.prefix == "MPIIO":
+            kinds = ("INDEP", "COLL", "SPLIT", "NB")
+            word = "WRITES" if write else "READS"
+            ops = sum(max(0, self.get(f"{kind}_{word}")) for kind in kinds)
+            total = self.get("BYTES_WRITTEN" if write else "BYTES_READ")
+            return ops, total, -1, -1
+        ops = self.get("WRITES" if write else "READS")
+        total = self.get("BYTES_WRITTEN" if write else "BYTES_READ")
+        max_byte = self.get("MAX_BYTE_WRITTEN" if write else "MAX_BYTE_READ")
+        if stdio:
+            # with one seek at most, as many bytes as the last offset mean one pass from 0
+            once = self.get("OPENS") <= 1 and self.get("SEEKS") <= 1 and total == max_byte + 1
+            return ops, total, max_byte, ops if once else -1
+        return ops, total, max_byte, self.get("CONSEC_WRITES" if write else "CONSEC_READS")
+
+    def times(self, write: bool) -> tuple[float, float]:
+        word = "WRITE" if write else "READ"
+        return self.time(f"{word}_START_TIMESTAMP"), self.time(f"{word}_END_TIMESTAMP")
+
+    def open_row(self, file: int, rank: int) -> dict[str, Any]:
+        """Columns of an `opens` row; times in seconds from the log's start."""
+        read, write = self.volume(False, stdio=False), self.volume(True, stdio=False)
+        begun = [t for t in (self.times(False)[0], self.times(True)[0]) if t > 0]
+        ended = max(self.times(False)[1], self.times(True)[1])
+        consecutive = max(0, self.get("CONSEC_READS")) + max(0, self.get("CONSEC_WRITES"))
+        small = sum(
+            max(0, self.get(f"SIZE_{way}_{size}"))
+            for way in ("READ", "WRITE")
+            for size in ("0_100", "100_1K")
+        )
+        return {
+            "file": file,
+            "rank": rank,
+            "open": self.time("OPEN_START_TIMESTAMP"),
+            "close": self.time("CLOSE_END_TIMESTAMP"),
+            "first": min(begun, default=0.0),
+            "last": ended,
+            "io": sum(self.time(f"{kind}_TIME") for kind in ("READ", "WRITE", "META")),
+            "read_ops": max(0, read[0]),
+            "read_bytes": max(0, read[1]),
+            "write_ops": max(0, write[0]),
+            "write_bytes": max(0, write[1]),
+            "seq_ops": consecutive,
+            "small_ops": small,
+        }
+
+
+# One run of accesses of one log; `file` is an index into the log's own list of names.
+RUN = np.dtype(
+    [
+        ("file", "<i8"), ("rank", "<i4"), ("write", "?"), ("how", "<i4"), ("start", "<i8"),
+        ("length", "<i8"), ("ops", "<i8"), ("bytes", "<i8"), ("first", "<f8"), ("last", "<f8"),
+        ("exact", "?"),
+    ]
+)  # fmt: skip  # a table
+MAX_COUNT = 1 << 60  # bytes, operations, offsets
+MAX_SECONDS = 1e9  # of one job
+MIN_SECONDS = -86_400.0  # clocks of ranks may disagree about the start
+HOW_CALL, HOW_COUNTERS = 0, 1
+SEGMENT = np.dtype([("offset", "<i8"), ("length", "<i8"), ("first", "<f8"), ("last", "<f8")])
+
+Runs = npt.NDArray[Any]
+
+
+def possible(rows: Runs, counts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which rows of a damaged log can be: these columns and the times are within all bounds."""
+    good = np.ones(len(rows), bool)
+    for name in counts:
+        good &= (rows[name] >= 0) & (rows[name] <= MAX_COUNT)
+    for name in ("first", "last"):  # false for what is no number
+        good &= (rows[name] >= MIN_SECONDS) & (rows[name] <= MAX_SECONDS)
+    return good
+
+
+def coalesce(segments: Runs, *, file: int, rank: int, write: bool) -> Runs:
+    """Contiguous neighbours in time become one run; times are seconds from the log's start."""
+    segments = segments[segments["length"] > 0]
+    if not len(segments):
+        return np.zeros(0, RUN)
+    if np.any(np.diff(segments["first"]) < 0):
+        segments = segments[np.argsort(segments["first"], kind="stable")]
+    ends = segments["offset"] + segments["length"]
+    begins = np.flatnonzero(np.concatenate([[True], segments["offset"][1:] != ends[:-1]]))
+    lasts = np.concatenate([begins[1:] - 1, [len(segments) - 1]])
+    runs = np.zeros(len(begins), RUN)
+    runs["file"], runs["rank"], runs["write"] = file, rank, write
+    runs["start"] = segments["offset"][begins]
+    runs["length"] = runs["bytes"] = ends[lasts] - runs["start"]
+    runs["ops"] = lasts - begins + 1
+    runs["first"] = segments["first"][begins]
+    runs["last"] = np.maximum.reduceat(segments["last"], begins)
+    runs["exact"] = True
+    return runs
+
+
+def from_counters(
+    *,
+    file: int,
+    rank: int,
+    write: bool,
+    ops: int,
+    total: int,
+    max_byte: int,
+    consecutive: int,
+    first: float,
+    last: float,
+) -> Runs:
+    """One run from counters alone.
+
+    When every operation began where the one before ended, the range follows
+    exactly: `total` bytes that end at `max_byte`. Otherwise the run is an upper
+    bound, [0, max_byte + 1).
+    """
+    if ops <= 0 or total <= 0:
+        return np.zeros(0, RUN)
+    contiguous = consecutive >= ops - 1 and total <= max_byte + 1
+    start = max_byte + 1 - total if contiguous else 0
+    end = max(max_byte + 1, total if max_byte < 0 else 0)
+    run = np.zeros(1, RUN)
+    run["file"], run["rank"], run["write"], run["how"] = file, rank, write, HOW_COUNTERS
+    run["start"], run["length"] = start, end - start
+    run["ops"], run["bytes"] = ops, total
+    run["first"], run["last"], run["exact"] = first, max(first, last), contiguous
+    return run
+
+
+# columns of `opens` that are added up where several records are of one file
+SUMMED = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops")
+
+
+@dataclass
+class LogFacts:
+    """What one log says. Times in `opens` and `runs` are seconds from `start_ns`."""
+
+    path: str
+    jobid: int = 0
+    pid: int | None = None
+    uid: int = 0
+    nprocs: int = 1
+    start_ns: int = 0
+    end_ns: int | None = None
+    hostname: str = ""
+    rank_hosts: dict[int, str] = field(default_factory=dict)  # of the ranks that have segments
+    exe: bytes = b""
+    metadata: dict[str, str] = field(default_factory=dict)
+    mounts: list[tuple[str, str]] = field(default_factory=list)
+    names: list[bytes] = field(default_factory=list)
+    opens: list[dict[str, Any]] = field(default_factory=list)
+    runs: Runs = field(default_factory=lambda: np.zeros(0, RUN))
+    attributes: list[tuple[bytes, str, str]] = field(default_factory=list)
+    losses: list[tuple[str, int, str]] = field(default_factory=list)
+
+
+class UnreadableLogError(Exception):
+    """The library could not open or read the log."""
+
 
 _DXT_HEADER = 16 + 8 + 64 + 16  # struct dxt_file_record
 _NO_KINDS = {"seq_ops": 0, "small_ops": 0}
@@ -216,3 +394,44 @@ class Records:
                 path, _, inside = name.partition(b":")
                 text = inside.decode("utf-8", "replace")
                 self.facts.attributes.append((path, attribute, text))
+
+
+_MAX_EPOCH = 1 << 33  # seconds: the year 2242
+_TIMES = ("open", "close", "first", "last")
+
+
+def check(facts: LogFacts) -> None:
+    """Drop impossible figures, one loss for all. Raises UnreadableLogError for the job record."""
+    if not 0 <= facts.start_ns < _MAX_EPOCH * 10**9:
+        raise UnreadableLogError("its job record is damaged")
+    if facts.end_ns is not None and facts.end_ns > facts.start_ns + MAX_SECONDS * 1e9:
+        facts.end_ns = None
+    facts.uid = facts.uid if 0 <= facts.uid < 1 << 31 else 0
+    facts.nprocs = facts.nprocs if facts.nprocs < 1 << 31 else 1
+    wrong = _check_runs(facts) + sum(_check_open(row) for row in facts.opens)
+    if wrong:
+        facts.losses.append(
+            ("log_limits", wrong, f"{plural(wrong, 'record')} with impossible figures")
+        )
+    facts.losses = [(kind, min(n, MAX_COUNT), text) for kind, n, text in facts.losses]
+
+
+def _check_runs(facts: LogFacts) -> int:
+    runs = facts.runs
+    good = possible(runs, ("start", "length", "ops", "bytes"))
+    if not good.all():
+        facts.runs = runs[good]
+    return int((~good).sum())
+
+
+def _check_open(row: dict[str, Any]) -> int:
+    wrong = 0
+    for name in SUMMED:
+        if not 0 <= row[name] <= MAX_COUNT:
+            row[name], wrong = 0, 1
+    for name in _TIMES:
+        if not MIN_SECONDS <= row[name] <= MAX_SECONDS:
+            row[name], wrong = 0.0, 1
+    if not 0 <= row["io"] <= MAX_SECONDS * MAX_COUNT:
+        row["io"], wrong = 0.0, 1
+    return wrong

@@ -2,16 +2,223 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import json
 import os
 import platform
+import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.ebpf.blind import BLIND, LOADER
-from tracehint.schemas.spool.version import VERSION
+from tracehint.collectors.begin import begin, child_environment, new_manifest
+from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
+from tracehint.collectors.ebpf.missed import add_missed
+from tracehint.collectors.run import Ended, report_failures, run_child, runnable
+from tracehint.errors import BundleError, NotBegunError, UsageError
+from tracehint.schemas.arrow import skip_pandas
+from tracehint.schemas.losses import losses_of
+from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.recovery import SPOOL_DIR
+from tracehint.schemas.spool.constants import VERSION
+from tracehint.schemas.spool.redact import lost_in_spool, redact_spool
+from tracehint.schemas.writer import BundleWriter, write_bundle
+
+LOADER = Path(__file__).parent / "bin" / "tracehint-rec"
+NOT_BUILT = LOADER.with_name("not-built.txt")  # tracer.cmake: why there is no loader
+BLIND: tuple[str, ...] = ()
+
+
+NOTE = (
+    "The recorder's spool is converted when the bundle is read; `tracehint merge` writes the "
+    "tables for other programs and versions."
+)
+
+
+def wants_later(request: RecordRequest) -> bool:
+    """Whether the spool is to stay. Raises UsageError where that is not possible."""
+    value = request.options.get("convert", "now")
+    if value not in ("now", "later"):
+        raise UsageError(f"--option convert={value}: not known", "Give now or later.")
+    unlike = {
+        "--keep-args": request.keep_args,
+        "--args none": request.no_args,
+        "following what runs already": request.follow is not None,
+    }
+    what = next((name for name, given in unlike.items() if given), "")
+    if value == "later" and what:
+        raise UsageError(
+            f"--option convert=later does not go with {what}", "Leave one of them out."
+        )
+    return value == "later"
+
+
+def leave_spool(
+    request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
+) -> dict[str, int]:
+    """Take the secrets out and complete the manifest; what was lost, by kind."""
+    spool = writer.path.inside / SPOOL_DIR
+    try:
+        manifest.redacted_args += redact_spool(spool)
+        lost = lost_in_spool(spool)
+        if end.get("outlived"):
+            lost["outliving_processes"] = int(end["outlived"])
+    except OSError as error:
+        what = f"{request.output / SPOOL_DIR}: {error.strerror}"
+        raise BundleError(what, "Free some space, then read it.") from None
+    manifest.notes.append(NOTE)
+    manifest.complete = bool(end)
+    writer.write_manifest(manifest)
+    return lost
+
+
+_PR_SET_CHILD_SUBREAPER = 36
+# options of the request that go to the loader
+_LOADER_OPTIONS = ("ring", "extents", "processes", "linger")
+
+
+def record(request: RecordRequest) -> RecordResult:
+    """Run the command and write the bundle; the spool stays if converting fails.
+
+    Raises CommandError, BundleError, CollectorError before the command was
+    started. Afterwards problems are notes or messages, and the command's own
+    status is returned.
+    """
+    command: tuple[str, ...] = ()
+    later = wants_later(request)
+    if request.follow is None:
+        command = runnable(request.command)
+    followed = followed_command(request.follow) if request.follow is not None else None
+    manifest = new_manifest(
+        request,
+        "ebpf",
+        blind_to=BLIND,
+        command=followed,
+        unfinished="The recorder did not reach its end; the tables come from its spool.",
+    )
+    writer, spool = begin(request, manifest, SPOOL_DIR)
+    ended = _run_below_loader(_loader_command(request, spool, command), request, writer, spool)
+    manifest.ended_ns = time.time_ns()
+    manifest.exit_status = ended.status if request.follow is None else None
+    losses: dict[str, int] = {}
+    with report_failures(f"What was recorded is in {request.output / SPOOL_DIR}."):
+        end = _json(spool / "end.json")
+        manifest.notes = []
+        if request.follow is not None:
+            manifest.notes = follow_notes(request.follow, int(end.get("outlived", 0)))
+        finish = leave_spool if later else _convert
+        losses = finish(request, writer, manifest, end)
+    return RecordResult(ended.status, ended.signal, losses, writer.path)
+
+
+def _loader_command(request: RecordRequest, spool: Path, command: tuple[str, ...]) -> list[str]:
+    chosen = [f"--{k}={v}" for k, v in request.options.items() if k in _LOADER_OPTIONS]
+    if request.follow is not None:
+        return [str(LOADER), "-o", str(spool), *chosen, *follow_arguments(request.follow)]
+    return [str(LOADER), "-o", str(spool), *chosen, "--", *command]
+
+
+def _run_below_loader(
+    argv: list[str], request: RecordRequest, writer: BundleWriter, spool: Path
+) -> Ended:
+    """The loader and below it the command; if the loader dies, the command still ends properly."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        if request.follow is not None:
+            ended = run_child(argv, child_environment(request))
+            begun = (spool / "start.json").exists()
+        else:
+            ended, begun = _run_command(argv, request)
+        if not begun:
+            writer.discard()
+            raise NotBegunError(
+                "the eBPF tracer could not begin; nothing was "
+                + ("run" if request.follow is None else "recorded"),
+                "See the message above and `tracehint doctor`; or use --collector strace.",
+            )
+        return ended
+    finally:
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def _run_command(argv: list[str], request: RecordRequest) -> tuple[Ended, bool]:
+    """How the command ended, and whether it began. The loader says it through a pipe: what happens
+    to the bundle's files meanwhile changes no exit code."""
+    reader, writer = os.pipe()
+    environment = child_environment(request)
+    try:
+        os.set_inheritable(writer, True)
+        try:
+            with environment_file(environment) as more:
+                # before the command, which is last
+                with_pipe = [*argv[:3], "--ready", str(writer), *more, *argv[3:]]
+                loader = run_child(with_pipe, environment)
+        finally:
+            os.close(writer)
+        words = os.read(reader, 4096).split()
+    finally:
+        os.close(reader)
+    if len(words) == 3:  # process; status, signal
+        return Ended(int(words[1]), int(words[2]) or None), True
+    return (_orphan(int(words[0])) if words else None) or loader, bool(words)
+
+
+@contextmanager
+def environment_file(environment: Mapping[str, str]) -> Iterator[list[str]]:
+    """The option for a loader with file capabilities: the C library removes a part of its own."""
+    if not _file_capabilities():
+        yield []
+        return
+    with os.fdopen(os.memfd_create("environment"), "wb") as file:
+        os.set_inheritable(file.fileno(), True)
+        rows = (os.fsencode(f"{name}={value}") + b"\0" for name, value in environment.items())
+        file.writelines(rows)
+        file.flush()
+        yield ["--environment", str(file.fileno())]
+
+
+def _orphan(pid: int) -> Ended | None:
+    """The loader was killed: the command is our child now; wait for it."""
+    print("tracehint: the recorder was killed; the command goes on", file=sys.stderr)
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return Ended(code) if code >= 0 else Ended(128 - code, -code)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _convert(
+    request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
+) -> dict[str, int]:
+    """From the spool to Parquet; what was lost, by kind."""
+    skip_pandas()
+    from tracehint.schemas.spool.convert import convert_spool
+
+    tables = convert_spool(writer.path.inside, manifest)
+    if request.follow is not None and request.follow.missed:
+        missed = Path(request.follow.missed)
+        add_missed(tables, manifest.notes, manifest.hosts[0].name, missed, no_args=request.no_args)
+    manifest.complete = bool(end)
+    write_bundle(writer, tables, manifest)
+    shutil.rmtree(writer.path.inside / SPOOL_DIR, ignore_errors=True)
+    return losses_of(tables["losses"])
+
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 COST = "about 1.1 times the CPU time on small I/O, nothing measurable on computation"
@@ -36,12 +243,10 @@ class EbpfCollector:
 
     def conditions(self) -> Availability:
         """The same without a trial load (0.07 s CPU): `record` raises NotBegunError then."""
-        return _all_of(_machine, _loader, _same_version, _btf, _allowed)
+        return _all_of(_machine, _loader, _same_version, _btf, _check_privilege)
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command below the loader and write the bundle."""
-        from tracehint.collectors.ebpf.record import record
-
         return record(request)
 
 
@@ -55,19 +260,20 @@ def _all_of(*tests: Callable[[], tuple[str, str]]) -> Availability:
 
 
 def _machine() -> tuple[str, str]:
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
+    machine = f"{platform.machine()} {platform.system()}"
+    if machine not in ("x86_64 Linux", "aarch64 Linux"):
         return (
-            f"eBPF recording knows x86-64 Linux only, this is {platform.machine()}",
+            f"eBPF recording supports Linux on x86-64 and aarch64, this is {machine}",
             "Use --collector strace.",
         )
-    return "x86-64 Linux", ""
+    return machine, ""
 
 
 def _loader() -> tuple[str, str]:
     if not LOADER.is_file():
         return (
-            f"the tracer is not built ({LOADER.name} is missing)",
-            "Run `make tracer` in the source tree, or install a wheel that carries it.",
+            _not_built(),
+            "Run `make tracer` in the source tree, or install a wheel of tracehint.",
         )
     if not os.access(LOADER, os.X_OK):
         return (
@@ -77,20 +283,28 @@ def _loader() -> tuple[str, str]:
     return "the tracer is there", ""
 
 
+def _not_built() -> str:
+    """Why the build left the tracer out, as it was noted then."""
+    try:
+        return NOT_BUILT.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return f"the tracer is not built ({LOADER.name} is missing)"
+
+
 def _same_version() -> tuple[str, str]:
     """Whether the loader writes what this program reads; an older one does not know --version."""
-    done = _asked("--version", seconds=5)
+    done = _ask_loader("--version", seconds=5)
     if isinstance(done, str):
         return done, _REBUILD
-    told = done.stdout.strip() if done.returncode == 0 else ""
-    if not told:
+    answer = done.stdout.strip() if done.returncode == 0 else ""
+    if not answer:
         return "the tracer is older than this program", _REBUILD
-    if told != str(VERSION):
-        return f"the tracer writes version {told:.20}, this program reads {VERSION}", _REBUILD
+    if answer != str(VERSION):
+        return f"the tracer writes version {answer:.20}, this program reads {VERSION}", _REBUILD
     return "the tracer is of this version", ""
 
 
-def _asked(question: str, seconds: float) -> subprocess.CompletedProcess[str] | str:
+def _ask_loader(question: str, seconds: float) -> subprocess.CompletedProcess[str] | str:
     """What the loader answers, or why it does not run."""
     try:
         return subprocess.run(
@@ -143,7 +357,7 @@ def _file_capabilities() -> int:
     return int.from_bytes(low, "little") | int.from_bytes(high, "little") << 32
 
 
-def _allowed() -> tuple[str, str]:
+def _check_privilege() -> tuple[str, str]:
     if may_trace():
         return "this process may load BPF programs", ""
     return (
@@ -154,16 +368,16 @@ def _allowed() -> tuple[str, str]:
 
 @functools.cache
 def _loads() -> tuple[str, str]:
-    done = _asked("--check", seconds=20)
+    done = _ask_loader("--check", seconds=20)
     if isinstance(done, str):
         return done, _REBUILD
     if done.returncode == 0:
         return "the programs load and attach", ""
     if not may_trace():
-        return _allowed()
+        return _check_privilege()
     first = done.stderr.strip().splitlines()[0] if done.stderr.strip() else "no message"
     return (
-        f"the kernel refuses the programs: {first}",
-        "Linux 6.1 or later is needed; in a container also --cap-add=BPF,PERFMON and a seccomp "
+        f"the kernel does not take the programs: {first.removeprefix('tracehint-rec: ')}",
+        "Use --collector preload or strace. In a container: --cap-add=BPF,PERFMON and a seccomp "
         "profile that allows bpf(2).",
     )

@@ -73,10 +73,8 @@ struct th_config {
 	unsigned int slots;
 	unsigned int only_uid; /* 1: follow processes of `uid` only */
 	unsigned int uid;
-	unsigned int faults;	   /* page fault tracepoints are attached */
-	unsigned int follow;	   /* enum th_follow */
-	unsigned int write_faults; /* the processor's page faults are attached */
-	unsigned int spare;
+	unsigned int faults;		   /* page fault tracepoints are attached */
+	unsigned int follow;		   /* enum th_follow */
 	unsigned long long cookie;	   /* the command announces itself with it */
 	unsigned long long gap_ticks;	   /* a pause that ends a run */
 	unsigned long long gap_ns;	   /* the same */

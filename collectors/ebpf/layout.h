@@ -18,6 +18,7 @@
 #define TH_MAX_MAGIC 24
 #define TH_ANCESTORS 4	      /* generations whose mappings a process finds */
 #define TH_UNKNOWN_URING 1000 /* added to an operation of io_uring in unknown_call */
+#define TH_UNKNOWN_LIBC 2000  /* some calls of the C library are made where they are not seen */
 #define TH_PATHS_KEPT 262144  /* the loader remembers the places of so many paths */
 
 enum th_record {

@@ -17,11 +17,18 @@ _MAX_BYTES = 64 << 20
 
 
 def add_missed(
-    tables: dict[str, Any], notes: list[str], host: str, path: Path, *, keep: bool = False
+    tables: dict[str, Any],
+    notes: list[str],
+    host: str,
+    path: Path,
+    *,
+    keep: bool = False,
+    no_args: bool = False,
 ) -> int:
     """Count the lines of the file as a loss, name the first ones in a note, and remove the file.
 
-    keep: leave it, as somebody else's. Returns how many tasks there were.
+    keep: leave it, it is another user's. no_args: name the programs alone. Returns how many
+    tasks there were.
     """
     try:
         commands = _read(path, own=False) if keep else _take(path)
@@ -32,6 +39,8 @@ def add_missed(
         return 0
     if not commands:
         return 0
+    if no_args:
+        commands = [command.split(None, 1)[0] for command in commands if command.strip()]
     import pyarrow as pa
 
     from tracehint.schemas.tables import LOSSES

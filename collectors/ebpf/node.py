@@ -9,25 +9,151 @@ a recorder that ends, holds it alone. Files: SOCKET, SOCKET.lock, SOCKET.log.
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import hashlib
 import os
 import select
 import socket
+import stat
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from tracehint.collectors.base import Follow
-from tracehint.collectors.ebpf.node_locks import locked
-from tracehint.collectors.ebpf.node_place import NODE_DIR, Place
+from tracehint.collectors.begin import BUNDLE_DIR
+from tracehint.collectors.ebpf.collector import LOADER
+from tracehint.collectors.ebpf.missed import missed_file
+from tracehint.collectors.hostinfo import host_name
 from tracehint.errors import CollectorError, TracehintError
 from tracehint.schemas.plain import open_plain
+
+PATIENCE_S = 60.0  # a recorder that starts holds its lock for a second or a few
+_LOOK_S = 0.02
+
+
+@contextlib.contextmanager
+def hold_lock(
+    path: Path, *, wait: bool = True, shared: bool = False, patience: float = PATIENCE_S
+) -> Iterator[int]:
+    """Hold the lock. Raises BlockingIOError when that is not possible and not to wait for.
+
+    Who waits does so for `patience` seconds at most. Other OSErrors: the file cannot be made, or
+    it is not a plain file of this user.
+    """
+    how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    end = time.monotonic() + (patience if wait else 0)
+    fd = _open_locked(path, how, end)
+    while not _still_named(fd, path):
+        os.close(fd)
+        fd = _open_locked(path, how, end)
+    try:
+        yield fd
+    finally:
+        with contextlib.suppress(OSError):  # a recorder in the background has closed it
+            os.close(fd)
+
+
+def _open_locked(path: Path, how: int, end: float) -> int:
+    fd = open_plain(path, os.O_RDWR | os.O_CREAT)
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, how | fcntl.LOCK_NB)
+                return fd
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise BlockingIOError(errno.EAGAIN, "another process holds it") from None
+                time.sleep(_LOOK_S)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _still_named(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+JOIN = LOADER.parent / "tracehint-join"
+NODE_DIR = "TRACEHINT_NODE_DIR"  # in place of /tmp/tracehint-UID
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the recorder of this user, host and bundle directory is found."""
+
+    socket: Path
+    bundles: Path
+    host: str
+
+    @property
+    def lock(self) -> Path:
+        """The file that connecting tasks lock, shared."""
+        return Path(f"{self.socket}.lock")
+
+    @property
+    def log(self) -> Path:
+        """What a recorder in the background has to say."""
+        return Path(f"{self.socket}.log")
+
+    @property
+    def missed(self) -> Path:
+        """One line for each task that could not be followed."""
+        return missed_file(self.bundles, self.host)
+
+    def prefix(self) -> list[str]:
+        """What makes a command join, put before it."""
+        return [str(JOIN), str(self.socket), str(self.missed), "--"]
+
+
+def node_place(host: str = "") -> Place:
+    """The place for this environment; its directory is made. Raises CollectorError."""
+    bundles = Path(os.path.abspath(os.environ.get(BUNDLE_DIR) or "."))  # noqa: PTH100
+    name = host_name(host)
+    # a name space of its own has numbers of its own: an outer recorder cannot follow its tasks
+    space = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+    key = hashlib.sha256(
+        f"{os.fspath(bundles)}\0{name}\0{space}".encode("utf-8", "surrogateescape")
+    )
+    try:
+        bundles.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CollectorError(
+            f"{bundles}: cannot be made: {error.strerror}", f"Set {BUNDLE_DIR} to another place."
+        ) from None
+    return Place(_private_folder() / key.hexdigest()[:16], bundles, name)
+
+
+def _private_folder() -> Path:
+    """A directory of this user that nobody else can enter. Raises CollectorError."""
+    path = Path(os.environ.get(NODE_DIR) or f"/tmp/tracehint-{os.geteuid()}")
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError as error:
+        raise CollectorError(
+            f"{path}: cannot be made: {error.strerror}", f"Set {NODE_DIR} to another place."
+        ) from None
+    safe = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o77
+    if not safe:
+        raise CollectorError(
+            f"{path}: is not a directory that only this user can enter",
+            f"Remove it, or set {NODE_DIR} to a directory of yours with mode 700.",
+        )
+    return path
+
 
 _READY_SECONDS = 60
 _BACKLOG = 4096
 
 
-def _connected(place: Place) -> socket.socket | None:
+def _connect(place: Place) -> socket.socket | None:
     """A connection to the recorder that listens there, if one of this user does."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client.settimeout(_READY_SECONDS)
@@ -48,7 +174,7 @@ def _peer(client: socket.socket) -> tuple[int, int]:
 
 def is_recording(place: Place) -> bool:
     """Whether a recorder listens at the place."""
-    client = _connected(place)
+    client = _connect(place)
     if client is None:
         return False
     client.close()
@@ -74,12 +200,12 @@ def serve(
     returned. detach: do it in the background, and return 0 when it records.
     Raises CollectorError when it does not come to that.
     """
-    ready, told = os.pipe()
+    ready, status = os.pipe()
     try:
-        with locked(place.lock) as lock:
+        with hold_lock(place.lock) as lock:
             if is_recording(place):
                 os.close(ready)
-                os.close(told)
+                os.close(status)
                 return None
             place.socket.unlink(missing_ok=True)
             server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -87,10 +213,10 @@ def serve(
             if detach:
                 child = os.fork()
                 if child == 0:
-                    _in_background(place, server, record, idle, told=told, lose=lock)
+                    _in_background(place, server, record, idle, status=status, lose=lock)
                 os.waitpid(child, 0)
                 server.close()
-                os.close(told)
+                os.close(status)
                 _wait_until_ready(place, ready)
                 return 0
             server.listen(_BACKLOG)  # by the process that `stop` waits for
@@ -99,21 +225,21 @@ def serve(
             f"this node's recorder: {place.lock}: {error.strerror or error}",
             f"Set {NODE_DIR} to a directory of yours with mode 700 and a short name.",
         ) from None
-    return _record(place, server, record, idle, told)
+    return _record(place, server, record, idle, status)
 
 
 def _record(
-    place: Place, server: socket.socket, record: Callable[[Follow], int], idle: float, told: int
+    place: Place, server: socket.socket, record: Callable[[Follow], int], idle: float, status: int
 ) -> int:
     """Be the recorder until it ends."""
     # an opening of its own: the one above is another's; nobody removes it while one listens
     own = open_plain(place.lock, os.O_RDWR)
-    for fd in (server.fileno(), own, told):
+    for fd in (server.fileno(), own, status):
         os.set_inheritable(fd, True)
     try:
         return record(
             Follow(
-                listen=server.fileno(), lock=own, ready=told, idle=idle, missed=str(place.missed)
+                listen=server.fileno(), lock=own, ready=status, idle=idle, missed=str(place.missed)
             )
         )
     finally:
@@ -126,7 +252,7 @@ def _tidy(place: Place, server: socket.socket) -> None:
     Who holds the lock now starts another one, or waits for this one to record in vain.
     """
     server.close()
-    with contextlib.suppress(OSError), locked(place.lock, wait=False):
+    with contextlib.suppress(OSError), hold_lock(place.lock, wait=False):
         if not is_recording(place):
             place.socket.unlink(missing_ok=True)
             if place.log.exists() and not place.log.stat().st_size:
@@ -140,23 +266,23 @@ def _in_background(
     record: Callable[[Follow], int],
     idle: float,
     *,
-    told: int,
+    status: int,
     lose: int,
 ) -> NoReturn:
     """The recorder as a process of its own: not a child of the task, which waits for its own only.
 
     Called in a child of the task; whatever happens ends here, or the command would run twice.
     """
-    code, log = 1, told
+    code, log = 1, status
     try:
         os.setsid()
         if os.fork():
             os._exit(0)
         os.close(lose)
-        _close_all(place, keep={server.fileno(), told})
+        _close_all(place, keep={server.fileno(), status})
         log = 2
         server.listen(_BACKLOG)
-        code = _record(place, server, record, idle, told)
+        code = _record(place, server, record, idle, status)
     except (TracehintError, OSError) as error:
         os.write(log, f"\n{error}\n".encode("utf-8", "replace"))
     finally:
@@ -177,12 +303,12 @@ def _close_all(place: Place, keep: set[int]) -> None:
 
 def _wait_until_ready(place: Place, ready: int) -> None:
     readable, _, _ = select.select([ready], [], [], _READY_SECONDS)
-    said = os.read(ready, 4000) if readable else b""
+    reply = os.read(ready, 4000) if readable else b""
     os.close(ready)
-    if said[:1] == b"r":
+    if reply[:1] == b"r":
         return
     place.socket.unlink(missing_ok=True)
-    why = said.decode("utf-8", "replace").strip()
+    why = reply.decode("utf-8", "replace").strip()
     with contextlib.suppress(OSError), os.fdopen(open_plain(place.log), errors="replace") as log:
         why = why or log.read(4000).strip()
     raise CollectorError(
@@ -193,7 +319,7 @@ def _wait_until_ready(place: Place, ready: int) -> None:
 
 def stop(place: Place) -> bool:
     """End the recorder and wait until its bundle is written; False when there is none."""
-    client = _connected(place)
+    client = _connect(place)
     if client is None:
         return False
     with client:

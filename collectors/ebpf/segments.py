@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tracehint.collectors.ebpf.missed import node_stem
-from tracehint.collectors.ebpf.node_locks import locked
-from tracehint.collectors.ebpf.node_place import Place
+from tracehint.collectors.ebpf.node import Place, hold_lock
 from tracehint.errors import BundleError
 from tracehint.schemas.plain import is_own_folder
 
@@ -33,13 +32,13 @@ def as_recorder(place: Place) -> Iterator[None]:
     and after, where nobody else records."""
     busy = Path(f"{place.socket}.busy")
     _join_if_alone(busy, place)
-    with locked(busy, shared=True):
+    with hold_lock(busy, shared=True):
         yield
     _join_if_alone(busy, place)
 
 
 def _join_if_alone(busy: Path, place: Place) -> None:
-    with contextlib.suppress(BlockingIOError), locked(busy, wait=False):
+    with contextlib.suppress(BlockingIOError), hold_lock(busy, wait=False):
         join_segments(place.bundles, place.host)
         busy.unlink()
 
@@ -54,10 +53,8 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     found = segments(folder, host)
     if len(found) <= most:
         return 0
-    from tracehint.collectors.joined import Joined
-    from tracehint.collectors.parts import in_memory
+    from tracehint.collectors.join import Joined, in_memory
     from tracehint.schemas.store import read_bundle
-    from tracehint.schemas.writer import BundleWriter
 
     parts = []
     for path in found:
@@ -71,7 +68,7 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
         work.mkdir(mode=0o700)
     except OSError:  # somebody else's in a shared folder: the bundles stay as many as they are
         return 0
-    whole.write(BundleWriter(work / _JOINED, keep_args=whole.manifest.kept_args))
+    whole.write(whole.writer(work / _JOINED))
     for part in parts:
         part.path.rename(work / part.path.name)
     (work / _JOINED).rename(min((part.path for part in parts), key=lambda path: len(path.name)))

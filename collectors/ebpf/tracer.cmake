@@ -1,76 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
+# tracehint-rec and tracehint-join. Whatever prevents the build of the recorder is found here, while
+# configuring, by trying it: the other programs are then built without it, and the reason goes to
+# NOT_BUILT, which `make` prints and `tracehint doctor` repeats.
 set(here ${CMAKE_CURRENT_SOURCE_DIR}/collectors/ebpf)
+set(NOT_BUILT ${CMAKE_CURRENT_BINARY_DIR}/not-built.txt)
+set(BPF_OBJECT ${CMAKE_CURRENT_BINARY_DIR}/tracehint.bpf.o)
+file(REMOVE ${NOT_BUILT})
 
 # -DBPF_CLANG=... chooses another compiler for BPF
-find_program(BPF_CLANG NAMES clang clang-14 clang-15 clang-16 clang-17 clang-18 clang-19)
-find_path(BPF_INCLUDE bpf/libbpf.h)
-find_library(BPF_LIB NAMES libbpf.a bpf)
-find_library(ELF_LIB NAMES libelf.a elf)
-find_library(Z_LIB NAMES libz.a z)
-
-set(missing "")
-foreach(need BPF_CLANG BPF_INCLUDE BPF_LIB ELF_LIB Z_LIB)
-  if(NOT ${need})
-    list(APPEND missing ${need})
-  endif()
+foreach(version RANGE 24 14 -1)
+  list(APPEND versioned_clang clang-${version})
 endforeach()
-if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND missing "an x86-64 machine")
+find_program(BPF_CLANG NAMES clang ${versioned_clang})
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(bpf_processor x86)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set(bpf_processor arm64)
 endif()
-# libbpf before 1.0 cannot read the type information of the kernels that are supported (6.1).
-if(BPF_INCLUDE AND NOT EXISTS ${BPF_INCLUDE}/bpf/libbpf_version.h)
-  list(APPEND missing "libbpf 1.0")
-elseif(BPF_INCLUDE)
-  file(STRINGS ${BPF_INCLUDE}/bpf/libbpf_version.h version REGEX "LIBBPF_MAJOR_VERSION")
-  if(NOT version MATCHES "LIBBPF_MAJOR_VERSION [1-9]")
-    list(APPEND missing "libbpf 1.0")
+set(bpf_compile ${BPF_CLANG} -target bpf -mcpu=v3 -O2 -g ${C_WARNINGS}
+  -Wno-unused-parameter -Wno-missing-prototypes -D__TARGET_ARCH_${bpf_processor}
+  -c ${here}/bpf/tracehint.bpf.c -o ${BPF_OBJECT})
+
+# The libraries of the recorder: archives where they can be linked (libelf.a of some distributions
+# lacks parts of itself), else shared ones.
+set(bpf_libraries "-lbpf -lelf -lz")
+if(TRACER_STATIC AND NOT TRACER_SANITIZE)
+  list(PREPEND bpf_libraries "-static -s -lbpf -lelf -lz" "-static -s -lbpf -lelf -lzstd -lz")
+endif()
+# What the oldest suitable libbpf has, 1.0: it can read enumerations of 64 bits.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/trial.c "#include <bpf/btf.h>\n#include <bpf/libbpf.h>\n"
+  "int main(void)\n{\n\treturn bpf_object__open_mem(0, 0, 0) != 0 && btf__add_enum64(0, 0, 0, 0);\n}\n")
+
+# first_error(variable text): the first line of a compiler's or linker's output that is an error
+function(first_error variable text)
+  string(REGEX MATCH "[^\n]*(error:|undefined reference|cannot find)[^\n]*" line "${text}")
+  set(${variable} "${line}" PARENT_SCOPE)
+endfunction()
+
+# try_tracer(problem): why the recorder cannot be built here, empty when it can; sets BPF_LINK
+function(try_tracer problem)
+  set(${problem} "" PARENT_SCOPE)
+  if(NOT bpf_processor)
+    set(${problem} "it does not support the processor ${CMAKE_SYSTEM_PROCESSOR}" PARENT_SCOPE)
+    return()
   endif()
-endif()
-if(missing)
-  set(remedy "apt install clang libbpf-dev libelf-dev zlib1g-dev (Debian 12, Ubuntu 24.04 or later)")
+  foreach(libraries ${bpf_libraries})
+    separate_arguments(libraries UNIX_COMMAND ${libraries})
+    try_compile(links ${CMAKE_CURRENT_BINARY_DIR}/trial ${CMAKE_CURRENT_BINARY_DIR}/trial.c
+      LINK_LIBRARIES ${libraries} OUTPUT_VARIABLE output)
+    if(links)
+      set(BPF_LINK ${libraries} PARENT_SCOPE)
+      break()
+    endif()
+  endforeach()
+  if(NOT links)
+    first_error(line "${output}")
+    set(${problem} "libbpf 1.0 or later cannot be linked (${line})" PARENT_SCOPE)
+    return()
+  endif()
+  if(NOT BPF_CLANG)
+    set(${problem} "clang is missing" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ${bpf_compile} RESULT_VARIABLE failed ERROR_VARIABLE output)
+  if(failed)
+    first_error(line "${output}")
+    set(${problem} "${BPF_CLANG} does not compile its BPF part (${line})" PARENT_SCOPE)
+  endif()
+endfunction()
+
+try_tracer(problem)
+if(problem)
+  set(problem "Built without the eBPF collector: ${problem}")
   if(WITH_BPF STREQUAL "ON")
-    message(FATAL_ERROR "The tracer cannot be built, missing: ${missing}. Try: ${remedy}")
+    message(FATAL_ERROR "${problem}")
   endif()
-  message(STATUS "Without the eBPF tracer, missing: ${missing}. Try: ${remedy}")
+  message(STATUS "${problem}")
+  file(WRITE ${NOT_BUILT} "${problem}\n")
+  install(FILES ${NOT_BUILT} DESTINATION ${PACKAGE}collectors/ebpf/bin)
   return()
 endif()
 
-# bpf_object(name source headers...): compile for BPF with debug information for relocation
-function(bpf_object name source)
-  set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.bpf.o)
-  add_custom_command(OUTPUT ${object}
-    COMMAND ${BPF_CLANG} -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror
-      -Wno-unused-parameter -Wno-missing-prototypes -D__TARGET_ARCH_x86
-      -I${BPF_INCLUDE} -c ${source} -o ${object}
-    DEPENDS ${source} ${ARGN} VERBATIM)
-  set(${name}_object ${object} PARENT_SCOPE)
-endfunction()
-
 file(GLOB bpf_headers ${here}/bpf/*.h ${here}/*.h)
-bpf_object(tracehint ${here}/bpf/tracehint.bpf.c ${bpf_headers})
+add_custom_command(OUTPUT ${BPF_OBJECT} COMMAND ${bpf_compile}
+  DEPENDS ${here}/bpf/tracehint.bpf.c ${bpf_headers} VERBATIM)
 
-set(rec_sources main options stamps launch follow proctree node tracer config programs
-  types types_part collect sweep execs spool resolve calls privilege)
-list(TRANSFORM rec_sources REPLACE "(.+)" "${here}/rec/\\1.c")
-add_executable(tracehint-rec ${rec_sources} ${here}/rec/tracehint_bpf.S)
+file(GLOB rec_sources ${here}/rec/*.c ${here}/rec/*.S)
+list(REMOVE_ITEM rec_sources ${here}/rec/join.c)
+add_executable(tracehint-rec ${rec_sources})
 set_source_files_properties(${here}/rec/tracehint_bpf.S PROPERTIES
-  OBJECT_DEPENDS ${tracehint_object}
-  COMPILE_OPTIONS "-DTRACEHINT_BPF_OBJECT=\"${tracehint_object}\"")
-target_include_directories(tracehint-rec PRIVATE ${BPF_INCLUDE})
+  OBJECT_DEPENDS ${BPF_OBJECT} COMPILE_OPTIONS "-DTRACEHINT_BPF_OBJECT=\"${BPF_OBJECT}\"")
 target_compile_options(tracehint-rec PRIVATE
-  $<$<COMPILE_LANGUAGE:C>:-std=gnu11 -O2 -g -Wall -Wextra -Werror>)
-target_link_libraries(tracehint-rec PRIVATE ${BPF_LIB} ${ELF_LIB} ${Z_LIB})
+  $<$<COMPILE_LANGUAGE:C>:-std=gnu11 -O2 -g ${C_WARNINGS}>)
+target_link_libraries(tracehint-rec PRIVATE ${BPF_LINK})
 if(TRACER_SANITIZE)
   target_compile_options(tracehint-rec PRIVATE -fsanitize=address,undefined -fno-omit-frame-pointer)
   target_link_options(tracehint-rec PRIVATE -fsanitize=address,undefined)
-elseif(TRACER_STATIC AND BPF_LIB MATCHES "\\.a$" AND ELF_LIB MATCHES "\\.a$" AND Z_LIB MATCHES "\\.a$")
-  target_link_options(tracehint-rec PRIVATE -static -s)
 endif()
 
 # Needs no privileges: a task asks the node's recorder to follow it.
 add_executable(tracehint-join ${here}/rec/join.c)
-target_compile_options(tracehint-join PRIVATE -std=gnu11 -O2 -Wall -Wextra -Werror)
+target_compile_options(tracehint-join PRIVATE -std=gnu11 -O2 ${C_WARNINGS})
 
-if(SKBUILD)
-  install(TARGETS tracehint-rec tracehint-join RUNTIME DESTINATION tracehint/collectors/ebpf/bin)
-endif()
+install(TARGETS tracehint-rec tracehint-join RUNTIME DESTINATION ${PACKAGE}collectors/ebpf/bin)

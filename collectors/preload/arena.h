@@ -15,15 +15,13 @@
 
 #define TH_ARENA_FILE "arena"
 #define TH_ARENA_MAGIC 0x414e455241484e54ULL /* "TNHARENA" */
-#define TH_ARENA_VERSION 5
+#define TH_ARENA_VERSION 7
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
 #define TH_UNIT (4ULL << 20) /* room is taken from the disk by so many bytes */
 #define TH_UNITS 8192
-#define TH_FOLLOWED 0x100	/* added to `unentered`: names and descriptors were looked at */
-#define TH_FOLLOWED_ALL 0x10000 /* added to its `proc.flags`: until all that were followed ended */
-#define TH_PROGRAMS 240		/* that are known by their name and file */
-#define TH_FIRST 6 /* episodes of a process that need no chunk: many programs are short */
+#define TH_PROGRAMS 240 /* that are known by their name and file */
+#define TH_FIRST 6	/* episodes of a process that need no chunk: many programs are short */
 
 /* Kinds of chunks: TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes), and: */
 #define TH_EVENT 16 /* forks and waits */
@@ -53,7 +51,6 @@ struct th_arena {
 	/* enum th_unit; READY has blocks on disk: writing there cannot fail */
 	unsigned char units[TH_UNITS];
 	struct th_program_known programs[TH_PROGRAMS];
-	unsigned long long reclaims, reclaims_ticks; /* of record/reclaim.c, and when it was read */
 };
 
 struct th_chunk {
@@ -84,6 +81,8 @@ struct th_process_page {
 	struct th_clock began;
 	unsigned int unentered;	 /* enum th_class: what runs cannot be entered; 0: it can */
 	unsigned int first_used; /* may be more than TH_FIRST */
+	unsigned int space;	 /* number of the PID namespace; 0: not known */
+	unsigned int spare;
 	struct th_episode first[TH_FIRST];
 };
 

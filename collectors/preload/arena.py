@@ -3,24 +3,69 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import struct
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tracehint.collectors.begin import ARENA as ARENA_NAMED_BY
 from tracehint.collectors.hostinfo import boot_id
-from tracehint.collectors.preload.blind import LIBRARY
-from tracehint.collectors.preload.sites import write_sites
+from tracehint.collectors.node_local import is_local, open_node_local
+from tracehint.collectors.preload.library import LIBRARY
 from tracehint.errors import NotBegunError
-from tracehint.schemas.shared_memory import try_sharing
-from tracehint.schemas.spool.version import VERSION
+from tracehint.schemas.plain import try_sharing
+from tracehint.schemas.spool.constants import VERSION
+
+NAMED_BY = "TRACEHINT_SITES"  # hook/sites.h
+
+
+def write_sites(path: Path) -> dict[str, str]:
+    """The sites of the C library that this process has, and its code with them changed; the
+    environment that names the file.
+
+    Programs map that code in place of their own where theirs is the same library (by build
+    identifier), and look for sites themselves where it is another one.
+    """
+    path.unlink(missing_ok=True)  # programs of before may have it mapped
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    try:
+        fill_sites(fd)
+    finally:
+        os.close(fd)
+    return {NAMED_BY: str(path)}
+
+
+@contextmanager
+def sites_for(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment that names such a file: in `folder` where that is on this node, else one
+    without a name that programs of this node find. On other nodes they search for themselves."""
+    if is_local(folder):
+        yield write_sites(folder / SITES)
+        return
+    fd = os.memfd_create(SITES, os.MFD_CLOEXEC)
+    try:
+        os.fchmod(fd, 0o600)
+        fill_sites(fd)
+        yield {NAMED_BY: f"/proc/{os.getpid()}/fd/{fd}"}
+    finally:
+        os.close(fd)
+
+
+def fill_sites(fd: int) -> None:
+    """The same into an empty file that is open."""
+    if not ctypes.CDLL(str(LIBRARY)).tracehint_sites(fd):
+        os.ftruncate(fd, 0)  # no room, perhaps: what there is belongs to the recording
+
 
 ARENA = "arena"
 SITES = "sites"
 # th_arena of arena.h, as schemas/spool/arena_layout.py has it; NumPy is loaded after the run
-MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 5, 4 << 20, 8192, 2
+MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 7, 4 << 20, 8192, 2
 HEAD = struct.Struct("<QIIQQQQ")  # up to `gap`
 UNITS_AT, FIRST = 120, 12288  # where the states of units are; what the header takes
 _SIZE = UNITS * UNIT  # of the sparse file: texts are found by 32 bits of 8 bytes
@@ -34,12 +79,16 @@ class _Sample(ctypes.Structure):
     _fields_ = [("ticks", ctypes.c_uint64), ("boot_ns", ctypes.c_uint64)]
 
 
-class ArenaFolder:
-    """The arena of one recording, in a directory that exists."""
+class ArenaFile:
+    """The arena of one recording: in a directory that exists, or, without one, an open file that
+    has no name. Programs then open it as this process's descriptor, and nothing is left of it when
+    this process has ended, however that was."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
+        self.start: dict[str, Any] = {}
         self._library = ctypes.CDLL(str(LIBRARY))
+        self._fds: dict[str, int] = {}
 
     def sample(self) -> dict[str, int]:
         """The counter and CLOCK_BOOTTIME at one moment."""
@@ -55,57 +104,121 @@ class ArenaFolder:
                 best = {"ticks": int(found.ticks), "tick_boot_ns": int(found.boot_ns)}
         return best
 
-    def make(self, *, launched: bool = True, measured_s: float = MEASURED_S) -> None:
-        """The file, and start.json. launched: the first epoch is that of a program which becomes
-        the command (forget_launcher). measured_s: for how long the counter's speed is measured.
+    def make(self, *, launched: bool = True, tried: bool = True) -> None:
+        """Make the file. launched: the first epoch is that of a program which becomes the command
+        (forget_launcher). tried: the C library is supported (preload/collector.py); else each
+        program tries its own.
         Raises NotBegunError where it cannot be or has no room."""
         first = self.sample()
-        time.sleep(measured_s)
+        time.sleep(MEASURED_S)
         second = self.sample()
         hertz = (second["ticks"] - first["ticks"]) * 1e9
         hertz /= second["tick_boot_ns"] - first["tick_boot_ns"]
-        path = self.folder / ARENA
+        where = self.folder / ARENA if self.folder else Path("arena")
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                os.ftruncate(fd, _SIZE)
-                head = HEAD.pack(
-                    MAGIC, ARENA_VERSION, int(not launched), _SIZE, FIRST,
-                    _make_units(fd) * UNIT, int(_GAP_S * hertz),
-                )  # fmt: skip  # a table
-                os.pwrite(fd, head, 0)
-                try_sharing(fd)
-            finally:
-                os.close(fd)
+            size = self._open()
+            fd = self._fds[ARENA]
+            os.ftruncate(fd, size)
+            units = _make_units(fd, _FIRST_UNITS if self.folder else 1)
+            head = HEAD.pack(
+                MAGIC, ARENA_VERSION, int(not launched), size, FIRST, units * UNIT,
+                int(_GAP_S * hertz),
+            )  # fmt: skip  # a table
+            os.pwrite(fd, head, 0)
+            try_sharing(fd)
         except OSError as error:
             raise NotBegunError(
-                f"{path}: cannot be made: {error.strerror}",
-                "Write the bundle to a local disk with room (-o), or use --collector strace.",
+                f"{where}: cannot be made: {error.strerror}",
+                "Make room for temporary files on a disk of this node (TMPDIR), or use "
+                "--collector strace.",
             ) from None
         boot, real = _boot_and_real()
-        start = {
+        self.start = {
             "version": VERSION, "boot_ns": boot, "real_ns": real, "boot_id": boot_id(),
             "tick_hz": hertz, "command": 1, **first,
         }  # fmt: skip  # a table
-        self.write("start.json", start)
-        write_sites(self.folder / SITES)
+        if self.folder:
+            self._write("start.json", self.start)
+            if tried:
+                write_sites(self.folder / SITES)
+        elif tried:
+            fill_sites(self._fds[SITES])
 
-    def cut(self) -> None:
-        """To what was used; nobody may have it mapped any more. The changed code goes as well."""
-        (self.folder / SITES).unlink(missing_ok=True)
-        with (self.folder / ARENA).open("r+b") as stream:
-            _, _, _, _, used, allocated, _ = HEAD.unpack(stream.read(HEAD.size))
-            stream.truncate(min(max(used, FIRST), allocated))
+    def _open(self) -> int:
+        """The files; how large the arena may become."""
+        if self.folder:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self._fds[ARENA] = os.open(self.folder / ARENA, flags, 0o600)
+            return _SIZE
+        # executable code: a disk for temporary files may be mounted `noexec`
+        self._fds[SITES] = os.memfd_create(SITES, os.MFD_CLOEXEC)
+        os.fchmod(self._fds[SITES], 0o600)
+        self._fds[ARENA], size = open_node_local(_SIZE)
+        return max(size // UNIT, 1) * UNIT
 
-    def write(self, name: str, data: dict[str, Any]) -> None:
-        """One of the two JSON files."""
+    def environment(self) -> dict[str, str]:
+        """What names the files to the library."""
+        if self.folder:
+            return {ARENA_NAMED_BY: str(self.folder), NAMED_BY: str(self.folder / SITES)}
+        place = f"/proc/{os.getpid()}/fd"
+        return {
+            ARENA_NAMED_BY: f"{place}/{self._fds[ARENA]}",
+            NAMED_BY: f"{place}/{self._fds[SITES]}",
+        }
+
+    def ended(self, end: Mapping[str, Any]) -> dict[str, Any]:
+        """The facts about the end, with a sample of the clock; in a directory they are written, and
+        the file is cut to what was used where no process has it mapped any more."""
+        whole = {**end, **self.sample()}
+        if self.folder:
+            self._write("end.json", whole)
+            (self.folder / SITES).unlink(missing_ok=True)
+            if not end["outlived"]:
+                os.ftruncate(self._fds[ARENA], self._used_bytes())
+        return whole
+
+    def content(self) -> memoryview:
+        """What was used of the file. Raises OSError.
+
+        It is read and not mapped: looking at a hole of a mapped file can need a block of a full
+        disk, and then is a signal.
+        """
+        data = memoryview(bytearray(self._used_bytes()))
+        at = 0
+        while at < len(data):
+            n = os.preadv(self._fds[ARENA], [data[at:]], at)
+            if not n:
+                raise OSError(errno.EIO, "the recording is shorter than its header states")
+            at += n
+        return data
+
+    def keep(self, folder: Path, end: Mapping[str, Any]) -> None:
+        """Copy a file without a name, and the facts about it, into a new directory: what could not
+        be converted is there for a later attempt. Raises OSError."""
+        folder.mkdir(mode=0o700)
+        (folder / ARENA).write_bytes(self.content())
+        self.folder = folder
+        self._write("start.json", self.start)
+        self._write("end.json", dict(end))
+
+    def close(self) -> None:
+        """Let go of the files."""
+        while self._fds:
+            os.close(self._fds.popitem()[1])
+
+    def _used_bytes(self) -> int:
+        _, _, _, _, used, allocated, _ = HEAD.unpack(os.pread(self._fds[ARENA], HEAD.size, 0))
+        return int(min(max(used, FIRST), allocated))
+
+    def _write(self, name: str, data: dict[str, Any]) -> None:
+        assert self.folder is not None
         (self.folder / name).write_text(json.dumps(data), encoding="ascii")
 
 
-def _make_units(fd: int) -> int:
+def _make_units(fd: int, wanted: int) -> int:
     """The first units, as record/arena.c makes the others; how many. Raises OSError: none."""
     made = 0
-    while made < _FIRST_UNITS:
+    while made < wanted:
         try:
             os.posix_fallocate(fd, made * UNIT, UNIT)
         except OSError:
@@ -129,9 +242,3 @@ def _boot_and_real() -> tuple[int, int]:
         if b - a < least:
             least, found = b - a, (a + (b - a) // 2, real)
     return found
-
-
-def used_epochs(folder: Path) -> int:
-    """How many process epochs began so far."""
-    with (folder / ARENA).open("rb") as stream:
-        return int(HEAD.unpack(stream.read(HEAD.size))[2])

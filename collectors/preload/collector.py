@@ -1,21 +1,154 @@
-"""The preload collector: whether it can run here, and recording a command with it."""
+"""The preload collector: whether it can run here, and recording a command with it.
+
+Whether all calls of this machine's C library are recorded is tried: a program moves known numbers
+of bytes before it has a thread, in a thread and after it, recorded as any other. A C library that
+passed is not tried again until the machine is started anew, while it and the preload library are
+the same files.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
-import platform
-import subprocess
+import sys
 import tempfile
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.preload.blind import BLIND, LIBRARY
-from tracehint.collectors.preload.named import can_be_named
+from tracehint.collectors.hostinfo import boot_id
+from tracehint.collectors.preload.library import BLIND, LIBRARY, can_be_named
+from tracehint.errors import NotBegunError, TracehintError
+from tracehint.schemas.cache_directory import CacheDirectory
+
+PASSED = CacheDirectory("preload", ".passed")
+_MOST = 4096  # bytes of the cache
+_PHASES = ("before a thread", "in a thread", "after a thread")
+_BYTES = 1000  # of the first file; each has one more than the one before
+# Each way writes a file and reads it: name in messages -> statements with path `p` and bytes `b`.
+_WAYS = {
+    "write, read": "f = opened(p); os.write(f, b); os.lseek(f, 0, 0); os.read(f, len(b))",
+    "pwrite, pread": "f = opened(p); os.pwrite(f, b, 0); os.pread(f, len(b), 0)",
+    "writev, readv": "f = opened(p); os.writev(f, [b]); os.lseek(f, 0, 0); os.readv(f, [b[:]])",
+    "pwritev, preadv": "f = opened(p); os.pwritev(f, [b], 0); os.preadv(f, [b[:]], 0)",
+    "fwrite, fread": "f = stream(p); c.fwrite(text, len(b), 1, f); c.rewind(f); "
+    "c.fread(text, len(b), 1, f); f = c.fclose(f) or -1",
+}
+_PROGRAM = """
+import ctypes, os, sys, threading
+c = ctypes.CDLL(None)
+c.fopen.restype = ctypes.c_void_p
+c.fwrite.argtypes = c.fread.argtypes = (
+    ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
+c.rewind.argtypes = c.fclose.argtypes = (ctypes.c_void_p,)
+text = ctypes.create_string_buffer(4096)
+least, ways = int(sys.argv[1]), sys.argv[2:]
+def opened(p):
+    return os.open(p, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+def stream(p):
+    return c.fopen(p.encode(), b"w+")
+def work(phase):
+    for number, statements in enumerate(ways, phase * len(ways)):
+        names = {**globals(), "p": f"file{number}", "b": bytearray(least + number)}
+        exec(statements, names)
+        if names["f"] >= 0:
+            os.close(names["f"])
+work(0)
+one = threading.Thread(target=work, args=(1,))
+one.start()
+one.join()
+work(2)
+"""
+
+
+@functools.cache
+def find_unsupported_calls() -> str:
+    """What of programs below the library would not be recorded; empty: nothing.
+
+    Raises OSError, TracehintError: it could not be tried, or nothing at all is recorded.
+    """
+    key = _key()
+    if PASSED.get(key) is not None:
+        return ""
+    missing = _missing()
+    if missing:
+        return (
+            f"calls of this C library ({c_library()}) that are not recorded: {'; '.join(missing)}"
+        )
+    PASSED.put(key, _note, _MOST)
+    return ""
+
+
+def _note(stream: BinaryIO) -> None:
+    stream.write(c_library().encode())
+
+
+def c_library() -> str:
+    """The C library of this process, in words."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or "not glibc"
+    except (OSError, ValueError):
+        return "not glibc"
+
+
+def _key() -> str:
+    """What the answer depends on: files, and the machine as it was started."""
+    facts: list[object] = [sys.executable, os.environ.get("LD_LIBRARY_PATH", ""), boot_id()]
+    lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
+    mapped = {line.split(maxsplit=5)[5] for line in lines if "/lib" in line}
+    libraries = [p for p in mapped if Path(p).name.startswith(("libc.so.", "libc-2.", "ld-"))]
+    for path in (str(LIBRARY), *sorted(libraries)):
+        info = Path(path).stat()
+        facts += [path, info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns]
+    return hashlib.sha256(repr(facts).encode(errors="surrogateescape")).hexdigest()
+
+
+def _missing() -> list[str]:
+    """What did not arrive, by phase."""
+    from tracehint.collectors.preload.record import record
+    from tracehint.schemas.store import read_bundle
+
+    with tempfile.TemporaryDirectory(prefix="tracehint-") as name:
+        folder = Path(name)
+        (folder / "work").mkdir()
+        words = ("sh", "-c", 'cd "$0" && exec "$@"', str(folder / "work"), sys.executable)
+        program = ("-I", "-S", "-c", _PROGRAM, str(_BYTES), *_WAYS.values())
+        request = RecordRequest((*words, *program), folder / "run.trace")
+        request.output.mkdir()
+        ended = record(request)
+        if ended.exit_status:
+            raise NotBegunError(f"a program below the library exits {ended.exit_status}", "")
+        rows = read_bundle(request.output).tables["opens"].to_pylist()
+    read, written = Counter[str](), Counter[str]()
+    for row in rows:
+        file = Path(os.fsdecode(row["path"])).name
+        read[file] += row["read_bytes"]
+        written[file] += row["write_bytes"]
+    if not read.total():
+        raise NotBegunError("a program with the library was not recorded", "")
+    found = []
+    for i, phase in enumerate(_PHASES):
+        numbers = range(i * len(_WAYS), (i + 1) * len(_WAYS))
+        ways = [
+            way
+            for number, way in zip(numbers, _WAYS, strict=True)
+            if (read[f"file{number}"], written[f"file{number}"]) != (_BYTES + number,) * 2
+        ]
+        if ways:
+            found.append(f"{phase} " + (", ".join(ways) if len(ways) < len(_WAYS) else "all"))
+    return found
+
 
 COST = (
     "about 20 ns per read or write, 0.7 us per open, 0.15 to 0.25 ms per program; of static and "
     "setuid programs only that they ran"
+)
+_REMEDY = (
+    "The C library must be glibc, its code must be writable by its own process (SELinux: execmod), "
+    "and the directory for temporary files must have room. Use --collector strace."
 )
 _FLAGS = {"constant_tsc", "nonstop_tsc"}
 
@@ -27,25 +160,24 @@ class PreloadCollector:
     blind_to = BLIND
 
     def check(self) -> Availability:
-        """Test each condition, and last by a trial: `true` below the library."""
-        for test in (_machine, can_be_named, _version, _clock, _trial):
+        """Test each condition, and last whether what a program does is recorded."""
+        for test in (can_be_named, _version, _clock):
             reason, remedy = test()
             if remedy:
                 return Availability(False, reason, remedy, BLIND, COST, broken=test is _version)
-        return Availability(True, reason, "", BLIND, COST)
+        try:
+            incomplete = find_unsupported_calls()
+        except (OSError, TracehintError) as error:
+            return Availability(False, f"a trial failed: {error}", _REMEDY, BLIND, COST)
+        reason = f"programs load the library; {c_library()}"
+        return Availability(True, reason, "", BLIND, COST, incomplete=incomplete)
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command with the library and write the bundle."""
-        from tracehint.collectors.preload.record import record
+        from tracehint.collectors.preload.record import TRIED, record
 
-        return record(request)
-
-
-def _machine() -> tuple[str, str]:
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
-        machine = f"the library knows x86-64 Linux only, this is {platform.machine()}"
-        return machine, "Use --collector strace."
-    return "x86-64 Linux", ""
+        tried = {} if not find_unsupported_calls() else {TRIED: "no"}
+        return record(replace(request, options={**request.options, **tried}))
 
 
 def _version() -> tuple[str, str]:
@@ -70,28 +202,3 @@ def _clock() -> tuple[str, str]:
     if not set(line.split()) >= _FLAGS:
         return "the processor's time stamp counter does not run evenly", "Use --collector strace."
     return "the processor has an even clock", ""
-
-
-@functools.cache
-def _trial() -> tuple[str, str]:
-    """Whether a program below the library finds its arena and writes to it."""
-    from tracehint.collectors.preload.arena import ArenaFolder, used_epochs
-    from tracehint.collectors.preload.record import environment
-
-    try:
-        with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
-            ArenaFolder(Path(folder)).make(measured_s=0)  # nobody reads its times
-            done = subprocess.run(
-                ["true"], env=environment(Path(folder), os.environ), capture_output=True,
-                timeout=20, check=False,
-            )  # fmt: skip  # a table
-            begun = used_epochs(Path(folder))
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"a trial failed: {error}", "See that the directory for temporary files has room."
-    if done.returncode or not begun:
-        return (
-            "a program with the library was not recorded",
-            "The C library must be glibc, and its code must be writable by its own process "
-            "(SELinux: execmod). Use --collector strace.",
-        )
-    return "programs can load the library", ""

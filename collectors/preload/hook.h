@@ -46,6 +46,7 @@ enum th_class {
 #define TH_CLONE_VM 0x100UL
 #define TH_CLONE_VFORK 0x4000UL
 #define TH_CLONE_THREAD 0x10000UL
+#define TH_CLONE_NEWPID 0x20000000UL
 
 struct th_program {
 	int argc;
@@ -71,9 +72,16 @@ struct th_observer {
 	 * Also told when a file of O_TMPFILE gets its name by link (it may hold data by then).
 	 */
 	void (*created)(int dirfd, const char *path, int fd);
+	/* Once, before the program begins: some calls of its C library do not arrive (hook/check.c). */
+	void (*incomplete)(void);
 	/* Around fork, vfork and clone, in the parent; `pid` is the child's, or a negative error. */
 	void (*forking)(const struct th_call *call, unsigned long clone_flags);
 	void (*forked)(long pid, unsigned long clone_flags);
+	/*
+	 * Another command for execve to start, whose words are in memory of th_map; NULL: none. It does
+	 * not get `variable`. The call itself is made where the command cannot be started.
+	 */
+	char **(*replacing)(const struct th_call *call, size_t *bytes);
 	/* Before execve or execveat (arguments as in the call), and after one that failed. */
 	void (*executing)(const struct th_call *call, enum th_class class);
 	void (*not_executed)(const struct th_call *call);
@@ -96,10 +104,11 @@ enum th_class th_program_class(unsigned long long key);
 void th_program_is(unsigned long long key, enum th_class class);
 
 /* For observers. */
+/* Whether n bytes there can be read: a program may give any address, and gets EFAULT. */
+bool th_readable(const void *at, size_t n);
 int th_pid(void);	       /* of this process, also in a child of vfork */
 bool th_vforked(void);	       /* shares all memory with another process: do not touch its tables */
 bool th_threaded(void);	       /* has ever begun a thread */
-extern bool th_threads_unseen; /* with threads, calls that can be cancelled are not seen */
 const char *th_own_path(void); /* of libtracehint.so */
 const char *th_variable(char *const *envp, const char *name); /* its value, or NULL */
 char *th_keep(const char *a, const char *b);	    /* both, one behind the other; NULL: no room */

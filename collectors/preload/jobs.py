@@ -1,7 +1,9 @@
 """Jobs that a batch system starts for a run record themselves (job/join.c) into its folder.
 
-The folder lies in the workflow's directory, which the nodes share. Each bundle in it is named after
-its job and host; it is there from the moment that its recorder begins, and whole when it has ended.
+The folder is in the workflow's directory, which the nodes share. Each recording in it is one file,
+named after its job and host: empty from the moment that its recorder begins, and whole when it has
+ended (schemas/spool/packed.py). While the job runs nothing is written there; of a job that is
+killed with its recorder the empty file is left.
 """
 
 from __future__ import annotations
@@ -11,13 +13,13 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tracehint.collectors.hostinfo import SHARED, host_name
-from tracehint.collectors.preload.blind import LIBRARY
+from tracehint.collectors.preload.library import LIBRARY
 from tracehint.errors import InputError
-from tracehint.schemas.manifest import read_manifest
+from tracehint.schemas.recovery import JOB_SUFFIX
 from tracehint.schemas.writer import safe_host
 
 JOBS, JOB = "TRACEHINT_JOBS", "TRACEHINT_JOB"
@@ -34,12 +36,13 @@ import os, sys
 program, argv = sys.argv[1], sys.argv[2:]
 sys.path[:] = {path!r}
 try:
-    from tracehint.commands._job import recorded
+    from tracehint.collectors.preload.job_recorder import recorded
 except Exception:
     os.execv(program, argv)
 sys.exit(recorded(os.path.dirname(os.path.abspath(__file__)), program, argv))
 '''
 _LOOK_S = 0.2
+_ASK_S, _SEEN_S = 2.0, 5.0  # between two questions to Slurm; until a file of another node is seen
 _MOST = 100_000  # jobs of one name
 
 
@@ -55,7 +58,7 @@ def has_batch_system() -> bool:
 
 
 def jobs_environment(folder: Path) -> dict[str, str]:
-    """What makes jobs record into `folder`, which is there; empty where that cannot be said."""
+    """What makes jobs record into `folder`, which is there; empty where that is not known."""
     if ":" in sys.executable or not sys.executable:
         return {}
     script = folder / _SCRIPT
@@ -66,58 +69,69 @@ def jobs_environment(folder: Path) -> dict[str, str]:
         JOBS: f"{sys.executable}:{script}",
         JOB: identity(os.environ),
         "LD_PRELOAD": preload,
-        SHARED: shared(Path.cwd()),
+        SHARED: shared_directories(Path.cwd()),
     }
 
 
-def shared(directory: Path) -> str:
+def shared_directories(directory: Path) -> str:
     """The directories that all hosts see as one tree, with the workflow's."""
     given = os.environ.get(SHARED, "")
     return ":".join(filter(None, (given, "" if ":" in str(directory) else str(directory))))
 
 
-def bundle_of_job(folder: Path, env: Mapping[str, str]) -> Path:
-    """A new bundle for a job that begins here. Raises InputError, OSError."""
+def file_of_job(folder: Path, env: Mapping[str, str]) -> Path:
+    """A new empty file for a job that begins here. Raises InputError, OSError."""
     job = next((env[name] for name in _OF_ALL if env.get(name)), "job")
     job = re.sub(r"\[.*\]", "", job)  # PBS: the array's number has its index
     stem = f"{re.sub(r'[^A-Za-z0-9]', '_', job)[:60]}.{safe_host(host_name())}"
     for number in range(1, _MOST):
-        place = folder / f"{stem}.{number}.trace"
+        place = folder / f"{stem}.{number}{JOB_SUFFIX}"
         try:
-            place.mkdir(mode=0o700)
+            place.touch(mode=0o600, exist_ok=False)
             return place
         except FileExistsError:
             continue
     raise InputError(f"{folder}: too many recordings of job {job}", "Record fewer steps.")
 
 
-def bundles_in(folder: Path) -> list[Path]:
+def recordings_in(folder: Path) -> list[Path]:
     """What jobs have begun there."""
-    return sorted(p for p in folder.glob("*.trace") if p.is_dir() and not p.is_symlink())
+    return sorted(p for p in folder.glob(f"*{JOB_SUFFIX}") if not p.is_symlink())
 
 
-def jobs_of(bundles: list[Path]) -> set[str]:
+def jobs_of(recordings: Iterable[Path]) -> set[str]:
     """What was submitted, of which something is there."""
-    return {bundle.name.partition(".")[0] for bundle in bundles}
+    return {path.name.partition(".")[0] for path in recordings}
 
 
-def unfinished(bundles: list[Path]) -> list[Path]:
+def find_unfinished(recordings: Iterable[Path]) -> list[Path]:
     """Those whose recorder has not reached its end."""
-    return [bundle for bundle in bundles if not _is_whole(bundle)]
+    return [path for path in recordings if not path.stat().st_size]
 
 
 def wait_for_jobs(folder: Path, seconds: float) -> list[Path]:
-    """Until the jobs that began have ended, at most so long; those that have not."""
+    """Until the jobs that began have ended, at most so long; those that have not. One that was
+    killed with its recorder, as with its node, is not waited for where Slurm knows that."""
     deadline = time.monotonic() + seconds
-    while (rest := unfinished(bundles_in(folder))) and time.monotonic() < deadline:
+    asked = 0.0
+    while (rest := find_unfinished(recordings_in(folder))) and time.monotonic() < deadline:
+        if time.monotonic() - asked >= _ASK_S:
+            asked = time.monotonic()
+            if _left_queue(rest):
+                deadline = min(deadline, asked + _SEEN_S)
         time.sleep(_LOOK_S)
     return rest
 
 
-def _is_whole(bundle: Path) -> bool:
-    from tracehint.errors import TracehintError
+def _left_queue(recordings: Iterable[Path]) -> bool:
+    """Whether Slurm has none of their jobs any more; False also where it cannot be asked."""
+    import subprocess
 
     try:
-        return read_manifest(bundle).complete
-    except TracehintError:
+        words = ["squeue", "-h", "-u", str(os.getuid()), "-o", "%F"]
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_SEEN_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
         return False
+    return not done.returncode and jobs_of(recordings).isdisjoint(done.stdout.split())

@@ -2,11 +2,9 @@
 /* Who is told about calls. Adding one is one line. */
 #include "hook.h"
 
-extern const struct th_observer th_job, th_recorder, th_tagger;
+extern const struct th_observer th_job, th_place, th_recorder, th_tagger;
 
 const struct th_observer *const th_observers[] = {
 	&th_job, /* first: it may make way for another program */
-	&th_recorder,
-	&th_tagger,
-	NULL,
+	&th_place, &th_recorder, &th_tagger, NULL,
 };

@@ -6,9 +6,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_library(tracehint SHARED ${preload_sources})
   # The hooked program's vector registers are not saved: no code here may touch them.
   target_compile_options(tracehint PRIVATE -O2 -ffreestanding -fno-stack-protector
-    -fcf-protection=none -fvisibility=hidden -mgeneral-regs-only -mno-red-zone
-    -DTH_WITHIN
-    $<$<COMPILE_LANGUAGE:C>:-std=gnu11 -Wall -Wextra -Werror -fno-tree-loop-distribute-patterns>)
+    -fcf-protection=none -fvisibility=hidden -mgeneral-regs-only
+    $<$<COMPILE_LANGUAGE:C>:-std=gnu11 ${C_WARNINGS} -fno-tree-loop-distribute-patterns>)
   # Few segments: each is a mapping that every program makes, and every fork copies.
   target_link_options(tracehint PRIVATE -nostdlib -Wl,-z,now -Wl,-z,noexecstack
     -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,--build-id=sha1 -Wl,-e,th_interpreter
@@ -16,7 +15,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   if(NOT TRACER_SANITIZE)
     target_link_options(tracehint PRIVATE -s)
   endif()
-  if(SKBUILD)
-    install(TARGETS tracehint LIBRARY DESTINATION tracehint/collectors/preload/bin)
-  endif()
+  # executable: it is the interpreter of static programs that are entered (hook/enter.c)
+  install(TARGETS tracehint LIBRARY DESTINATION ${PACKAGE}collectors/preload/bin
+          PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+                      WORLD_READ WORLD_EXECUTE)
 endif()

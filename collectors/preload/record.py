@@ -13,79 +13,121 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.collectors.base import RecordRequest, RecordResult
-from tracehint.collectors.begin import begin, linger_seconds, new_manifest
-from tracehint.collectors.preload.arena import SITES, ArenaFolder
-from tracehint.collectors.preload.blind import BLIND, BLIND_UNENTERED, LIBRARY
-from tracehint.collectors.preload.programs import refuse_unenterable
-from tracehint.collectors.preload.sites import NAMED_BY
-from tracehint.collectors.run import Ended, find_command, run_child, runnable, told
-from tracehint.collectors.session import ARENA, child_environment
+from tracehint.collectors.begin import begin, child_environment, linger_seconds, new_manifest
+from tracehint.collectors.node_local import is_local, is_safe
+from tracehint.collectors.preload.arena import ArenaFile
+from tracehint.collectors.preload.library import BLIND, LIBRARY, refuse_unenterable
+from tracehint.collectors.run import Ended, find_command, report_failures, run_child, runnable
 from tracehint.errors import CollectorError, TracehintError, UsageError
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.plain import replacing
 from tracehint.schemas.recovery import SPOOL_DIR
-from tracehint.schemas.writer import BundleWriter
-from tracehint.schemas.writing import write_bundle
+from tracehint.schemas.spool.packed import write_packed
+from tracehint.schemas.writer import BundleWriter, write_bundle
 
+TRIED = "tried"  # option, for this program alone: "no" where the C library is not supported
 _PR_SET_CHILD_SUBREAPER = 36
 _LINGER_S = 1.0
 # A dynamic program that becomes the command: so what the command is (static, setuid ...) is found
 # out where it is for all others. It is no part of the recording (forget_launcher).
 _LAUNCHER = ("nice", "-n", "0")
-
-
-def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """The environment that makes programs record to the arena in `folder`."""
-    before = env.get("LD_PRELOAD", "")
-    named = str(LIBRARY) in before.split(":")  # for hints already
-    preload = before if named else ":".join(filter(None, (before, str(LIBRARY))))
-    own = {"LD_PRELOAD": preload, ARENA: str(folder)}
-    return {**env, **own, NAMED_BY: str(folder / SITES)}
+_UNFINISHED = "The recorder did not reach its end; the tables come from its spool."
+_UNFINISHED_NAMELESS = (
+    "The recorder did not reach its end, or is still at work. It writes to this directory at its "
+    "end only: if it was killed, everything that was recorded is lost."
+)
 
 
 @dataclass
 class Prepared:
-    """A bundle that was begun, with its arena."""
+    """A recording that was begun, with its arena."""
 
-    request: RecordRequest
     manifest: Manifest
-    writer: BundleWriter
-    arena: ArenaFolder
+    arena: ArenaFile
 
-    @property
-    def folder(self) -> Path:
-        """Where the arena is."""
-        return self.arena.folder
+    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """The environment that makes programs record here."""
+        return recording_environment(self.arena, env)
 
-    def finish(self, end: Mapping[str, Any]) -> dict[str, int]:
-        """Convert what was recorded; `end`: facts for end.json. Returns what was lost, by kind."""
+    def ended(self, end: Mapping[str, Any]) -> dict[str, Any]:
+        """The command has ended; `end`: facts for end.json. Returns them and the arena's."""
         self.manifest.ended_ns = time.time_ns()
         self.manifest.exit_status = end["exit_status"]
         self.manifest.notes = []
-        self.arena.write("end.json", {**end, **self.arena.sample()})
-        if not end["outlived"]:
-            self.arena.cut()
-        return _convert(self.request, self.writer, self.manifest)
+        return self.arena.ended(end)
 
 
-def prepare(request: RecordRequest, *, launched: bool) -> Prepared:
+@dataclass
+class PreparedBundle(Prepared):
+    """One that becomes the bundle of the request."""
+
+    request: RecordRequest
+    writer: BundleWriter
+
+    @property
+    def kept(self) -> str:
+        """Where what was recorded is when it cannot be converted."""
+        return f"What was recorded is in {self.request.output / SPOOL_DIR}."
+
+    def finish(self, end: Mapping[str, Any]) -> dict[str, int]:
+        """Convert what was recorded; `end`: facts for end.json. Returns what was lost, by kind."""
+        facts = self.ended(end)
+        try:
+            return self._convert(facts)
+        except BaseException:
+            if self.arena.folder is None:
+                self.arena.keep(self.writer.path.inside / SPOOL_DIR, facts)
+            raise
+        finally:
+            self.arena.close()
+
+    def _convert(self, end: dict[str, Any]) -> dict[str, int]:
+        """From the arena to Parquet."""
+        skip_pandas()
+        import numpy as np
+
+        from tracehint.schemas.spool.convert import convert_arena
+
+        manifest = self.manifest
+        arena = np.frombuffer(self.arena.content(), np.uint8)
+        what = str(self.request.output)
+        tables = convert_arena(arena, self.arena.start, end, manifest, what)
+        manifest.complete = True
+        write_bundle(self.writer, tables, manifest)
+        if self.arena.folder is not None:
+            shutil.rmtree(self.arena.folder, ignore_errors=True)
+        return losses_of(tables["losses"])
+
+
+def recording_environment(arena: ArenaFile, env: Mapping[str, str]) -> dict[str, str]:
+    """The environment that makes programs record into the arena."""
+    before = env.get("LD_PRELOAD", "")
+    named = str(LIBRARY) in before.split(":")  # for hints already
+    preload = before if named else ":".join(filter(None, (before, str(LIBRARY))))
+    return {**env, "LD_PRELOAD": preload, **arena.environment()}
+
+
+def prepare(request: RecordRequest, *, launched: bool) -> PreparedBundle:
     """Begin the bundle. launched: the first program is not the command but becomes it.
 
-    Raises BundleError, CollectorError.
+    While the command runs nothing is written over the network, nor, by root, where other users
+    could change it: then the arena is on this node and has no name. Raises BundleError,
+    CollectorError.
     """
-    manifest = new_manifest(
-        request, "preload", blind_to=BLIND,
-        unfinished="The recorder did not reach its end; the tables come from its spool.",
-    )  # fmt: skip  # a table
-    writer, spool = begin(request, manifest, SPOOL_DIR)
-    arena = ArenaFolder(spool)
+    named = is_local(request.output) and is_safe(request.output)
+    unfinished = _UNFINISHED if named else _UNFINISHED_NAMELESS
+    manifest = new_manifest(request, "preload", blind_to=BLIND, unfinished=unfinished)
+    writer, _ = begin(request, manifest, SPOOL_DIR if named else "")
+    arena = ArenaFile(request.output / SPOOL_DIR if named else None)
     try:
-        arena.make(launched=launched)
+        arena.make(launched=launched, tried=request.options.get(TRIED) != "no")
     except TracehintError:
+        arena.close()
         shutil.rmtree(request.output, ignore_errors=True)
         raise
-    return Prepared(request, manifest, writer, arena)
+    return PreparedBundle(manifest, arena, request, writer)
 
 
 def record(request: RecordRequest) -> RecordResult:
@@ -98,42 +140,68 @@ def record(request: RecordRequest) -> RecordResult:
         raise CollectorError(
             "preload: can only record what it starts", "Use --collector ebpf to follow others."
         )
+    if "follow" in request.options:
+        raise UsageError(
+            "follow: static programs are not followed any more",
+            "Use --collector ebpf or strace, which record them.",
+        )
     command = runnable(request.command)
-    follow = _follows(request)
-    refuse_unenterable(find_command(command[0]), follow=bool(follow))
+    refuse_unenterable(find_command(command[0]))
     linger_s = linger_seconds(request, _LINGER_S)
     prepared = prepare(request, launched=True)
-    env = environment(prepared.folder, child_environment(request)) | follow
+    env = prepared.environment(child_environment(request))
     try:
-        ended, end = _run(command, env, linger_s)
+        ended, end = _run_command(command, env, linger_s)
     except TracehintError:
+        prepared.arena.close()
         shutil.rmtree(request.output, ignore_errors=True)
         raise
     losses: dict[str, int] = {}
-    with told(f"What was recorded is in {prepared.folder}."):
+    with report_failures(prepared.kept):
         losses = prepared.finish(end)
     return RecordResult(ended.status, ended.signal, losses)
 
 
-def _follows(request: RecordRequest) -> dict[str, str]:
-    """Option `follow`: what makes static programs be followed (record/follow.h), or nothing."""
-    text = request.options.get("follow", "no")
-    if text not in ("yes", "no"):
-        raise UsageError(f"follow={text}: neither yes nor no", "Give --option follow=yes")
-    return {"TRACEHINT_FOLLOW": "1"} if text == "yes" else {}
+def record_job(command: tuple[str, ...], place: Path) -> Ended:
+    """Run the command of a batch system's job; its recording takes the place of the empty file
+    `place` when it has ended, whole or not at all.
+
+    Raises CommandError, CollectorError before the command was started.
+    """
+    request = RecordRequest(command=runnable(command), output=place)
+    refuse_unenterable(find_command(command[0]))
+    job = Prepared(new_manifest(request, "preload", blind_to=BLIND), ArenaFile())
+    try:
+        job.arena.make()
+        env = job.environment(child_environment(request))
+        ended, end = _run_command(request.command, env, _LINGER_S)
+        # what ends the job ends its recording: it is too late for that now
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+        with report_failures(f"The recording of the job is lost ({place})."):
+            _pack(job, job.ended(end), place)
+    finally:
+        job.arena.close()
+    return ended
 
 
-def _run(
+def _pack(job: Prepared, end: dict[str, Any], place: Path) -> None:
+    job.manifest.complete = True
+    with replacing(place, 0o600) as fd, os.fdopen(os.dup(fd), "wb", buffering=1 << 20) as out:
+        write_packed(out, job.manifest, job.arena.start, end, job.arena.content())
+
+
+def _run_command(
     command: tuple[str, ...], env: Mapping[str, str], linger_s: float
 ) -> tuple[Ended, dict[str, Any]]:
     """The command, and what end.json says of it. Orphans become our children."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     root: list[int] = []
+    own = _children()
     try:
         ended = run_child((*_LAUNCHER, *command), env, started=root.append)
         ended_boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        left = _wait_for_orphans(linger_s)
+        left = _wait_for_orphans(linger_s, own)
     finally:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     status = ended.signal if ended.signal else ended.status << 8
@@ -143,16 +211,23 @@ def _run(
     }  # fmt: skip  # a table
 
 
-def _wait_for_orphans(linger_s: float) -> int:
-    """How many processes are left after that time: those that were waited for have ended."""
+_UNKNOWN = frozenset({0})  # children, where /proc does not list them
+
+
+def _wait_for_orphans(linger_s: float, own: frozenset[int]) -> int:
+    """How many processes are left after that time: those that were waited for have ended. `own`:
+    children from before the command."""
     deadline = time.monotonic() + linger_s
     old = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         while True:
             pid, _ = os.waitpid(-1, os.WNOHANG)
             if not pid:
-                if time.monotonic() >= deadline:
-                    return _children()
+                left = _children()
+                if left != _UNKNOWN:
+                    left -= own
+                if not left or time.monotonic() >= deadline:
+                    return len(left)
                 time.sleep(0.01)
     except ChildProcessError:
         return 0
@@ -160,26 +235,11 @@ def _wait_for_orphans(linger_s: float) -> int:
         signal.signal(signal.SIGCHLD, old)
 
 
-def _children() -> int:
+def _children() -> frozenset[int]:
     """Our children that run."""
     me = os.getpid()
     try:
         text = Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii")
     except OSError:
-        return 1
-    return len(text.split())
-
-
-def _convert(request: RecordRequest, writer: BundleWriter, manifest: Manifest) -> dict[str, int]:
-    """From the arena to Parquet; what was lost, by kind."""
-    skip_pandas()
-    from tracehint.schemas.spool.convert import convert_spool
-
-    tables = convert_spool(request.output, manifest)
-    losses = losses_of(tables["losses"])
-    if losses.get("unentered_programs"):
-        manifest.blind_to.append(BLIND_UNENTERED)
-    manifest.complete = True
-    write_bundle(writer, tables, manifest)
-    shutil.rmtree(request.output / SPOOL_DIR, ignore_errors=True)
-    return losses
+        return _UNKNOWN
+    return frozenset(map(int, text.split()))

@@ -17,13 +17,6 @@
 /* Data that few programs use: behind that which all of them touch (data.ld). */
 #define TH_LARGE __attribute__((section(".large")))
 
-/* Within other programs by way of hook/entry.S; its call goes below the stack: -mno-red-zone. */
-#ifdef TH_WITHIN
-#define TH_SYSCALL "call th_syscall"
-#else
-#define TH_SYSCALL "syscall"
-#endif
-
 static inline __attribute__((always_inline)) long th_sys6(long nr, long a, long b, long c, long d,
 							  long e, long f)
 {
@@ -32,7 +25,7 @@ static inline __attribute__((always_inline)) long th_sys6(long nr, long a, long 
 	register long r9 __asm__("r9") = f;
 	long ret;
 
-	__asm__ volatile(TH_SYSCALL
+	__asm__ volatile("syscall"
 			 : "=a"(ret)
 			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
 			 : "rcx", "r11", "memory", "cc");

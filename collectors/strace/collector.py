@@ -5,13 +5,104 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
-from tracehint.collectors.strace.blind import BLIND, BLIND_LIGHT
+from tracehint.collectors.begin import begin, child_environment, linger_seconds, new_manifest
+from tracehint.collectors.blind_spots import STRACE_BLIND, STRACE_LIGHT_BLIND
+from tracehint.collectors.run import report_failures, runnable
+from tracehint.collectors.strace.convert import LOG_NAME
+from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited_descriptors, run_traced
+from tracehint.errors import TracehintError
+from tracehint.schemas.arrow import skip_pandas
+from tracehint.schemas.manifest import Manifest
+from tracehint.schemas.recovery import RAW_DIR
+from tracehint.schemas.wording import agree
+from tracehint.schemas.writer import BundleWriter
+
+
+def record(request: RecordRequest, *, light: bool) -> RecordResult:
+    """Run the command and write the bundle; what strace wrote stays if the rest fails.
+
+    Raises CommandError, BundleError, CollectorError before the command was
+    started; later problems are notes in the bundle or a message, and the
+    command's own status is returned.
+    """
+    command = runnable(request.command)
+    linger_s = linger_seconds(request, LINGER_S)
+    manifest = new_manifest(
+        request,
+        "strace-light" if light else "strace",
+        blind_to=STRACE_LIGHT_BLIND if light else STRACE_BLIND,
+        unfinished="The recorder was stopped before it converted strace's log. "
+        "The tables come from what is there.",
+    )
+    writer, log = begin(request, manifest, RAW_DIR, LOG_NAME)
+    facts = inherited_descriptors()
+    try:
+        env = child_environment(replace(request, environment={}))
+        given = request.environment
+        run = run_traced(command, env, log, light=light, linger_s=linger_s, given=given)
+    except (TracehintError, OSError):
+        writer.discard()
+        raise
+    manifest.started_ns, manifest.ended_ns = run.started_ns, run.ended_ns
+    manifest.exit_status = run.ended.status
+    losses = {"spool_write": run.lost_lines} if run.lost_lines else {}
+    with report_failures(_note_of_kept_log(writer.path)):
+        losses = convert(writer, manifest, log, run, facts)
+    return RecordResult(run.ended.status, run.ended.signal, losses, writer.path)
+
+
+def _note_of_kept_log(bundle: Path) -> str:
+    return f"strace's log is kept in {shlex.quote(str(bundle))}; every command reads it from there."
+
+
+def convert(
+    writer: BundleWriter,
+    manifest: Manifest,
+    log: Path,
+    run: LiveLog,
+    facts: dict[int, tuple[bytes, int, int]],
+) -> dict[str, int]:
+    """From the log to the bundle's tables; what was lost, by kind.
+
+    Raises BundleError when the tables cannot be written: the log stays where it is.
+    """
+    skip_pandas()
+    from tracehint.collectors.strace.convert import convert_calls
+    from tracehint.collectors.strace.lexer import LexStats, lex
+    from tracehint.limits import limit
+
+    stats, most = LexStats(), limit("strace-line")
+    with log.open("rb") as stream:
+        return convert_calls(
+            writer,
+            manifest,
+            log,
+            lex(iter(lambda: stream.readline(most), b""), stats),
+            stats,
+            facts=facts,
+            notes=_notes(run),
+            losses={
+                ("spool_write", "the disk was full"): run.lost_lines,
+                ("outliving_processes", "at least one"): int(run.left_running),
+                ("killed_recorder", "what writes the log was killed"): int(run.drain_killed),
+            },
+            ends_known=not (run.left_running or run.lost_lines),
+        )
+
+
+def _notes(run: LiveLog) -> list[str]:
+    if not run.lost_lines:
+        return []
+    return [agree(run.lost_lines, "The disk was full: {n} [line|lines] of strace's log missing.")]
+
 
 COST = "5 to 20 times slower on small I/O (about 30 us per read, 80 us per open and close)"
 COST_LIGHT = "nothing on reads and writes, about 70 us per open and close"
@@ -24,7 +115,7 @@ class StraceCollector:
     def __init__(self, *, light: bool = False) -> None:
         self.light = light
         self.name = "strace-light" if light else "strace"
-        self.blind_to = BLIND_LIGHT if light else BLIND
+        self.blind_to = STRACE_LIGHT_BLIND if light else STRACE_BLIND
 
     def check(self) -> Availability:
         """Run `true` under strace: the one test that covers Yama, containers and seccomp."""
@@ -34,8 +125,6 @@ class StraceCollector:
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command under strace and write the bundle."""
-        from tracehint.collectors.strace.record import record
-
         light = self.light or request.options.get("light") == "1"
         if not request.quiet:
             print(_announcement(light), file=sys.stderr)
@@ -65,7 +154,7 @@ def _trial() -> tuple[str, str]:
     """(reason, remedy); no remedy: usable."""
     program = shutil.which("strace")
     if program is None:
-        return "strace is not installed", "apt install strace (or conda install strace)"
+        return "strace is not installed", "install the package strace (apt, dnf or conda)"
     try:
         text = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=5, check=False

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 
 from tracehint.collectors.strace.lexer import Call, LexStats
 from tracehint.collectors.strace.live import initial_table
+from tracehint.errors import BundleError
 from tracehint.schemas.losses import losses_of
 from tracehint.schemas.manifest import Manifest
-from tracehint.schemas.writer import BundleWriter
-from tracehint.schemas.writing import write_bundle
+from tracehint.schemas.recovery import RAW_DIR
+from tracehint.schemas.writer import BundleWriter, write_bundle
 
 if TYPE_CHECKING:
-    from tracehint.collectors.strace.settings import StraceSettings
+    import pyarrow as pa
+
+    from tracehint.collectors.strace.model import StraceSettings
 
 
 def convert_calls(
@@ -35,10 +38,10 @@ def convert_calls(
     """Write the tables and the manifest of the complete run, then remove the folder of the log;
     what was lost, by kind.
 
-    facts: the descriptors that the command inherited (`live.inherited`). losses: (kind, detail) ->
-    how many, besides those that the calls show. ends_known: every process has ended, so a log that
-    does not say so was cut off. Raises BundleError when the tables cannot be written: the log stays
-    where it is.
+    facts: the descriptors that the command inherited (`live.inherited_descriptors`). losses: (kind,
+    detail) -> how many, besides those that the calls show. ends_known: every process has ended, so
+    a log that does not say so was cut off. Raises BundleError when the tables cannot be written:
+    the log stays where it is.
     """
     from tracehint.collectors.strace.finish import finish, look_at
     from tracehint.collectors.strace.parse import Parser
@@ -58,7 +61,7 @@ def convert_calls(
 
 
 def _settings(manifest: Manifest, facts: Mapping[int, tuple[bytes, int, int]]) -> StraceSettings:
-    from tracehint.collectors.strace.settings import StraceSettings
+    from tracehint.collectors.strace.model import StraceSettings
 
     table, files = initial_table(facts)
     return StraceSettings(
@@ -78,3 +81,52 @@ def _real(folder: bytes) -> bytes:
         return os.path.realpath(folder)
     except (OSError, ValueError):
         return folder
+
+
+LOG_NAME = "strace.log"
+
+
+def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
+    """The tables and no problems; completes the manifest. Raises BundleError: no log of use."""
+    from tracehint.collectors.strace.importer import LogSet, calls_of
+
+    log, stats = root / RAW_DIR / LOG_NAME, LexStats()
+    try:
+        return tables_of(manifest, calls_of(LogSet((log,), (0,)), stats), stats, {}), []
+    except OSError as error:
+        raise BundleError(f"{log}: {error.strerror}", "Record the run again.") from None
+
+
+def tables_of(
+    manifest: Manifest,
+    calls: Iterable[Call],
+    stats: LexStats,
+    losses: Mapping[tuple[str, str], int],
+) -> dict[str, pa.Table]:
+    """The tables of these calls. Nobody looked at the files after the run, so even where all
+    processes have ended the recording is not whole."""
+    import pyarrow.compute as pc
+
+    from tracehint.collectors.strace.finish import finish
+    from tracehint.collectors.strace.model import StraceSettings
+    from tracehint.collectors.strace.parse import Parser
+
+    settings = StraceSettings(
+        host=manifest.hosts[0].name if manifest.hosts else "unknown",
+        cwd=os.fsencode(manifest.cwd),
+        started_ns=manifest.started_ns,
+        complete=True,
+    )
+    state = Parser(settings, stats).feed(calls)
+    state.losses.update({loss: n for loss, n in losses.items() if n})
+    state.losses["killed_recorder", "the machine was not asked what files there were"] += 1
+    tables = finish(state, stats)
+    if not tables["processes"].num_rows:
+        raise BundleError("no line of the log was understood", "Record the run again.")
+    roots = tables["processes"].filter(pc.is_null(tables["processes"]["parent"])).to_pylist()
+    last = [r for r in roots if r["exit_code"] is not None or r["exit_signal"]]
+    if last:
+        number = last[-1]["exit_signal"]
+        manifest.exit_status = 128 + number if number else last[-1]["exit_code"]
+    manifest.notes = []
+    return tables

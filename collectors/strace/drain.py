@@ -46,19 +46,19 @@ def main(fifo: str, log: str) -> int:
             held += data
             whole = len(held) if len(held) > _LONGEST else held.rfind(b"\n") + 1
             rest, held = memoryview(held)[:whole], held[whole:]
-            lost += _written(target, rest, state)
+            lost += _write_whole(target, rest, state)
         else:
             lost += data.count(b"\n")
         if len(data) < _CHUNK // 4:
             time.sleep(0.002)  # let a batch come together: one wake-up per line would cost more
     if not state["drop"]:
-        lost += _written(target, memoryview(held), state)
+        lost += _write_whole(target, memoryview(held), state)
     with contextlib.suppress(OSError):  # the recorder may have gone; the log is there
         os.write(1, b"%d\n" % lost)
     return 0
 
 
-def _written(target: int, rest: memoryview, state: dict[str, bool]) -> int:
+def _write_whole(target: int, rest: memoryview, state: dict[str, bool]) -> int:
     """Write it all; the number of lines for which there was no room, after which all is dropped."""
     try:
         while rest:

@@ -13,9 +13,162 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.collectors.strace.lexer import LexStats
-from tracehint.collectors.strace.model import FileRec
-from tracehint.collectors.strace.names import Node
-from tracehint.collectors.strace.state import State
+from tracehint.collectors.strace.model import FdTable, FileRec, Ofd, OpenRow, Thread
+from tracehint.collectors.strace.state import Node, State, normal
+
+_SPECIAL = (  # beginnings of what -y prints for descriptors that are not files
+    (b"pipe:", "pipe"), (b"socket:", "socket"), (b"anon_inode:", "other"), (b"/memfd:", "memfd"),
+    (b"/dev/", "other"), (b"/proc/", "other"), (b"/sys/", "other"), (b"/dev/shm/", "file"),
+)  # fmt: skip  # a table
+
+
+def kind_of(note: bytes) -> str:
+    """What an annotation or path stands for, by its text."""
+    kind = "file" if note[:1] == b"/" else "socket"
+    for start, name in _SPECIAL:
+        if note.startswith(start):
+            kind = name
+    return kind
+
+
+def absolute(thread: Thread, path: bytes, dirfd: bytes | None = None) -> bytes:
+    """The absolute, normal path; `dirfd` is the directory's path where it is known."""
+    if path[:1] != b"/":
+        base = dirfd or thread.fs.cwd
+        path = base + b"/" + path if base != b"/" else b"/" + path
+        if path[:1] != b"/":
+            path = b"/" + path
+    elif thread.fs.root:
+        return normal(thread.fs.root + path)
+    return normal(path)
+
+
+def real(st: State, path: bytes, *, follow: bool = False) -> bytes:
+    """The path with symbolic links resolved, as far as they are known."""
+    path = st.names.resolve(path, follow=follow)
+    look = st.settings.real_dir
+    if look is None:
+        return path
+    folder, _, name = path.rpartition(b"/")
+    node = st.names.find(folder or b"/")
+    if node is not None and (node.fresh or node.file is not None):
+        return path
+    found = look(folder or b"/")
+    return (found if found != b"/" else b"") + b"/" + name
+
+
+def new_file(st: State, kind: str) -> FileRec:
+    """A file of which nothing else is known yet."""
+    rec = FileRec(len(st.files) + 1, kind)
+    st.files.append(rec)
+    return rec
+
+
+def bind(node: Node, rec: FileRec) -> None:
+    """The name now means this file."""
+    old = node.file
+    if old is not None and old is not rec:
+        drop_name(old)
+    if old is not rec:
+        rec.links += 1
+        rec.deleted = False
+    node.file = rec
+    node.absent = False
+
+
+def drop_name(rec: FileRec) -> None:
+    """The file lost one of its names."""
+    rec.links -= 1
+    if rec.links <= 0:
+        rec.deleted = True
+
+
+def file_at(st: State, path: bytes, kind: str, proc: int | None, t_ns: int) -> tuple[FileRec, bool]:
+    """The file that the path names now, and whether this is the first that is heard of it."""
+    node = st.names.node(path)
+    if node.file is not None:
+        return node.file, False
+    seen = node.stat
+    rec = st.by_inode.get(seen[:2]) if seen else None
+    if rec is not None and not rec.deleted:
+        bind(node, rec)  # another name of a file that is known: a hard link
+        st.name_row(proc, rec, "open", path, None, t_ns)
+        return rec, False
+    rec = new_file(st, kind)
+    if seen:
+        rec.existed = True
+        learn(st, rec, *seen)
+    elif node.absent:
+        rec.existed = False
+    bind(node, rec)
+    return rec, True
+
+
+def learn(st: State, rec: FileRec, dev: int, ino: int, size: int) -> None:
+    """Note device, inode and size that a stat call showed."""
+    if rec.dev < 0:
+        rec.dev, rec.ino = dev, ino
+        before = st.by_inode.get((dev, ino))
+        if before is not None and before is not rec:
+            rec.generation = before.generation + 1
+        st.by_inode[dev, ino] = rec
+    if rec.size is None and rec.kind == "file":
+        rec.size = size
+
+
+def same_inode(st: State, ofd: Ofd, row: OpenRow | None, dev: int, ino: int) -> None:
+    """fstat showed that an open file is one that is known under another name (or is another)."""
+    rec = ofd.file
+    known = st.by_inode.get((dev, ino))
+    if rec.dev < 0 and known is not None and not known.deleted and known is not rec:
+        if rec.created or (row is not None and (row.read_ops or row.write_ops)):
+            return
+        st.alias[rec.id] = known.id
+        known.links += rec.links
+        node = st.names.find(ofd.path)
+        if node is not None and node.file is rec:
+            node.file = known
+        ofd.file = known
+        if row is not None:
+            row.file = known
+
+
+def from_note(st: State, table: FdTable, fd: int, note: bytes, t_ns: int) -> Ofd:
+    """An open description known only from a descriptor's annotation: its offset is a guess."""
+    kind = kind_of(note)
+    if kind == "pipe":
+        rec = st.pipes.get(note)
+        if rec is None:
+            rec = st.pipes[note] = new_file(st, "pipe")
+    elif kind in ("file", "other"):
+        rec, first = file_at(st, note, kind, None, t_ns)
+        if first and note[:1] == b"/":
+            st.name_row(None, rec, "open", note, None, t_ns)
+    else:
+        rec = new_file(st, kind)
+    ofd = Ofd(rec, note, 0)
+    ofd.exact = False
+    ofd.note = note
+    table.fds[fd] = ofd
+    return ofd
+
+
+def lookup(st: State, thread: Thread, fd: int, note: bytes | None, t_ns: int) -> Ofd | None:
+    """The descriptor's open description; an annotation corrects what the log left out."""
+    ofd = thread.table.fds.get(fd)
+    if note is None:
+        return ofd
+    if ofd is None:
+        return from_note(st, thread.table, fd, note, t_ns)
+    if ofd.note is not note and ofd.note != note:
+        if ofd.file.kind == "file" and note[:1] == b"/" and ofd.path != note:
+            node = st.names.find(note)
+            plain = note.removesuffix(b" (deleted)")
+            if plain != ofd.path and (node is None or node.file is not ofd.file):
+                return from_note(st, thread.table, fd, note, t_ns)
+        ofd.note = note
+    return ofd
+
 
 _KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "dir"), (stat.S_ISFIFO, "pipe"))
 
@@ -191,23 +344,23 @@ def _renumber(column: pa.ChunkedArray, alias: dict[int, int]) -> pa.ChunkedArray
     return pa.chunked_array([pa.array(values, pa.int64())])
 
 
-def _set(table: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
+def _replace_column(table: pa.Table, name: str, values: pa.ChunkedArray) -> pa.Table:
     index = table.schema.get_field_index(name)
     return table.set_column(index, table.schema.field(index), values)
 
 
 def _fix_opens(table: pa.Table, state: State, created: set[int]) -> pa.Table:
-    table = _set(table, "file", _renumber(table["file"], state.alias))
+    table = _replace_column(table, "file", _renumber(table["file"], state.alias))
     for name, ids in (("created", created), ("truncated", state.truncated)):
         if ids:
             hit = pc.is_in(table["open"], value_set=pa.array(sorted(ids), pa.int64()))
-            table = _set(table, name, pc.or_(table[name], hit))
+            table = _replace_column(table, name, pc.or_(table[name], hit))
     return table
 
 
 def _fix_extents(table: pa.Table, state: State, grown: dict[int, int]) -> pa.Table:
     """Appends to a file of unknown size were counted from its old end: move them there."""
-    table = _set(table, "file", _renumber(table["file"], state.alias))
+    table = _replace_column(table, "file", _renumber(table["file"], state.alias))
     if not grown or not len(table):
         return table
     files = table["file"].to_numpy()
@@ -219,22 +372,22 @@ def _fix_extents(table: pa.Table, state: State, grown: dict[int, int]) -> pa.Tab
     exact = table["exact"].to_numpy(zero_copy_only=False)
     hit = (keys[place] == files) & write & ~exact & ~mmap
     start = table["start"].to_numpy() + np.where(hit, moved, 0)
-    table = _set(table, "start", pa.chunked_array([pa.array(start, pa.int64())]))
-    return _set(table, "exact", pa.chunked_array([pa.array(exact | hit)]))
+    table = _replace_column(table, "start", pa.chunked_array([pa.array(start, pa.int64())]))
+    return _replace_column(table, "exact", pa.chunked_array([pa.array(exact | hit)]))
 
 
 def _fix_names(table: pa.Table, state: State, created: set[int]) -> pa.Table:
-    table = _set(table, "file", _renumber(table["file"], state.alias))
+    table = _replace_column(table, "file", _renumber(table["file"], state.alias))
     rows = {m.name_seq for m in state.maybes if m.open_id in created}
     if not rows:
         return table
     hit = pc.is_in(table["seq"], value_set=pa.array(sorted(rows), pa.int64()))
-    return _set(table, "op", pc.if_else(hit, "create", table["op"]))
+    return _replace_column(table, "op", pc.if_else(hit, "create", table["op"]))
 
 
 def _shift(table: pa.Table, by: int) -> pa.Table:
     """Move every time column (`*_ns`) by a constant."""
     for name in table.schema.names:
         if name.endswith("_ns"):
-            table = _set(table, name, pc.add(table[name], pa.scalar(by, pa.int64())))
+            table = _replace_column(table, name, pc.add(table[name], pa.scalar(by, pa.int64())))
     return table

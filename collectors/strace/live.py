@@ -15,10 +15,71 @@ from pathlib import Path
 
 from tracehint.collectors.run import Ended, run_child
 from tracehint.collectors.strace import drain
-from tracehint.collectors.strace.files import kind_of
+from tracehint.collectors.strace.calls import ALWAYS, BYTES, RAW
+from tracehint.collectors.strace.finish import kind_of
 from tracehint.collectors.strace.model import FileRec, Ofd
-from tracehint.collectors.strace.options import pid_translation, strace_argv
 from tracehint.errors import CollectorError
+
+# Printed whole: inode and size from stat, the environment of exec (only ENV_MARKERS are kept).
+_WHOLE = ("execve", "execveat", "stat", "lstat", "fstat", "newfstatat")
+
+# Never deadly, or noise. The others are kept: strace prints `+++ killed by` only for these.
+_QUIET_SIGNALS = "SIGCHLD,SIGURG,SIGWINCH,SIGCONT"
+MAX_STRING = 131072  # the kernel's longest single argument (MAX_ARG_STRLEN)
+
+
+def strace_argv(
+    program: str,
+    log: str,
+    command: Sequence[str],
+    *,
+    light: bool,
+    detach: bool = True,
+    pid_names: Sequence[str] = (),
+) -> list[str]:
+    """The command line that runs `command` under strace, as a child of the caller (-D).
+
+    `pid_names`: what `pid_translation` found.
+    """
+    calls = ALWAYS if light else (*ALWAYS, *BYTES)
+    return [
+        program,
+        *(["-D"] if detach else []),
+        "-f",
+        "--seccomp-bpf",
+        "-q",
+        "-y",
+        "-a",
+        "1",
+        "--absolute-timestamps=unix,ns",
+        "-s",
+        str(MAX_STRING),
+        *pid_names,
+        "-e",
+        "signal=!" + _QUIET_SIGNALS,
+        "-e",
+        "abbrev=!" + ",".join("?" + c for c in _WHOLE),
+        "-e",
+        "raw=" + ",".join("?" + c for c in sorted(RAW)),
+        "-e",
+        "trace=" + ",".join("?" + c for c in calls),
+        "-o",
+        log,
+        "--",
+        *command,
+    ]
+
+
+def pid_translation(usage: str) -> list[str]:
+    """The option of this strace (of its --help) that gives results of fork in its own name space.
+
+    Without it the children of a process in a pid name space have other numbers than their calls.
+    """
+    for option in ("--decode-pids=pidns", "--pidns-translation"):
+        if option in usage:
+            return [option]
+    return []
+
 
 LINGER_S = 2.0  # how long processes that outlive the command are waited for
 LOOK_S = 1.0  # between looks whether a busy machine's strace is done
@@ -37,7 +98,7 @@ class LiveLog:
     drain_killed: bool = False  # who writes the log did not reach its end
 
 
-def inherited() -> dict[int, tuple[bytes, int, int]]:
+def inherited_descriptors() -> dict[int, tuple[bytes, int, int]]:
     """Descriptors that the command will inherit: number -> (path, offset, flags)."""
     found: dict[int, tuple[bytes, int, int]] = {}
     for entry in Path("/proc/self/fd").iterdir():
@@ -121,7 +182,7 @@ def run_traced(
 def _strace() -> str:
     program = shutil.which("strace")
     if program is None:
-        raise CollectorError("strace: not installed", "Install it: apt install strace")
+        raise CollectorError("strace: not installed", "Install the package strace.")
     return program
 
 

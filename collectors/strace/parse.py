@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tracehint.collectors.strace.handlers import HANDLERS, data, descriptors, opens, process
+from tracehint.collectors.strace.handlers import HANDLERS, data, descriptors, process
 from tracehint.collectors.strace.lexer import Call, LexStats
-from tracehint.collectors.strace.settings import StraceSettings
+from tracehint.collectors.strace.model import StraceSettings
 from tracehint.collectors.strace.state import State
 
 _MAX_HELD = 200_000  # calls of children whose parent is not known yet
@@ -64,13 +64,13 @@ class Parser:
         try:
             if call.kind == "exit":
                 if call.args:
-                    data.interrupted(state, thread, call)
+                    data.count_interrupted(state, thread, call)
                 process.exit_(state, thread, call)
             elif call.kind == "start":
                 if call.name in process.CLONES:
                     state.cloning[call.tid] = (call.args, call.t_ns)
                 elif call.name == b"close":
-                    opens.close(state, thread, call)  # the number is free from now on
+                    descriptors.close(state, thread, call)  # the number is free from now on
                 elif call.name in descriptors.SENDS:
                     descriptors.sending(state, thread, call)  # may arrive before it returns
             else:
@@ -102,7 +102,7 @@ class Parser:
     def _adopt(self, parent: int, tid: int) -> None:
         """Make the child of a fork that has not returned yet."""
         state = self.state
-        process.spawn(state, state.threads[parent], tid, *state.cloning[parent])
+        process.start_thread(state, state.threads[parent], tid, *state.cloning[parent])
         state.early[parent] = tid
 
     def _release(self) -> None:

@@ -109,7 +109,7 @@ def corrected(proj: list[str], corr: list[str]) -> list[str]:
         # table mode looks the image up by the very name that the table has
         names = f"{p.removeprefix('proj/')} ../{c} ../pimages.tbl ../corrections.tbl"
         sources = [*with_area([p]), "pimages.tbl", "corrections.tbl"]
-        out.append(rule(with_area([c]), sources, f"cd proj && mBackground -t {names}"))
+        out.append(rule(with_area([c]), sources, f"(cd proj && mBackground -t {names})"))
     return out
 
 

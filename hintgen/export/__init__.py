@@ -11,14 +11,19 @@ import errno
 import importlib
 import shutil
 import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from tracehint.errors import UsageError
+from tracehint.hintgen import query
 from tracehint.schemas.plain import is_own_folder, is_stream, replacing
 
 if TYPE_CHECKING:
+    import duckdb
+
     from tracehint.hintgen.inputs import Input
 
 
@@ -70,7 +75,7 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
         ) from None
 
 
-def needed(run: Input, name: str) -> Input:
+def select_input(run: Input, name: str) -> Input:
     """The run with no more than the format asks for: the rest, half of a large run, may go."""
     from tracehint.hintgen.inputs import Input
 
@@ -111,3 +116,35 @@ def _to_stdout(run: Input, name: str) -> None:
         made.seek(0)
         shutil.copyfileobj(made, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+_COMMA = ",\n"  # between the members of a list
+
+
+def rows(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
+    """The one text column of the result: members of a list, some thousands at a time."""
+    for batch in query.arrow_batches(con, sql):
+        yield _COMMA.join(batch.column(0).to_pylist())
+
+
+def join_with_commas(items: Iterable[str]) -> Iterator[str]:
+    """The items with commas between them."""
+    first = True
+    for item in items:
+        yield item if first else _COMMA + item
+        first = False
+
+
+def write(target: Path, parts: Iterable[str]) -> None:
+    """Write the parts one after the other."""
+    with target.open("w", encoding="utf-8", errors="backslashreplace") as stream:
+        stream.writelines(parts)
+
+
+def timestamp(started: str) -> str:
+    """The start as `YYYY-MM-DD HH:MM:SS.ffffff`, UTC; the epoch when it is unknown."""
+    try:
+        when = datetime.fromisoformat(started).astimezone(UTC)
+    except ValueError:
+        when = datetime.fromtimestamp(0, UTC)
+    return when.strftime("%Y-%m-%d %H:%M:%S.%f")

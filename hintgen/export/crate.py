@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen import query
-from tracehint.hintgen.export import lines
-from tracehint.hintgen.export.prov import _timestamp
+from tracehint.hintgen import export, query
 from tracehint.hintgen.text.escape import text
 from tracehint.version import __version__
 
@@ -33,6 +31,15 @@ _CONTEXT = [
     "https://w3id.org/ro/terms/workflow-run/context",
 ]
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
+_HEAD = (
+    {
+        "@id": "ro-crate-metadata.json",
+        "@type": "CreativeWork",
+        "about": {"@id": "./"},
+        "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}],
+    },
+    {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
+)
 _FILES = """
     SELECT to_json({'@id': '#f' || file, '@type': 'CreativeWork', 'name': path_text,
                     'version': version::VARCHAR, 'contentSize': coalesce(size_bytes, 0)::VARCHAR,
@@ -71,7 +78,7 @@ def write(run: Input, target: Path, name: str) -> None:
     """`ro-crate-metadata.json` in the directory."""
     _ = name
     con = query.connect_plain(run.analysis)
-    lines.write(target / "ro-crate-metadata.json", _document(run.analysis.run, con))
+    export.write(target / "ro-crate-metadata.json", _document(run.analysis.run, con))
 
 
 def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[str]:
@@ -79,7 +86,7 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
     tasks = _ABOUT.format(letter="t", key="task", table="tasks", where="NOT engine")
     files = _ABOUT.format(letter="f", key="file", table="files", where="data")
     yield f'{{"@context": {json.dumps(_CONTEXT)}, "@graph": [\n'
-    yield from lines.joined(json.dumps(entity) for entity in _head(run))
+    yield from export.join_with_commas(json.dumps(entity) for entity in _HEAD)
     root = {
         "@id": "./", "@type": "Dataset", "name": title[:200], "datePublished": run["started"],
         "description": f"Tasks and files of a run, observed by tracehint {__version__}",
@@ -87,26 +94,13 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
         "conformsTo": {"@id": _PROFILE},
     }  # fmt: skip  # a table
     yield ",\n" + json.dumps(root)[:-1] + ', "mentions": ['
-    yield from lines.joined(lines.rows(con, tasks))
+    yield from export.join_with_commas(export.rows(con, tasks))
     # Data entities that the crate does not hold are referred to as mentions of another kind.
     yield '], "about": ['
-    yield from lines.joined(lines.rows(con, files))
+    yield from export.join_with_commas(export.rows(con, files))
     yield "]}"
-    start = _timestamp(run["started"])
+    start = export.timestamp(run["started"])
     for sql in (_PROGRAMS, _FILES, _ACTIONS.replace("$start", start)):
-        for row in lines.rows(con, sql):
+        for row in export.rows(con, sql):
             yield ",\n" + row
     yield "\n]}\n"
-
-
-def _head(run: dict[str, Any]) -> list[dict[str, Any]]:
-    _ = run
-    return [
-        {
-            "@id": "ro-crate-metadata.json",
-            "@type": "CreativeWork",
-            "about": {"@id": "./"},
-            "conformsTo": [{"@id": "https://w3id.org/ro/crate/1.1"}],
-        },
-        {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
-    ]

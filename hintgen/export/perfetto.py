@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen import query
-from tracehint.hintgen.draw.report.timeline import BINS, timeline
-from tracehint.hintgen.export import lines
+from tracehint.hintgen import export, query
+from tracehint.hintgen.report.timeline import BINS, timeline
 from tracehint.hintgen.text.escape import text
 
 if TYPE_CHECKING:
@@ -29,13 +28,13 @@ MAX_TASKS = 2_000_000
 
 def write(run: Input, target: Path) -> None:
     """One JSON file; times in microseconds, one process per host, one thread per lane."""
-    lines.write(target, _document(run, query.connect_plain(run.analysis)))
+    export.write(target, _document(run, query.connect_plain(run.analysis)))
 
 
 def _document(run: Input, con: duckdb.DuckDBPyConnection) -> Iterator[str]:
     data = timeline(con, run.analysis, MAX_TASKS)
     yield '{"displayTimeUnit": "ms", "traceEvents": [\n'
-    yield from lines.joined(_events(data))
+    yield from export.join_with_commas(_events(data))
     yield "\n]}\n"
 
 

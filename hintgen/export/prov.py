@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen import query
-from tracehint.hintgen.export import lines
+from tracehint.hintgen import export, query
 
 if TYPE_CHECKING:
     import duckdb
@@ -70,25 +69,14 @@ _SECTIONS = {
 def write(run: Input, target: Path) -> None:
     """One JSON file."""
     con = query.connect_plain(run.analysis)
-    lines.write(target, _document(run.analysis.run, con))
+    export.write(target, _document(run.analysis.run, con))
 
 
 def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    start = _timestamp(run["started"])
+    start = export.timestamp(run["started"])
     yield f'{{"prefix": {json.dumps(_PREFIX)}'
     for section, sql in _SECTIONS.items():
         yield f',\n"{section}": {{\n'
-        yield from lines.joined(lines.rows(con, sql.replace("$start", f"'{start}'")))
+        yield from export.join_with_commas(export.rows(con, sql.replace("$start", f"'{start}'")))
         yield "\n}"
     yield "}\n"
-
-
-def _timestamp(started: str) -> str:
-    """The start as `YYYY-MM-DD HH:MM:SS.ffffff`, UTC; the epoch when it is unknown."""
-    from datetime import UTC, datetime
-
-    try:
-        when = datetime.fromisoformat(started).astimezone(UTC)
-    except ValueError:
-        when = datetime.fromtimestamp(0, UTC)
-    return when.strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen import query
-from tracehint.hintgen.export import lines
+from tracehint.hintgen import export, query
 from tracehint.hintgen.text.escape import text
 from tracehint.version import __version__
 
@@ -84,7 +83,7 @@ def write(run: Input, target: Path) -> None:
     con = query.connect_plain(run.analysis)
     con.execute(_IDS)
     _cut_cycles(con)
-    lines.write(target, _document(run.analysis.run, con))
+    export.write(target, _document(run.analysis.run, con))
 
 
 def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[str]:
@@ -96,13 +95,13 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
     }  # fmt: skip  # a table
     execution = {"makespanInSeconds": run["duration_s"], "executedAt": run["started"] or "unknown"}
     yield json.dumps(head)[:-1] + ',\n"workflow": {"specification": {"tasks": [\n'
-    yield from lines.joined(lines.rows(con, _SPECIFICATION))
+    yield from export.join_with_commas(export.rows(con, _SPECIFICATION))
     yield '\n], "files": [\n'
-    yield from lines.joined(lines.rows(con, _FILES))
+    yield from export.join_with_commas(export.rows(con, _FILES))
     yield "\n]}, " + f'"execution": {json.dumps(execution)[:-1]}, "tasks": [\n'
-    yield from lines.joined(lines.rows(con, _EXECUTION))
+    yield from export.join_with_commas(export.rows(con, _EXECUTION))
     yield '\n], "machines": ['
-    yield from lines.joined(lines.rows(con, _MACHINES))
+    yield from export.join_with_commas(export.rows(con, _MACHINES))
     yield "]}}}\n"
 
 

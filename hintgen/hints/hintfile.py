@@ -1,38 +1,146 @@
-"""Hint files: writing, and reading what others may have written (hintgen/hints/hintcheck.py)."""
+"""Hint files: writing, and reading what others may have written; model.py declares the records."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from tracehint.errors import InputError
-from tracehint.hintgen.hints.folders import folders_to_json
-from tracehint.hintgen.hints.hintcheck import from_json
-from tracehint.hintgen.hints.model import HINTS_SCHEMA, HintFile
-from tracehint.hintgen.hints.planjson import plan_to_json
+from tracehint.hintgen.hints.model import (
+    FORMULAS,
+    HINTS_SCHEMA,
+    MAX_NODES,
+    Formula,
+    Hint,
+    HintFile,
+    Plan,
+    Rule,
+    sayable,
+)
+from tracehint.hintgen.hints.pathtext import to_bytes
+from tracehint.hintgen.hints.template import parse
+from tracehint.hintgen.hints.vocabulary import valid
 from tracehint.hintgen.text.textfile import TextFile
+from tracehint.limits import check
 from tracehint.schemas.kinds import instead, what_is
 from tracehint.schemas.plain import replacing
 
+MAX_WORD = 255  # bytes of a process's word
 _FILE = TextFile(
     kind="A hint file",
     limit="hints-bytes",
     check="Check the path.",
-    remedy="Write it with `tracehint hints`.",
+    remedy="Write it again with `tracehint hints`.",
 )
 
 
+def parse_hints(text: bytes, origin: str = "hint file") -> HintFile:
+    """The hint file in JSON text. Raises InputError naming the first thing that is wrong."""
+    hints = _FILE.decode(text, origin, HintFile)
+    check("hint-rules", origin, len(hints.rules))
+    check("hint-rules", origin, len(hints.refused) // 10)
+    for key in ("tasks", "files") if hints.plan else ():
+        check("plan-rows", f"{origin}: {key} of the plan", len(getattr(hints.plan, key)))
+    for fault in _faults(hints):
+        raise InputError(f"{origin}: {fault}", _FILE.remedy)
+    return hints
+
+
+def _faults(hints: HintFile) -> Iterator[str]:
+    """What the types of the records cannot say."""
+    nodes = hints.parameters.get("nodes", 1)
+    if type(nodes) is not int or not 1 <= nodes <= MAX_NODES:
+        yield f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}"
+    if not isinstance(hints.parameters.get("nodes_given", False), bool):
+        yield "'nodes_given' is neither true nor false"
+    yield from _twice("rule", (rule.id for rule in hints.rules))
+    yield from _twice("maker", (maker.word for maker in hints.makers))
+    yield from _twice("directory", (folder.path for folder in hints.directories))
+    for rule in hints.rules:
+        for fault in _rule_faults(rule):
+            yield f"rule {rule.id[:80]!r}: {fault}"
+    for maker in hints.makers:
+        if len(to_bytes(maker.word)) > MAX_WORD:
+            yield f"maker {maker.word[:80]!r} is longer than {MAX_WORD} bytes"
+    for folder in hints.directories:
+        yield from _target_faults(folder.path, folder.hints)
+    if hints.plan is not None:
+        yield from _plan_faults(hints.plan)
+
+
+def _twice(what: str, names: Iterator[Any]) -> Iterator[str]:
+    name, count = next(iter(Counter(names).most_common(1)), ("", 0))
+    if count > 1:
+        yield f"the {what} {name[:80]!r} is there twice"
+
+
+def _rule_faults(rule: Rule) -> Iterator[str]:
+    if rule.regex != parse(rule.template).regex:
+        yield f"the regex of {rule.template[:80]!r} is not the one that its template gives"
+    for other in rule.exclude:
+        parse(other)
+    for text in rule.conditions.beside:
+        if [part for part in parse(text).parts if isinstance(part, str)] != ["name"]:
+            yield f"the sibling name {text[:80]!r} has not exactly one {{name}}"
+    for values in rule.per_file.values():
+        yield from _value_faults(values)
+    for hint in (*rule.hints, *(hint for variant in rule.variants for hint in variant.hints)):
+        yield from _value_faults({hint.name: hint.value})
+        yield from _formula_faults(hint, hint.formula)
+
+
+def _formula_faults(hint: Hint, formula: Formula) -> Iterator[str]:
+    wanted, allowed = FORMULAS[formula.fn]
+    given = frozenset(to_builtins(formula))
+    if not wanted <= given <= wanted | allowed:
+        keys = ", ".join(sorted(given)) or "no key"
+        yield f"the formula {formula.fn!r} of {hint.name} has {keys}"
+    if formula.fn in ("replicas", "region") and not hint.value.isdigit():
+        yield f"{hint.name}={hint.value[:80]!r} is no number for a formula to replace"
+    for template, _, _ in formula.counts:
+        parse(template)
+
+
+def _plan_faults(plan: Plan) -> Iterator[str]:
+    yield from _twice("task of the plan", (task.name for task in plan.tasks))
+    yield from _twice("file of the plan", (to_bytes(file.path) for file in plan.files))
+    for what, part in (
+        *((task.name, task.part) for task in plan.tasks),
+        *((file.path, file.part) for file in plan.files),
+    ):
+        if part is not None and part >= plan.parts:
+            yield f"the part of {what[:80]!r} is none of the plan's {plan.parts}"
+    for file in plan.files:
+        yield from _target_faults(file.path, file.hints)
+
+
+def _target_faults(path: str, hints: Mapping[str, str]) -> Iterator[str]:
+    if not sayable(to_bytes(path)):
+        yield f"{path[:80]!r} is no path below the data root"
+    yield from _value_faults(hints)
+
+
+def _value_faults(hints: Mapping[str, str]) -> Iterator[str]:
+    for name, value in hints.items():
+        if not valid(name, value):
+            yield f"{name[:80]!r}={value[:80]!r} is no known hint"
+
+
 def to_json(hints: HintFile) -> dict[str, Any]:
-    """The hint file as JSON data (schemas/hints.schema.json)."""
-    data = asdict(replace(hints, plan=None, directories=()))
-    del data["plan"], data["directories"]
-    more: dict[str, Any] = {} if hints.plan is None else {"plan": plan_to_json(hints.plan)}
-    if hints.directories:
-        more["directories"] = folders_to_json(hints.directories)
-    return {"schema": HINTS_SCHEMA, **data, **more}
+    """The hint file as JSON data; no plan and no directories have no key."""
+    data: dict[str, Any] = to_builtins(asdict(hints))
+    if hints.plan is None:
+        del data["plan"]
+    if not hints.directories:
+        del data["directories"]
+    return {"schema": data.pop("schema"), **data}
 
 
 def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:
@@ -63,7 +171,7 @@ def is_hint_file(path: Path) -> bool:
 def load(path: Path) -> HintFile:
     """Read a hint file; raises InputError naming the first thing that is wrong."""
     try:
-        return from_json(_FILE.json(path), str(path))
+        return parse_hints(_FILE.read(path), str(path))
     except InputError:
         if what_is(path) != "hints":
             raise InputError(*instead("hints", path)) from None

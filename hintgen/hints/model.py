@@ -1,45 +1,190 @@
-"""Hint rules as typed records and as JSON (schemas/hints.schema.json)."""
+"""Hint rules as typed records: what is read, checked and described as JSON Schema is declared here
+alone (docs/reference/hints.schema.json is derived)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from tracehint.hintgen.hints.folders import FolderHints
-from tracehint.hintgen.hints.plan import Plan
+from msgspec import Meta, Struct
 
-HINTS_SCHEMA = "tracehint.hints/1"
+from tracehint.hintgen.gain import Baseline, Gain
+from tracehint.hintgen.hints.uses import USES
+from tracehint.hintgen.hints.vocabulary import HINT_NAMES
+
+MAX_TYPES, MAX_NODES = 10_000, 1_000_000
+
+Text = Annotated[str, Meta(max_length=16_384)]
+Types = Annotated[tuple[Text, ...], Meta(max_length=MAX_TYPES)]
+Template = Annotated[
+    Text,
+    Meta(
+        description="Literal text with {n}, {uuid}, {date}, {hash}, {word}, {alnum}, {random}, "
+        "{name}, {dirs}; \\\\, \\{, \\} and \\xNN are escapes."
+    ),
+]
+HintKey = Annotated[Text, Meta(extra_json_schema={"enum": [*HINT_NAMES]})]
+HintValue = Annotated[Text, Meta(extra_json_schema={"maxLength": 256})]
+HintValues = Annotated[dict[HintKey, HintValue], Meta(min_length=1, max_length=len(HINT_NAMES))]
+Use = Annotated[Text, Meta(extra_json_schema={"enum": [*USES]})]
+Count = Annotated[int, Meta(ge=0, le=1 << 62)]
+Part = Annotated[int, Meta(ge=0, lt=1_000_000)]
+Positive = Annotated[float, Meta(gt=0, lt=1e12)]
+Number = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)] | float
+Seconds = Annotated[float, Meta(ge=0, le=1e15)]
+Steal = Literal["any", "unplanned"]  # all tasks, or only those without a part
+When = Literal["create", "before_read", "staging", "any"]
+Needs = Literal["", "use", "types"]
+By = Literal["", "consumer", "producer"]
+Bytes = Annotated[float, Meta(ge=0, le=1e21)]
+
+
+@dataclass(frozen=True)
+class TaskPart:
+    """A task by the workflow's own name, and its part."""
+
+    name: Annotated[Text, Meta(min_length=1)]
+    part: Part
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A file that needs something: its path below the data root as text
+    (hintgen/hints/pathtext.py), its part (None: it belongs to no single one) and its hints."""
+
+    path: Annotated[Text, Meta(min_length=1)]
+    part: Part | None
+    hints: HintValues
+
+
+@dataclass(frozen=True)
+class PlanSeconds:
+    """Predicted seconds; `default`: what the store does by itself."""
+
+    default: Seconds
+    planned: Seconds
+
+
+@dataclass(frozen=True)
+class PlanBytes:
+    """Bytes over the network; null: not known."""
+
+    default: Bytes | None = None
+    planned: Bytes | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A plan for the run of one known graph on a cluster. `parts` is 0 where no task is bound. What
+    is not among `tasks` and `files` runs and lies anywhere (a task best where its input lies).
+    `steal`: whether a node that idles takes tasks of other parts.
+    """
+
+    cluster: Text
+    strategy: Text
+    seconds: PlanSeconds
+    network_bytes: PlanBytes = PlanBytes()
+    parts: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    steal: Steal = "any"
+    tasks: tuple[TaskPart, ...] = ()
+    files: tuple[FilePart, ...] = ()
+
+
+@dataclass(frozen=True)
+class FolderHints:
+    """Hints of a directory, whatever it contains: its path below the data root as text
+    (hintgen/hints/pathtext.py), and hints."""
+
+    path: Annotated[Text, Meta(min_length=1)]
+    hints: HintValues
+
+
+def sayable(path: bytes) -> bool:
+    """Whether it can be the path of something below the data root."""
+    return {b"", b".", b".."}.isdisjoint(path.split(b"/")) and b"\0" not in path
+
+
+HINTS_SCHEMA: Literal["tracehint.hints/1"] = "tracehint.hints/1"
 INPUT = ""  # among a rule's producers: inputs of the workflow, which no task writes
+
+
+class Formula(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a value follows from the scale of another run (hintgen/hints/mapping.py); empty: it is
+    constant. `captures`: placeholders of the template, counted from 0, that name the group, of
+    which `letters` leaves digits out. `counts`: template, reads per file of it, reads per file of
+    the rule in the run that was learned from."""
+
+    fn: Literal["", "replicas", "group", "region"] = ""
+    per: Annotated[float, Meta(ge=1e-3, lt=1e9)] = 0.0
+    prefix: Text = ""
+    captures: Annotated[tuple[Part, ...], Meta(max_length=48)] | None = None
+    by: By = ""
+    step: Annotated[int, Meta(gt=0, lt=1 << 62)] = 0
+    letters: bool = False
+    counts: Annotated[tuple[tuple[Template, Positive, Positive], ...], Meta(max_length=32)] = ()
+
+
+# fields that a formula must have, and those that it may have
+FORMULAS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    "": (frozenset(), frozenset()),
+    "replicas": (frozenset({"fn", "per"}), frozenset({"counts"})),
+    "group": (frozenset({"fn"}), frozenset({"prefix", "captures", "by", "letters"})),
+    "region": (frozenset({"fn", "step"}), frozenset()),
+}
+CONSTANT = Formula()
+
+
+class Conditions(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """When a rule fires.
+
+    `needs`: "use": the path alone does not tell; fires only where the engine's graph declares who
+        reads the file; "types": only where the declared producing and consuming types fit as well.
+    `min_size_bytes`: a file that is there, and smaller, is left alone.
+    `per_pair`: most files that two tasks share, where the graph names the tasks; where there are
+        more, the rule is silent. 0: any number.
+    `beside`: templates of other files of the run, with the text of this one's placeholder as
+        {name}; fires only where all names of the run are given and these are among them.
+    """
+
+    needs: Needs = ""
+    min_size_bytes: Count = 0
+    beside: Annotated[tuple[Template, ...], Meta(max_length=16)] = ()
+    per_pair: Count = 0
+
+
+UNCONDITIONAL = Conditions()
 
 
 @dataclass(frozen=True)
 class Hint:
     """One neutral hint, e.g. DP=local. `value` is what the observed run would get.
 
-    `formula` says how the value follows from the scale of another run, e.g.
-    {"fn": "replicas", "per": 3}; empty: constant (hintgen/hints/formulas.py lists them).
     `when`: create (before the first byte), before_read, staging, any.
     `level`: placement (an adapter should set it) or advisory (nice to know).
     """
 
-    name: str
-    value: str
-    when: str
-    formula: dict[str, Any] = field(default_factory=dict)
-    level: str = "placement"
+    name: HintKey
+    value: HintValue
+    when: When
+    formula: Formula = CONSTANT
+    level: Literal["placement", "advisory"] = "placement"
+
+
+Hints = Annotated[tuple[Hint, ...], Meta(max_length=16)]
 
 
 @dataclass(frozen=True)
 class Maker:
     """A program by which a task's type is known while the task runs.
 
-    `word`: of a process (analyzer/tasks/process_word.py), as text (hintgen/hints/pathtext.py); it
-    is that of the outermost process of the task that has one in this list. `sure`: in the run
+    `word`: of a process (analyzer/tasks/process_word.py), as text
+    (hintgen/hints/pathtext.py); it is that of the outermost process of the task that has one in
+    this list. `sure`: in the run
     seen, all files that tasks of this type made were made by such processes.
     """
 
-    word: str
-    type: str
+    word: Annotated[Text, Meta(min_length=1)]
+    type: Text
     sure: bool
 
 
@@ -50,10 +195,28 @@ class Variant:
     `learned`: seen in the run (else it follows from the definition of the pattern).
     """
 
-    use: str
-    pattern: str
-    hints: tuple[Hint, ...]
+    use: Use
+    pattern: Text
+    hints: Hints
     learned: bool
+
+
+MAX_EXCLUDE = 64
+
+
+class Evidence(TypedDict):
+    """Of the files of the run that a rule was learned from: numbers only."""
+
+    files: Count
+    bytes: Count
+    saves_bytes: NotRequired[Number]
+    paying_files: NotRequired[Count]
+    largest_group_bytes: NotRequired[Count]
+    largest_file_bytes: NotRequired[Count]
+    min_readers: NotRequired[Count]
+    max_readers: NotRequired[Count]
+    label_confidence: NotRequired[Number]
+    level: NotRequired[Count]
 
 
 @dataclass(frozen=True)
@@ -63,53 +226,64 @@ class Rule:
     `template` (`proj/p_tile_{n}.fits`) decides; `regex` is what it compiles to
     (full match, on the path below the data root, bytes read as Latin-1), for
     targets that want one. `exclude` are templates of files that the rule must
-    not catch. `conditions`:
-      needs = "use": the path alone does not tell; fires only where the engine's
-          graph declares who reads the file; "types": only where the declared
-          producing and consuming types fit as well.
-      min_size_bytes: a file that is there, and smaller, is left alone.
-      beside: templates of other files of the run, with the text of this one's placeholder;
-          fires only where all names of the run are given and these are among them.
-      per_pair: most files that two tasks share, where the graph names the tasks; where there are
-          more, the rule is silent.
+    not catch.
     `made_by`: task types. Where nothing but the type of the task that makes a file is known (as
     at its creation), the rule fires for these, whatever it needs otherwise.
     `uses`: how the observed files were used (`one_to_one`, `fan_in`, ..., see
     hintgen/hints/uses.py). `variants`: what holds instead where the engine's graph
-    declares another use (a reduce of a single file is a pipeline).
+    declares another use (a reduce of a single file is a pipeline). `gain`: of the files of the run
+    that it was learned from; None: not simulated.
     """
 
-    id: str
-    template: str
-    regex: str
-    directory: str  # fixed leading directory of the template; "" is the data root
-    producer: str | None  # task type; null: an input of the run, or several types
-    consumers: tuple[str, ...]  # task types
-    pattern: str
-    hints: tuple[Hint, ...]
-    confidence: float
-    evidence: dict[str, Any]  # files, bytes, saves_bytes, fan_in, ..., numbers only
-    conditions: dict[str, Any] = field(default_factory=dict)  # see above
-    exclude: tuple[str, ...] = ()
-    examples: tuple[str, ...] = ()  # up to 5 observed paths
-    per_file: dict[str, dict[str, str]] = field(default_factory=dict)  # path -> hint name -> value
-    producers: tuple[str, ...] = ()  # all producing types, "" for inputs of the run;
-    # empty: only inputs
-    uses: tuple[str, ...] = ()
-    variants: tuple[Variant, ...] = ()
-    made_by: tuple[str, ...] = ()
+    id: Text
+    template: Template
+    regex: Text
+    directory: Text  # fixed leading directory of the template; "" is the data root
+    producer: Text | None  # task type; null: an input of the run, or several types
+    consumers: Types
+    pattern: Text
+    hints: Hints
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    evidence: Evidence
+    conditions: Conditions = UNCONDITIONAL
+    exclude: Annotated[tuple[Template, ...], Meta(max_length=MAX_EXCLUDE)] = ()
+    examples: Annotated[tuple[Text, ...], Meta(max_length=5)] = ()  # observed paths
+    per_file: Annotated[dict[Text, dict[HintKey, HintValue]], Meta(max_length=100_000)] = field(
+        default_factory=dict
+    )  # path -> hint name -> value
+    producers: Types = ()  # all producing types, "" for inputs of the run; empty: only inputs
+    uses: Annotated[tuple[Use, ...], Meta(max_length=16)] = ()
+    variants: Annotated[tuple[Variant, ...], Meta(max_length=16)] = ()
+    made_by: Types = ()
+    gain: Gain | None = None
 
 
 @dataclass(frozen=True)
 class Refusal:
     """A hint that was considered and not given."""
 
-    template: str
-    pattern: str
-    reason: str  # code, e.g. "too_small", "conflict", "capacity"
-    text: str
-    files: int
-    bytes: int
+    template: Text
+    pattern: Text
+    reason: Text  # code, e.g. "too_small", "conflict", "capacity"
+    text: Text
+    files: Count
+    bytes: Count
+
+
+Parameters = Annotated[
+    dict[Text, Any],
+    Meta(
+        description="What the rules were learned with. No value asks for more copies than `nodes`, "
+        "unless the next run's number is given; `nodes_given`: it was typed, not derived from the "
+        "run.",
+        extra_json_schema={
+            "properties": {
+                "nodes": {"type": "integer", "minimum": 1, "maximum": MAX_NODES},
+                "nodes_given": {"type": "boolean"},
+            }
+        },
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -117,20 +291,24 @@ class HintFile:
     """Everything in a hint file.
 
     `peeks`: (producing type, consuming type), "" for inputs of the run, where the readers only
-    looked into the files; in a declared graph they are no readers (hintgen/learn/peeks.py).
+    looked into the files; in a declared graph they are no readers (hintgen/learn/facts.py).
     `makers`: how a task's type is known while the task runs; each word is there once.
     `plan`: for the run of one known graph, beside the rules for all others. `directories`: what
-    a directory is told, whatever lies in it.
+    a directory gets, whatever it contains. `baseline`, `all`: the simulated run
+    without hints, and the gain with all; None: not simulated.
     """
 
-    learned_from: tuple[dict[str, Any], ...]
-    parameters: dict[str, Any]
+    learned_from: Annotated[tuple[dict[Text, Any], ...], Meta(max_length=10_000)]
+    parameters: Parameters
     rules: tuple[Rule, ...]
     refused: tuple[Refusal, ...] = ()
-    peeks: tuple[tuple[str, str], ...] = ()
+    peeks: Annotated[tuple[tuple[Text, Text], ...], Meta(max_length=MAX_TYPES)] = ()
+    makers: Annotated[tuple[Maker, ...], Meta(max_length=MAX_TYPES)] = ()
+    baseline: Baseline | None = None
+    all: Gain | None = None
     plan: Plan | None = None
-    directories: tuple[FolderHints, ...] = ()
-    makers: tuple[Maker, ...] = ()
+    directories: Annotated[tuple[FolderHints, ...], Meta(max_length=100_000)] = ()
+    schema: Literal["tracehint.hints/1"] = HINTS_SCHEMA
 
     @property
     def maker_types(self) -> tuple[str, ...]:
@@ -139,5 +317,10 @@ class HintFile:
 
     @property
     def nodes(self) -> int | None:
-        """Nodes that the rules were learned for, where somebody said how many there are."""
-        return self.parameters["nodes"] if self.parameters.get("nodes_given") else None
+        """Nodes that the rules were learned for: no value asks for more copies of a file."""
+        return self.parameters.get("nodes")
+
+    @property
+    def given_nodes(self) -> int | None:
+        """The same where the user gave the number, and it is not derived from the run."""
+        return self.nodes if self.parameters.get("nodes_given") else None

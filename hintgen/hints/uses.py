@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from tracehint.analyzer.catalogue import MIN_SHARING
+
 USES = ("unread", "shared", "input_once", "one_to_one", "fan_in", "fan_out", "fan_both")
 
 # What each use is when all readers read everything (the definitions of the patterns).
@@ -36,8 +38,10 @@ def uses_of(producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str
     gathering, spreading = _fans(producers, consumers)
     out = []
     for made_by, read_by in zip(producers, consumers, strict=True):
-        if len(read_by) != 1:
-            out.append("shared" if read_by else "unread")
+        if not read_by:
+            out.append("unread")
+        elif len(read_by) >= MIN_SHARING:
+            out.append("shared")
         elif not made_by:
             out.append("input_once")
         else:

@@ -6,6 +6,7 @@ An adapter maps this table to its store; a new hint is a new row here.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -17,6 +18,7 @@ class HintName:
     values: str  # full-match regex of its values
     level: str  # placement, advisory
     meaning: str
+    qualifies: str = ""  # the hint without which it has no meaning
 
 
 GROUP = r"[A-Za-z0-9_.:-]{1,120}"
@@ -39,6 +41,7 @@ HINT_NAMES: dict[str, HintName] = {
             "optimistic|pessimistic",
             "placement",
             "return after the first copy, or after all",
+            qualifies="Replication",
         ),
         HintName("CacheSize", BYTES, "advisory", "client cache for this file, bytes"),
         HintName("Access", "sequential|random", "advisory", "order in which readers go"),
@@ -68,6 +71,22 @@ def valid(name: str, value: str) -> bool:
     return row is not None and re.fullmatch(row.values, value) is not None
 
 
+def common_hints(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The hints that all of these files have with one value; one that qualifies another hint only
+    beside it.
+
+    >>> copies = {"Replication": "2", "ReplicationSemantics": "optimistic"}
+    >>> common_hints([copies, {**copies, "Replication": "3"}])
+    {}
+    """
+    found = dict(files[0]) if files else {}
+    for hints in files:
+        found = {name: value for name, value in found.items() if hints.get(name) == value}
+    return {
+        name: value for name, value in found.items() if HINT_NAMES[name].qualifies in ("", *found)
+    }
+
+
 def safe_name(text: str, limit: int = 60) -> str:
     """`text` as part of a group name; what cannot stay is told apart by a short checksum."""
     import zlib
@@ -76,3 +95,18 @@ def safe_name(text: str, limit: int = 60) -> str:
     if kept == text and kept:
         return kept
     return f"{kept[: limit - 9]}-{zlib.crc32(text.encode('utf-8', 'surrogateescape')):08x}"
+
+
+PART = "part-"
+
+
+def group(part: int) -> str:
+    """The name of a part's group on the store."""
+    return f"{PART}{part}"
+
+
+def part_of(group: str) -> int | None:
+    """The part whose group this is; None: of none."""
+    number = group.removeprefix(PART)
+    known = number != group and number.isascii() and number.isdecimal() and len(number) < 10
+    return int(number) if known else None

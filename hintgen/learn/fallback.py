@@ -10,14 +10,17 @@ The more specific fallback level wins when both fit.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
-from tracehint.hintgen.hints.fitting import Part
-from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, ambiguity, template_of
-from tracehint.hintgen.learn.candidates import Candidate
+from tracehint.analyzer.model import Analysis
+from tracehint.hintgen.hints.model import Maker, Needs
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, Part, Template, ambiguity, template_of
+from tracehint.hintgen.learn.candidates import Candidate, parts_of, tokens
 from tracehint.hintgen.learn.filegroups import FileGroup, Types
-from tracehint.hintgen.learn.shapes import parts_of, tokens
+from tracehint.hintgen.learn.groups import Told
 
 MAX_HEAD, MAX_TAIL = 2, 8  # tokens of a base name that a fallback level may fix
 
@@ -34,9 +37,9 @@ def _keys(shape: bytes) -> list[Key]:
     for tail in range(1, min(MAX_TAIL, len(words) - 1) + 1):
         if spoken[-tail] or words[-tail].startswith(b"\x00"):
             continue  # the end of a name starts at a separator
-        said = sum(spoken[-tail:])
+        ending = sum(spoken[-tail:])
         for head in range(min(MAX_HEAD, len(words) - tail - 1) + 1):
-            fixed = said + sum(spoken[:head])
+            fixed = ending + sum(spoken[:head])
             if fixed:
                 key = (folder + slash, tuple(words[:head]), tuple(words[len(words) - tail :]))
                 found.append(((fixed, head, head + tail), key))
@@ -62,14 +65,15 @@ def by_name(candidates: list[Candidate]) -> list[Candidate]:
         for shape in {file_group.shape for file_group in candidate.file_groups}:
             for key in keys_of(shape):
                 members[key][id(candidate)] = candidate
-    chosen: dict[tuple[Key, str], list[Candidate]] = {}
+    chosen: dict[tuple[Key, Needs], list[Candidate]] = {}
+    verdict_of: dict[Needs, int] = {"": 0, "use": 1}
     verdicts = {key: _agree(list(group.values())) for key, group in members.items()}
     for candidate in candidates:
         if not any(candidate.patterns):
             continue
         for shape in sorted({file_group.shape for file_group in candidate.file_groups}):
             keys = keys_of(shape)
-            for need, verdict in (("", 0), ("use", 1)):
+            for need, verdict in verdict_of.items():
                 for key in keys:
                     if verdicts[key][verdict]:
                         chosen[key, need] = list(members[key].values())
@@ -82,7 +86,7 @@ def by_name(candidates: list[Candidate]) -> list[Candidate]:
     ]
 
 
-def _name_candidate(key: Key, need: str, group: list[Candidate]) -> Candidate | None:
+def _name_candidate(key: Key, need: Needs, group: list[Candidate]) -> Candidate | None:
     folder, head, tail = key
     parts: list[Part] = [
         *parts_of(folder), *parts_of(b"".join(head)), "name", *parts_of(b"".join(tail)),
@@ -141,3 +145,186 @@ def _end(shape: bytes) -> bytes:
 def _typed_candidate(end: bytes, file_groups: list[FileGroup], per_pair: int) -> Candidate:
     template = template_of(["dirs", "name", *parts_of(end)])
     return Candidate(template, file_groups, need="types", level=2, per_pair=per_pair)
+
+
+MAX_NAMES = 50_000  # names of a run, above which no families are looked for
+MEMBERS = 40  # names per file group that must agree
+LONGEST_HEAD = 3  # characters before the common part
+MAX_ENDS = 4  # places where the common part may end
+MIN_STEM = 4  # characters
+MAX_SIBLINGS = 8
+
+Affixes = tuple[bytes, bytes]  # what stands before and after the common part
+
+
+def affixes(path: bytes) -> Iterator[Affixes]:
+    """Ways to see a path as head + common part + tail, with the longest common part first."""
+    folder, slash, base = path.rpartition(b"/")
+    ends = [i for i in range(1, len(base)) if base[i : i + 1] in b"._-"][-MAX_ENDS:]
+    for end in (len(base), *reversed(ends)):
+        for head in range(min(LONGEST_HEAD, end - MIN_STEM) + 1):
+            yield folder + slash + base[:head], base[end:]
+
+
+def looked_for(candidates: list[Candidate]) -> bool:
+    """False where the run has too many names."""
+    return (
+        sum(
+            len(file_group.samples)
+            for candidate in candidates
+            for file_group in candidate.file_groups
+        )
+        <= MAX_NAMES
+    )
+
+
+def by_family(candidates: list[Candidate]) -> list[Candidate]:
+    """Candidates for names that differ only in what they share with other names of the run."""
+    if not looked_for(candidates):
+        return []
+    paths = {
+        path
+        for candidate in candidates
+        for file_group in candidate.file_groups
+        for path, _ in file_group.samples
+    }
+    siblings: dict[bytes, set[Affixes]] = defaultdict(set)
+    for path in paths:
+        for head, tail in affixes(path):
+            siblings[path[len(head) : len(path) - len(tail)]].add((head, tail))
+    alike: dict[tuple[Affixes, tuple[Affixes, ...]], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        found = _siblings(candidate, siblings)
+        if found is not None:
+            alike[found].append(candidate)
+    made = [
+        _family_candidate(*key, group) for key, group in sorted(alike.items(), key=lambda i: i[0])
+    ]
+    return [candidate for candidate in made if candidate is not None]
+
+
+def by_mark(families: list[Candidate], others: list[Candidate]) -> list[Candidate]:
+    """Candidates for a mark in front alone, `c{name}_area.fits`, where siblings cannot be asked.
+
+    Not where one of `others` has that template: it was made of all names that fit it.
+    """
+    taken = {candidate.template.text for candidate in others}
+    return [
+        replace(candidate, siblings=())
+        for candidate in families
+        if _mark(candidate) and candidate.template.text not in taken
+    ]
+
+
+def _mark(candidate: Candidate) -> bool:
+    head = candidate.template.parts[0]
+    return isinstance(head, bytes) and not head.endswith(b"/")
+
+
+def _siblings(
+    candidate: Candidate, siblings: dict[bytes, set[Affixes]]
+) -> tuple[Affixes, tuple[Affixes, ...]] | None:
+    """How the candidate's names are made, and what is always there beside them."""
+    members = [
+        path for file_group in candidate.file_groups for path, _ in file_group.samples[:MEMBERS]
+    ]
+    if len(members) < 2:
+        return None
+    best: tuple[Affixes, tuple[Affixes, ...]] | None = None
+    for head, tail in affixes(members[0]):
+        fits = all(
+            m.startswith(head) and m.endswith(tail) and len(m) - len(head) - len(tail) >= MIN_STEM
+            for m in members
+        )
+        if not fits:
+            continue
+        stems = [m[len(head) : len(m) - len(tail)] for m in members]
+        if any(b"/" in stem for stem in stems):
+            continue
+        common = set.intersection(*(siblings[stem] for stem in stems)) - {(head, tail)}
+        if common and (best is None or len(common) > len(best[1])):
+            best = (head, tail), tuple(sorted(common))
+    return best
+
+
+def _family_candidate(
+    own: Affixes, others: tuple[Affixes, ...], group: list[Candidate]
+) -> Candidate | None:
+    """One candidate for all of the group; None where neither name nor use tells the pattern."""
+    template = template_of([own[0], "name", own[1]])
+    beside = tuple(_text(head) + "{name}" + _text(tail) for head, tail in others[:MAX_SIBLINGS])
+    file_groups = [file_group for candidate in group for file_group in candidate.file_groups]
+    candidate = Candidate(template, file_groups, level=1, siblings=beside)
+    if len(candidate.patterns) > 1:
+        candidate.need = "use"
+    labelled = candidate.decided and any(candidate.patterns)
+    return candidate if labelled and _groups_told(candidate) else None
+
+
+def _groups_told(candidate: Candidate) -> bool:
+    """True unless groups matter and the common part does not name them: other levels may."""
+    candidate_groups = Told(candidate)
+    return all(
+        candidate_groups.captures(
+            [c for c in candidate.file_groups if c.pattern == pattern], by_producer
+        )[0]
+        for pattern, by_producer in (("reduce", False), ("distribute", True))
+        if pattern in candidate.patterns
+    )
+
+
+def _text(part: bytes) -> str:
+    return to_text(part, braces=True)
+
+
+def makers_of(analyses: Sequence[Analysis]) -> tuple[Maker, ...]:
+    """Words that mean one type, the same in all runs that have them."""
+    found: dict[str, Maker | None] = {}
+    for analysis in analyses:
+        for one in analysis.run.get("makers") or ():
+            maker = Maker(str(one["word"]), str(one["type"]), bool(one["sure"]))
+            before = found.setdefault(maker.word, maker)
+            if before is None or before.type != maker.type:
+                found[maker.word] = None
+            elif not maker.sure:
+                found[maker.word] = maker
+    return tuple(maker for _, maker in sorted(found.items()) if maker is not None)
+
+
+def by_maker(candidates: Iterable[Candidate], makers: Sequence[Maker]) -> list[Candidate]:
+    """Candidates for files of one base name that tasks of several types use differently."""
+    known = {maker.type for maker in makers}
+    by_name: dict[bytes, list[FileGroup]] = defaultdict(list)
+    for candidate in candidates:
+        for group in candidate.file_groups:
+            by_name[group.shape.rpartition(b"/")[2]].append(group)
+    return [
+        found
+        for groups in by_name.values()
+        if len({group.pattern for group in groups}) > 1
+        for kind in sorted(known & _kinds(groups))
+        if (found := _candidate(kind, groups)) is not None
+    ]
+
+
+def _kinds(groups: Iterable[FileGroup]) -> set[str]:
+    return {kind for group in groups for kind in group.producers}
+
+
+def _candidate(kind: str, groups: Sequence[FileGroup]) -> Candidate | None:
+    """The files of one type, where all of them are used in the same way."""
+    own = [group for group in groups if kind in group.producers]
+    template = _template([group.shape for group in own])
+    if len({group.pattern for group in own}) > 1 or not own[0].pattern or template is None:
+        return None
+    return Candidate(template, own, need="types", made_by=(kind,))
+
+
+def _template(shapes: Sequence[bytes]) -> Template | None:
+    """The name in its directory, where that is always the same one, else in any."""
+    folders = {shape.rpartition(b"/")[:2] for shape in shapes}
+    folder: Sequence[Part] = ("dirs",)
+    if len(folders) == 1:
+        folder = parts_of(b"".join(folders.pop()))
+    template = template_of([*folder, *parts_of(shapes[0].rpartition(b"/")[2])])
+    return None if ambiguity(template) > MAX_AMBIGUOUS else template

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Ints, ints, numbered, order_by, starts_of
-from tracehint.hintgen.typesets import numbers_of
+from tracehint.analyzer.arrays import Ints, alike, ints, order_by, rank_values, starts_of
+from tracehint.hintgen.file_users import numbers_of
 
 SAMPLES = 400  # paths per file group kept for naming groups and for checks
 Types = tuple[str, ...]
@@ -35,6 +35,7 @@ class FileGroup:
     group_bytes: int  # of the largest group among them, 0: no groups
     confidence: float
     readers: int  # median
+    copies: int  # median of those that are copied, 0: none is
     min_readers: int
     max_readers: int
     size: int  # median
@@ -52,6 +53,7 @@ select count(*) as files, sum(size_bytes)::bigint as size_sum,
        sum(saves_bytes)::bigint as saves_bytes,
        count(*) filter (pays) as paying, coalesce(max(group_bytes), 0)::bigint as group_bytes,
        min(confidence) as confidence, median(readers)::bigint as readers,
+       coalesce(median(copies) filter (copies > 0), 0)::bigint as copies,
        min(readers) as min_readers, max(readers) as max_readers,
        median(size_bytes)::bigint as size, min(size_bytes)::bigint as size_min,
        max(size_bytes)::bigint as size_max,
@@ -94,7 +96,7 @@ def _numbers(facts: pa.Table) -> Ints:
     for name in _SAME:
         column = facts[name].combine_chunks()
         code = _of_lists(column) if pa.types.is_list(column.type) else _of_texts(column)
-        number = numbered(number * (int(code.max()) + 1) + code)[1]
+        number = rank_values(number * (int(code.max()) + 1) + code)[1]
     return number
 
 
@@ -151,6 +153,7 @@ def _file_group(row: dict[str, Any], samples: tuple[Sample, ...]) -> FileGroup:
                 "group_bytes",
                 "confidence",
                 "readers",
+                "copies",
                 "min_readers",
                 "max_readers",
                 "size",
@@ -160,3 +163,55 @@ def _file_group(row: dict[str, Any], samples: tuple[Sample, ...]) -> FileGroup:
             )
         },
     )
+
+
+_LONG = 64  # members of a list that is compared as a whole, not one place after another
+
+
+def lengths(column: pa.ChunkedArray) -> list[int]:
+    """Elements of each list; none where it is null."""
+    found: list[int] = pc.fill_null(pc.list_value_length(column), 0).to_pylist()
+    return found
+
+
+def lists(column: pa.ChunkedArray) -> list[list[Any]]:
+    """The lists; an empty one for a null."""
+    flat = pc.list_flatten(column).to_pylist()
+    ends = np.cumsum([0, *lengths(column)]).tolist()
+    return [flat[start:end] for start, end in pairwise(ends)]
+
+
+def codes(column: pa.ChunkedArray) -> Ints:
+    """A number for each distinct value, null as well; not for lists."""
+    coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    return ints(coded.indices.to_numpy())
+
+
+def word_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], Ints]:
+    """(the distinct ones of lists of words, which of them each row has): of lists with the same
+    words in the same order, few of which differ."""
+    first, code = alike(sets_in(column))
+    return list(map(tuple, lists(column.take(first)))), code
+
+
+def first_of(column: pa.ChunkedArray) -> Ints:
+    """The first number of each list; -1: there is none."""
+    flat = ints(column.combine_chunks().flatten().to_numpy())
+    count = ints(lengths(column))
+    return np.where(count > 0, np.append(flat, -1)[np.cumsum(count) - count], -1)
+
+
+def sets_in(column: pa.ChunkedArray) -> Ints:
+    """Number of the set of each row's list of sorted distinct values; 0: the empty one."""
+    member = codes(pa.chunked_array([column.combine_chunks().flatten()]))
+    count = ints(lengths(column))
+    row, long = np.repeat(np.arange(len(count)), count), np.repeat(count > _LONG, count)
+    rows, number, made = numbers_of(row[~long], member[~long])
+    found = np.zeros(len(count), np.int64)
+    found[rows] = number + 1
+    first = np.cumsum(count) - count
+    known: dict[bytes, int] = {}
+    for at in np.flatnonzero(count > _LONG).tolist():
+        one = member[first[at] : first[at] + count[at]].tobytes()
+        found[at] = known.setdefault(one, len(made) + 1 + len(known))
+    return found

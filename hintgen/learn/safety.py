@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tracehint.hintgen.hints.formulas import replicas
+from tracehint.hintgen.hints.mapping import replicas
 from tracehint.hintgen.hints.model import Refusal, Rule
-from tracehint.hintgen.text.units import plural
+from tracehint.hintgen.text.units import size
+from tracehint.schemas.wording import plural
 
 CAPACITY_SHARE = 0.5  # of a node that placed data may fill
 
@@ -107,7 +108,7 @@ def extra_copies(rule: Rule, nodes: int) -> int:
     """Bytes that the rule's further copies would have taken in the observed run."""
     for hint in rule.hints:
         if hint.name == "Replication":
-            copies = replicas(rule.evidence["max_readers"], nodes, float(hint.formula["per"]))
+            copies = replicas(rule.evidence["max_readers"], nodes, hint.formula.per)
             return int((copies - 1) * rule.evidence["bytes"])
     return 0
 
@@ -125,8 +126,8 @@ def restrain(rules: list[Rule], limits: Limits, nodes: int) -> tuple[list[Rule],
         if not reason and limits.replica_budget and spent + copies > budget:
             reason = "replica_budget"
             text = (
-                f"its copies take {copies} bytes; {spent} of {budget:.0f} bytes for copies are "
-                "spent on rules that save more (--replica-budget)"
+                f"its copies take {size(copies)}; {size(spent)} of {size(int(budget))} for copies "
+                "are spent on rules that save more (--replica-budget)"
             )
         if reason:
             refused.append(

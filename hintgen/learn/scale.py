@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Bools, Ints, ints, numbered, order_by, spread, starts_of
-from tracehint.hintgen.learn.shapes import template_of_shape
+from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, rank_values, spread, starts_of
+from tracehint.hintgen.learn.candidates import template_of_shape
 
 MAX_TERMS = 32
 MAX_READS = 2_000_000  # of shared files, above which nobody counts
@@ -35,7 +35,7 @@ class Scales:
     reads: dict[bytes, dict[bytes | None, tuple[int, int]]]
 
     def terms(self, shapes: Collection[bytes]) -> tuple[Term, ...]:
-        """The sum for the files of these shapes; empty where it cannot be told."""
+        """The sum for the files of these shapes; empty where it is not known."""
         own = sum(self.files.get(shape, 0) for shape in shapes)
         reads: dict[bytes | None, int] = defaultdict(int)
         files: dict[bytes | None, int] = {}
@@ -57,7 +57,7 @@ NO_SCALES = Scales({}, {})
 
 def scales_of(facts: pa.Table) -> Scales:
     """Scales of a run from its facts with shapes."""
-    shapes, shape = _coded(facts["shape"].combine_chunks())
+    shapes, shape = _code_shapes(facts["shape"].combine_chunks())
     shared = pc.equal(facts["use"], "shared").to_numpy()
     read = _pairs(shape, facts["consumers"], shared)
     files = np.bincount(shape, minlength=len(shapes))
@@ -106,7 +106,7 @@ def _others(read: _Pairs, made: _Pairs) -> Ints:
     count = high - low
     row = np.repeat(np.arange(len(count)), count)
     could = shape[spread(low, count)]
-    pair = numbered(read.shape[row] * (int(could.max(initial=0)) + 1) + could)[1]
+    pair = rank_values(read.shape[row] * (int(could.max(initial=0)) + 1) + could)[1]
     order = order_by(row, -np.bincount(pair)[pair] if len(pair) else pair, could)
     first = starts_of(row[order])
     found = np.full(len(count), -1, np.int64)
@@ -114,7 +114,7 @@ def _others(read: _Pairs, made: _Pairs) -> Ints:
     return found
 
 
-def _coded(column: pa.Array) -> tuple[list[bytes], Ints]:
+def _code_shapes(column: pa.Array) -> tuple[list[bytes], Ints]:
     """The distinct shapes, the shortest first, and each row's number among them."""
     encoded = column.dictionary_encode()
     found = encoded.dictionary.to_pylist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracehint.analyzer.execution.resources import silent
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def run_rules(
     context: Context, codes: Sequence[str] = tuple(RULES), tell: Tell = silent
 ) -> list[Finding]:
-    """Findings of the given rules, errors first, then by saving.
+    """Findings of the given rules, errors first, then by gain.
 
     Rules whose facts the run does not have (no declared graph, one host) stay
     silent; `skipped_rules` names them.
@@ -26,14 +27,23 @@ def run_rules(
     findings: list[Finding] = []
     for number, code in enumerate(codes):
         tell("rules", number, len(codes), "rules")
-        module = load(code)
-        if have.issuperset(module.RULE.needs):
-            findings += module.check(context)
-    return sorted(findings, key=rank)
+        rule = load(code)
+        if have.issuperset(rule.needs):
+            findings += rule.check(context)
+    tell("simulating", 0, 0, "")
+    return sorted(_with_gains(context, findings), key=rank)
+
+
+def _with_gains(context: Context, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, those about placement with the gain of their remedy."""
+    groups = {at: f.placed for at, f in enumerate(findings) if f.placed is not None}
+    gains = context.simulation.gains(list(groups.values())) if groups else []
+    known = dict(zip(groups, gains, strict=True))
+    return [replace(f, gain=known.get(at)) for at, f in enumerate(findings)]
 
 
 def skipped_rules(context: Context, codes: Sequence[str] = tuple(RULES)) -> dict[str, str]:
     """Code -> the fact that it misses, of the rules that could not be asked."""
     have = context.has
-    missing = {code: [n for n in load(code).RULE.needs if n not in have] for code in codes}
+    missing = {code: [n for n in load(code).needs if n not in have] for code in codes}
     return {code: needs[0] for code, needs in missing.items() if needs}

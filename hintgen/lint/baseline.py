@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.errors import InputError
 from tracehint.hintgen.text.textfile import TextFile
+from tracehint.schemas.plain import named_path
 
 if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding
@@ -39,7 +40,7 @@ def read(path: Path) -> frozenset[str]:
 
 def accepted(name: str) -> frozenset[str]:
     """What the file of that name lists; empty name: nothing. Raises InputError."""
-    return read(Path(name)) if name else frozenset()
+    return read(named_path(name)) if name else frozenset()
 
 
 def dump(findings: Sequence[Finding]) -> str:

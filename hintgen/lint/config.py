@@ -7,15 +7,52 @@ Keys: `select`, `ignore` (lists of codes or prefixes, `TP` is a prefix),
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tracehint.errors import InputError, UsageError
+from tracehint.errors import InputError, UntrustedError, UsageError
 from tracehint.hintgen.lint.registry import REDIRECTS, RULES
-from tracehint.hintgen.lint.settings import Settings
 from tracehint.hintgen.text.textfile import TextFile
+from tracehint.schemas.plain import ConfiguredName, ConfiguredPath, distrust
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Defaults say below what size or count a finding would not repay reading it."""
+
+    block_size: int = 4 * MIB  # of the store, where the trace does not tell
+    min_bytes: int = 64 << 10  # smaller savings do not repay the call that sets a hint
+    min_storage_bytes: int = 1 * MIB  # kept or unread data below this is left alone
+    min_gb_hours: float = 0.1
+    tiny_file_bytes: int = 64 << 10
+    tiny_file_count: int = 100
+    tiny_file_share: float = 0.5  # of all workflow files
+    used_share: float = 0.5  # a file of which less was read counts as partly used
+    reread_factor: float = 1.5  # bytes read / distinct bytes
+    small_op_bytes: int = 4096
+    small_op_count: int = 1000
+    small_op_share: float = 0.5  # of the operations on the file
+    random_ops: int = 100
+    random_share: float = 0.5  # of the operations that did not follow the one before
+    result_share: float = 0.05  # what the last tasks write of what they read, to be only a look
+    stat_ops_per_file: float = 20.0
+    storm_ops: int = 1000
+    hot_dir_share: float = 0.5  # of all metadata operations of the run
+    pull_threshold: int = 0  # of Confuga's URI, bytes; 0: no Confuga
+    unbalanced_factor: float = 2.0  # busiest consumer / mean
+    straggler_factor: float = 2.0  # of the median of its task type, in time and in bytes
+    straggler_tasks: int = 4  # fewer tasks of one type have no meaningful median
+    straggler_seconds: float = 1.0
+    away_share: float = 0.5  # of a task's input that lay on another host
+    central_ops_per_node: int = 500
+    central_nodes: int = 32
+    pipeline_share: float = 0.5  # of the intermediate bytes that stay in one-to-one chains
+
 
 _FILE = TextFile(
     kind="A configuration",
@@ -27,28 +64,38 @@ _FILE = TextFile(
 
 @dataclass(frozen=True)
 class Config:
-    """Effective configuration; `source` is the file it came from, empty for defaults."""
+    """Effective configuration; `source` is the file it came from, empty for defaults.
+
+    `ignored`: files that another user controls and that are not used, each with the reason.
+    """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     baseline: str = ""
     settings: Settings = field(default_factory=Settings)
     source: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 def find_config(start: Path) -> Config:
     """The configuration of the nearest directory upwards that has one, else the defaults."""
+    ignored: list[str] = []
     for folder in (start, *start.parents):
         for name, keys in (
             ("tracehint.toml", ("lint",)),
             ("pyproject.toml", ("tool", "tracehint", "lint")),
         ):
-            path = folder / name
-            if path.is_file():
+            path = ConfiguredPath(folder / name)
+            if not os.path.lexists(path):
+                continue
+            try:
                 table = _table(path, keys)
-                if table is not None:
-                    return _config(table, path)
-    return Config()
+            except UntrustedError as error:
+                ignored.append(f"{error.what}: it is ignored")
+                continue
+            if table is not None:
+                return _config(table, path, ignored)
+    return Config(ignored=tuple(ignored))
 
 
 def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
@@ -62,7 +109,7 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
     return data
 
 
-def _config(table: dict[str, Any], path: Path) -> Config:
+def _config(table: dict[str, Any], path: Path, ignored: list[str]) -> Config:
     names = {f.name: type(getattr(Settings, f.name)) for f in dataclasses.fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in table.items():
@@ -76,13 +123,18 @@ def _config(table: dict[str, Any], path: Path) -> Config:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"{path}: lint.{key} must be a number", "Mend the file.")
             values[name] = names[name](value)
-    baseline = table.get("baseline", "")
+    given = table.get("baseline", "")
+    baseline = ConfiguredName(path.parent / given if given else "")
+    if why := distrust(Path(baseline)) if given else "":
+        ignored = [*ignored, f"{baseline} (the baseline of {path}) {why}: it is ignored"]
+        baseline = ConfiguredName()
     return Config(
         select=tuple(table.get("select", ())),
         ignore=tuple(table.get("ignore", ())),
-        baseline=str(path.parent / baseline) if baseline else "",
+        baseline=baseline,
         settings=dataclasses.replace(Settings(), **values),
         source=str(path),
+        ignored=tuple(ignored),
     )
 
 

@@ -3,29 +3,173 @@
 from __future__ import annotations
 
 import functools
+import os.path
 import shlex
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from tracehint.analyzer.execution.resources import Resources, cores
-from tracehint.analyzer.execution.threads import beside
+from tracehint.analyzer.arrays import ints
+from tracehint.analyzer.execution.resources import Resources, cores, start_beside
 from tracehint.analyzer.memory import give_back
 from tracehint.hintgen import query
+from tracehint.hintgen.file_users import Users, users_of
+from tracehint.hintgen.lint.config import Settings
+from tracehint.hintgen.lint.edits import edit_of, engine_of
 from tracehint.hintgen.lint.finding import Finding, LintRule, Savings
-from tracehint.hintgen.lint.settings import Settings
+from tracehint.hintgen.summary.gain import Simulation, Where, built_in
 from tracehint.hintgen.summary.labelled import Labelled
-from tracehint.hintgen.summary.saved import Saved, saved
-from tracehint.hintgen.users import Users, users_of
+from tracehint.hintgen.text.textfile import unused_name
 
 if TYPE_CHECKING:
     import duckdb
 
     from tracehint.analyzer.model import Analysis
-    from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.inputs import Input
     from tracehint.schemas.store import Bundle
+
+
+# The hints that were in force during the run: seen in the trace, or stated by the user.
+
+
+def add_in_force(
+    con: duckdb.DuckDBPyConnection,
+    bundle: Bundle | None,
+    data_roots: Sequence[str],
+    stated: HintFile | None,
+) -> None:
+    """Fill `in_force`: hints set by `tracehint run`, by setfattr during the run, read from the
+    files afterwards, or stated."""
+    seen: list[tuple[str, str, str, float | None]] = []
+    if bundle is not None:
+        seen = [*_set(bundle, data_roots), *_seen(bundle, data_roots), *_read(con, bundle)]
+    rows = [*seen, *(_stated(con, stated) if stated is not None else ())]
+    if rows:
+        con.executemany("INSERT INTO in_force VALUES (?, ?, ?, ?)", rows)
+        # A hint on a directory is the default of the files in it.
+        con.execute(
+            """INSERT INTO in_force
+               SELECT DISTINCT f.path_text, i.name, i.value, i.set_s
+               FROM in_force i JOIN files f ON f.dir = i.path_text AND i.path_text <> ''
+               WHERE NOT EXISTS (FROM in_force o WHERE o.path_text = f.path_text
+                                 AND o.name = i.name)"""
+        )
+
+
+def _set(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
+    """What `tracehint run` set on files as they were made, and was there at the end."""
+    import pyarrow.compute as pc
+
+    from tracehint.hintgen.text.escape import text
+
+    settings = bundle.tables["settings"]
+    origin = bundle.manifest.started_ns
+    held = settings.filter(pc.equal(settings.column("state"), "set"))
+    for row in held.select(["path", "hint", "t_ns"]).to_pylist():
+        for hint in row["hint"].split(" "):
+            name, _, value = hint.partition("=")
+            path = _relative(text(row["path"]), data_roots)
+            yield path, name, value, (row["t_ns"] - origin) / 1e9
+
+
+def _seen(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
+    import pyarrow.compute as pc
+
+    from tracehint.hintgen.text.escape import text
+
+    processes = bundle.tables["processes"]
+    # Recorded names only: a driver that calls setxattr itself is not seen here.
+    exe = pc.fill_null(pc.ends_with(processes.column("exe"), b"setfattr"), False)
+    origin = bundle.manifest.started_ns
+    for row in processes.filter(exe).select(["argv", "cwd", "start_ns"]).to_pylist():
+        name, value, files = parse_setfattr(row["argv"])
+        if name:
+            for file in files:
+                path = text(os.path.normpath(os.path.join(row["cwd"] or b"/", file)))  # noqa: PTH118
+                yield _relative(path, data_roots), name, value, (row["start_ns"] - origin) / 1e9
+
+
+def _read(con: duckdb.DuckDBPyConnection, bundle: Bundle) -> Iterator[tuple[str, str, str, None]]:
+    """Attributes of files that somebody stated or read; when they were set is not known."""
+    import pyarrow.compute as pc
+
+    rows = bundle.tables["attributes"]
+    rows = rows.filter(pc.starts_with(rows.column("name"), "user."))
+    if rows.num_rows:
+        con.register("read_attributes", rows)
+        found = con.execute(
+            """SELECT f.path_text, split_part(a.name, '.', -1), a.value
+               FROM read_attributes a JOIN files f USING (file)"""
+        ).fetchall()
+        con.unregister("read_attributes")
+        yield from ((path, name, value, None) for path, name, value in found)
+
+
+def _relative(path: str, data_roots: Sequence[str]) -> str:
+    from tracehint.hintgen.text.escape import text
+
+    for root in sorted(data_roots, key=len, reverse=True):
+        prefix = text(root).rstrip("/") + "/"
+        if path.startswith(prefix):
+            return path[len(prefix) :]
+    return path
+
+
+def parse_setfattr(argv: list[bytes]) -> tuple[str, str, list[bytes]]:
+    """Attribute (last component of its name), value and files of a setfattr command line.
+
+    >>> parse_setfattr([b"setfattr", b"-n", b"user.DP", b"-v", b"local", b"a", b"b"])
+    ('DP', 'local', [b'a', b'b'])
+    >>> parse_setfattr([b"setfattr", b"-n", b"user.DP", b"-v", b"0x6c6f63616c", b"a"])[1]
+    'local'
+    """
+    name = value = b""
+    files: list[bytes] = []
+    rest = iter(argv[1:])
+    for word in rest:
+        if word in (b"-n", b"--name"):
+            name = next(rest, b"")
+        elif word in (b"-v", b"--value"):
+            value = next(rest, b"")
+        elif word.startswith(b"--name="):
+            name = word[7:]
+        elif word.startswith(b"--value="):
+            value = word[8:]
+        elif word == b"--":
+            files += rest
+        elif not word.startswith(b"-"):
+            files.append(word)
+    short = name.rsplit(b".", 1)[-1].decode("utf-8", "replace")
+    return short, _decoded(value).decode("utf-8", "replace"), files
+
+
+def _decoded(value: bytes) -> bytes:
+    """The value as setfattr takes it: text, `0x` hexadecimal, `0s` base64, or in quotes."""
+    import base64
+    import binascii
+
+    try:
+        if value[:2] in (b"0x", b"0X"):
+            return binascii.unhexlify(value[2:])
+        if value[:2] in (b"0s", b"0S"):
+            return base64.b64decode(value[2:])
+    except ValueError:
+        return value
+    return value[1:-1] if len(value) > 1 and value[:1] == value[-1:] == b'"' else value
+
+
+def _stated(
+    con: duckdb.DuckDBPyConnection, hints: HintFile
+) -> Iterator[tuple[str, str, str, None]]:
+    from tracehint.hintgen.match.match import match
+
+    paths = con.execute("SELECT DISTINCT path, path_text FROM files WHERE data").fetchall()
+    found = match(hints, [bytes(path) for path, _ in paths])
+    for (_, shown), hit in zip(paths, found, strict=True):
+        for name, value in hit.values.items():
+            yield shown, name, value, None
+
 
 # Columns of nearly every rule, and what it groups by: numbers of texts; `f` is the files table.
 FILES_SQL = """
@@ -45,10 +189,8 @@ def set_sql(path: str) -> str:
     return f"regexp_replace({path}, '[.][^./]*$', '')"
 
 
-# What the cost model's choice for a label saves; where it keeps the default, nothing.
-SAVES_SQL = """greatest(0, sum(p.saves_bytes))::BIGINT AS network_bytes,
-    greatest(0, sum(p.saves_wait_bytes))::BIGINT AS waiting_bytes"""
-
+# The files whose placement the finding asks for; their gain is simulated.
+PLACED_SQL = "list(f.file) AS placed"
 
 _OF_RULES = """
     SELECT view_name, true FROM duckdb_views() WHERE regexp_matches(view_name, '^[bd]_')
@@ -60,7 +202,7 @@ _OF_RULES = """
 class Context:
     """One run under the linter. `con` is made at the first question.
 
-    `cluster`: where the next run takes place, for rules that argue with predicted seconds.
+    `where`: the cluster on which gains are simulated; None: the built-in model.
     `owned`: tables of the bundle may go when nothing here needs them.
     """
 
@@ -69,7 +211,7 @@ class Context:
     settings: Settings = field(default_factory=Settings)
     hints_in_force: HintFile | None = None
     bundle_name: str = "RUN.trace"
-    cluster: Cluster | None = None
+    where: Where | None = None
     owned: bool = False
 
     @classmethod
@@ -79,7 +221,7 @@ class Context:
         from tracehint.hintgen.lint.facts import without_edge_labels
 
         run.analysis = without_edge_labels(run.analysis)
-        reading = beside(lambda: run.bundle, Resources(cores()))
+        reading = start_beside(lambda: run.bundle, Resources(cores()))
         users = users_of(run.analysis)
         context = cls(run.analysis, reading(), owned=True, **rest)
         context.users = users
@@ -89,7 +231,6 @@ class Context:
     def con(self) -> duckdb.DuckDBPyConnection:
         """The run as SQL tables: query.connect's, the views below, `in_force`."""
         from tracehint.hintgen.lint import facts
-        from tracehint.hintgen.lint.in_force import add_in_force
 
         users = self.users
         give_back()
@@ -132,11 +273,9 @@ class Context:
         return query.rows(self.con, sql, used)
 
     @functools.cached_property
-    def saved(self) -> Saved:
-        """What all placement hints that were not in force would save."""
-        sql = "SELECT file FROM files SEMI JOIN in_force USING (path_text)"
-        hinted = self.con.execute(sql).fetchall() if self.hinted else ()
-        return saved(self.labelled, [file for (file,) in hinted])
+    def simulation(self) -> Simulation:
+        """The run on the cluster, with and without remedies."""
+        return Simulation(self.analysis, self.where or built_in(), self.labelled)
 
     @functools.cached_property
     def labelled(self) -> Labelled:
@@ -162,11 +301,26 @@ class Context:
 
     @property
     def hints_command(self) -> str:
-        """The command line that writes the hints a placement finding asks for."""
+        """The command line that writes the hints a placement finding asks for; of a store that
+        keeps no file on a node, the plan."""
         name = shlex.quote(self.bundle_name)
+        if self.where is not None and self.where.staging:
+            cluster = shlex.quote(self.where.given or self.where.cluster.name)
+            plan = unused_name("plan.json")
+            emit = f"--workflow-engine json -o {unused_name('placement.json')}"
+            if self.engine == "makeflow":
+                last = (self.analysis.run["command"] or ["-"])[-1]
+                workflow = "Makeflow" if last.startswith("-") or last == "makeflow" else last
+                emit = f"{shlex.quote(workflow)} --workflow-engine slurm --local-dir /tmp "
+                emit += f"-o {unused_name('jobs.sh')}"
+            return (
+                f"tracehint plan {name} --cluster {cluster} -o {plan} && "
+                f"tracehint emit {plan} {emit}"
+            )
+        hints = unused_name("hints.json")
         return (
-            f"tracehint hints {name} -o hints.json && "
-            f"tracehint emit hints.json --store xattr --like {name} -o hints.sh"
+            f"tracehint hints {name} -o {hints} && tracehint emit {hints} --store xattr "
+            f"--like {name} -o {unused_name('hints.sh', '.data')}"
         )
 
     @functools.cached_property
@@ -178,7 +332,9 @@ class Context:
     def placement_assumed(self) -> tuple[str, ...]:
         """What a placement finding takes for granted."""
         placement = self.analysis.options.default_placement
-        where = {"striped": f"striped over {self.nodes} nodes", "local": "on the writer's node"}
+        if self.where is not None and self.where.staging:
+            placement = f"on the servers of {self.where.cluster.name}"
+        where = {"striped": "striped over the nodes", "local": "on the writer's node"}
         return (
             f"default placement: {where.get(placement, placement)}",
             "no hint on these files" if self.hinted else "no hint in force (none was seen)",
@@ -195,10 +351,9 @@ class Context:
         assumed: Iterable[str] = (),
         severity: str = "",
     ) -> Finding:
-        """A finding from a row that holds FILES_SQL's columns and any of bytes, network_bytes,
-        waiting_bytes, storage_bytes, gb_hours, operations, confidence; `evidence` names further
-        columns."""
-        return Finding(
+        """A finding from a row that holds FILES_SQL's columns and any of bytes, storage_bytes,
+        gb_hours, operations, confidence, placed; `evidence` names further columns."""
+        found = Finding(
             code=rule.code,
             name=rule.name,
             severity=severity or rule.severity,
@@ -207,17 +362,28 @@ class Context:
             files=int(row["files"]),
             bytes=int(row["bytes"] or 0),
             saves=Savings(
-                network_bytes=int(row.get("network_bytes") or 0),
-                waiting_bytes=int(row.get("waiting_bytes") or 0),
                 storage_bytes=int(row.get("storage_bytes") or 0),
                 gb_hours=round(float(row.get("gb_hours") or 0.0), 4),
                 operations=int(row.get("operations") or 0),
             ),
             confidence=round(min(1.0, max(0.0, float(row.get("confidence", 1.0)))), 3),
-            fix=fix or self.hints_command,
+            fix=fix,
             examples=tuple(bytes(p) for p in row.get("examples") or ()),
             producers=row.get("producers") or "",
             consumers=row.get("consumers") or "",
             evidence={name: row[name] for name in evidence},
             assumed=tuple(assumed),
+            placed=ints(row["placed"]) if row.get("placed") is not None else None,
         )
+        return found if fix else replace(found, fix=self._edit(found) or self.hints_command)
+
+    def _edit(self, finding: Finding) -> str:
+        """On a store that keeps no file on a node: the lines for the workflow file, if any."""
+        if self.where is None or not self.where.staging:
+            return ""
+        return edit_of(finding, self.engine, staging=True)
+
+    @functools.cached_property
+    def engine(self) -> str:
+        """The workflow engine of the run; empty: it is not known."""
+        return engine_of(self.analysis)

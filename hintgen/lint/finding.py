@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from tracehint.hintgen.text.escape import text
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.arrays import Ints
+    from tracehint.hintgen.gain import Gain
 
 RawPath = bytes  # Finding has a field named bytes
 SEVERITIES = ("error", "warning", "info")
 
 
 @dataclass(frozen=True)
-class LintRule:
-    """What the registry knows of a rule; its documentation is the module's docstring.
-
-    `needs` names facts without which the rule stays silent: "bundle" (raw
-    facts beside the analysis), "declared" (the engine's graph), "hosts" (two
-    or more recording hosts).
-    """
-
-    code: str
-    name: str
-    severity: str
-    since: str
-    needs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Savings:
-    """What following the advice would save, by the cost model; 0 is nothing known."""
+    """What following the advice would save, as counted in the run; 0 is nothing known."""
 
-    network_bytes: int = 0
-    waiting_bytes: int = 0  # on the busiest link while tasks wait for them
     storage_bytes: int = 0
     gb_hours: float = 0.0
     operations: int = 0  # file-system calls
-    seconds: tuple[float, float] | None = None  # of a calibration or a simulation: least and most
 
 
 @dataclass(frozen=True)
@@ -44,7 +31,8 @@ class Finding:
 
     `template` stands for all files concerned (`files` of them, `bytes` in
     all); `examples` are up to five of their paths, as bytes. `assumed` lists
-    what the trace could not tell and the finding takes for granted.
+    what the trace could not tell and the finding takes for granted. `gain` is that of placing the
+    files `placed` (ids of the analysis) as their labels ask, alone; None: not simulated.
     """
 
     code: str
@@ -62,6 +50,17 @@ class Finding:
     consumers: str = ""
     evidence: dict[str, Any] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    gain: Gain | None = None
+    placed: Ints | None = field(default=None, compare=False, repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as plain JSON values; paths as visible text."""
+        data = asdict(replace(self, placed=None))
+        del data["placed"]
+        data["examples"] = [text(path) for path in self.examples]
+        data["assumed"] = list(self.assumed)
+        data["fingerprint"] = self.fingerprint
+        return data
 
     @property
     def fingerprint(self) -> str:
@@ -73,16 +72,45 @@ class Finding:
         return hashlib.sha256(ascii(key).encode()).hexdigest()[:16]
 
 
-def total(findings: Sequence[Finding], what: str) -> int:
-    """What all findings together save at most, of one field of `Savings` in bytes.
+@dataclass(frozen=True)
+class LintRule:
+    """One rule: `check` yields its findings, `page` is its documentation in Markdown.
 
-    Rules can offer two ways to save the same bytes of the same files (copies of a file, or its
-    readers at its node): of these, the better one counts.
+    `needs` names facts without which the rule stays silent: "bundle" (raw
+    facts beside the analysis), "declared" (the engine's graph), "hosts" (two
+    or more recording hosts).
+    """
+
+    code: str
+    name: str
+    severity: str
+    since: str
+    page: str
+    check: Callable[[Any], Iterator[Finding]]  # of a lint.context.Context
+    needs: tuple[str, ...] = ()
+
+
+def lint_rule(
+    code: str, severity: str, since: str, page: str, needs: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Iterator[Finding]]], LintRule]:
+    """Makes a rule of a function; the rule has the function's name, with dashes."""
+
+    def rule(check: Callable[..., Iterator[Finding]]) -> LintRule:
+        name = check.__name__.replace("_", "-")
+        return LintRule(code, name, severity, since, page, check, needs)
+
+    return rule
+
+
+def freed_storage(findings: Sequence[Finding]) -> int:
+    """Bytes that could be deleted or need not be stored, at most.
+
+    Rules can offer two ways to free the same files: of these, the better one counts.
     """
     by_files: dict[str, dict[str, int]] = {}
     for finding in findings:
         by_rule = by_files.setdefault(finding.template or finding.fingerprint, {})
-        by_rule[finding.code] = by_rule.get(finding.code, 0) + getattr(finding.saves, what)
+        by_rule[finding.code] = by_rule.get(finding.code, 0) + finding.saves.storage_bytes
     return sum(max(by_rule.values()) for by_rule in by_files.values())
 
 
@@ -95,20 +123,19 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def together(own: Sequence[Finding]) -> Savings:
-    """What findings of one rule save in all; seconds of one are not added to those of another."""
-    names = [field.name for field in fields(Savings) if field.name != "seconds"]
+    """The counts of all findings of one rule; gains are not added."""
+    names = [field.name for field in fields(Savings)]
     return Savings(**{name: sum(getattr(f.saves, name) for f in own) for name in names})
 
 
 def rank(finding: Finding) -> tuple[Any, ...]:
-    """Sort key: errors first, then by seconds where they are known, by saving, then by bytes."""
-    saves = finding.saves
-    network = saves.network_bytes + saves.waiting_bytes  # docs/rationale/saved-bytes.md
+    """Sort key: errors first, then by significant gain in time, by traffic, then by bytes."""
+    gain = finding.gain
     return (
         finding.severity != "error",
-        -saves.seconds[1] if saves.seconds else 0,
-        -network,
-        -saves.storage_bytes,
+        -gain.makespan_s if gain and gain.significant else 0,
+        -gain.network_bytes if gain else 0,
+        -finding.saves.storage_bytes,
         -finding.bytes,
         finding.code,
         finding.template,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from msgspec import to_builtins
+
+from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.hints.model import HintFile, Refusal, Rule
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.match.match import Declared, match
 from tracehint.hintgen.text.escape import shorten, terminal
-from tracehint.hintgen.text.units import plural, size
+from tracehint.hintgen.text.units import size
+from tracehint.schemas.wording import plural
 
 REASONS: dict[str, str] = {
     "fired": "this rule fires",
@@ -17,16 +22,16 @@ REASONS: dict[str, str] = {
     "held_back": "a rule for this name was learned and held back",
     "excluded": "its template fits, but so does one of its exclusions",
     "types": "its template fits, but the declared tasks are not those it was learned from",
-    "needs_graph": "its template fits, but the name alone does not tell the pattern: it needs the "
+    "needs_graph": "its template fits, but the name alone does not show the pattern: it needs the "
     "engine's graph (tasks that write and read the file)",
-    "maker": "its template fits, but the name alone does not tell the pattern: it needs the "
+    "maker": "its template fits, but the name alone does not show the pattern: it needs the "
     "engine's graph, or to be asked while the file is made (`tracehint run`)",
-    "use": "its template fits, but it says nothing about files used in that way",
-    "small": "its template fits, but the file is smaller than a call is worth; all that it was "
+    "use": "its template fits, but it has no hints for files used in that way",
+    "small": "its template fits, but the file is too small to repay a call; all that it was "
     "learned from were larger",
     "extra": "its template fits, but the same two tasks share more files than in the runs it was "
-    "learned from: nothing tells which one is meant",
-    "names": "its template fits, but the names that must stand beside it are not known to be there",
+    "learned from: none can be preferred",
+    "names": "its template fits, but the sibling names that it requires are not known to be there",
     "costly": "too many rules and placeholders may fit this name: looking went beyond the limit "
     "match-work (TRACEHINT_LIMITS=match-work=N raises it)",
     "conflict": "two rules fit equally well and disagree: no hint",
@@ -61,6 +66,7 @@ def explain(
         "reason": reason,
         "text": REASONS[reason],
         "rule": _rule_json(found.rule) if found.rule else None,
+        "baseline": None if hints.baseline is None else vars(hints.baseline),
         "pattern": found.pattern,
         "hints": [
             {"name": h.name, "value": h.value, "when": h.when, "level": h.level}
@@ -99,9 +105,10 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "consumers": list(rule.consumers),
         "confidence": rule.confidence,
         "evidence": rule.evidence,
-        "conditions": rule.conditions,
+        "gain": None if rule.gain is None else asdict(rule.gain),
+        "conditions": to_builtins(rule.conditions),
         "exclude": list(rule.exclude),
-        "formulas": {h.name: h.formula for h in rule.hints if h.formula},
+        "formulas": {h.name: to_builtins(h.formula) for h in rule.hints if h.formula.fn},
         "examples": list(rule.examples),
     }
 
@@ -114,7 +121,7 @@ def explain_text(data: dict[str, Any]) -> str:
         lines.append(f"  rule {rule['id']}  {rule['template']}  ({data['pattern']})")
         lines += [f"    {h['name']}={h['value']}  set {_when(h)}" for h in data["hints"]]
         lines.append(
-            f"    written by {', '.join(filter(None, rule['producers'])) or 'nobody (input)'}; "
+            f"    written by {', '.join(filter(None, rule['producers'])) or 'no task (input)'}; "
             f"read by {', '.join(rule['consumers']) or 'nobody'}"
         )
         seen = rule["evidence"]
@@ -122,6 +129,9 @@ def explain_text(data: dict[str, Any]) -> str:
             f"    learned from {plural(seen['files'], 'file')}, {size(seen['bytes'])}; "
             f"confidence {rule['confidence']:.2f}"
         )
+        if rule["gain"] is not None and data["baseline"] is not None:
+            base = Baseline(**data["baseline"])
+            lines.append(f"    gain: {Gain(**rule['gain']).text(base)} ({_simulation_text(base)})")
         lines += [f"    {name} follows {_formula(f)}" for name, f in rule["formulas"].items()]
     alike: dict[tuple[str, str], list[str]] = {}
     for other in data["others"]:
@@ -135,6 +145,10 @@ def explain_text(data: dict[str, Any]) -> str:
         for other in data["refused"]
     ]
     return "\n".join(lines) + "\n"
+
+
+def _simulation_text(base: Baseline) -> str:
+    return f"simulated: {terminal(base.cluster)}, {plural(base.nodes, 'node')}"
 
 
 def _when(hint: dict[str, Any]) -> str:
@@ -157,17 +171,21 @@ def _formula(formula: dict[str, Any]) -> str:
 def summary_text(hints: HintFile, limit: int = 40) -> str:
     """The rules of a hint file as a table for people; fallback levels are counted only."""
     seen = [rule for rule in hints.rules if rule.evidence.get("level", 0) == 0]
-    rows = [("pattern", "files", "seen", "saves", "sure", "hints"), *map(_row, seen[:limit])]
+    base = hints.baseline
+    head: tuple[str, ...] = ("pattern", "files", "seen", "confidence", "hints", "saves")
+    rows = [head, *(_row(rule, base) for rule in seen[:limit])]
     width = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:5]]
     lines = [
-        f"{pattern:<{width[0]}}  {name:<{width[1]}}  {files:>{width[2]}}  {saves:>{width[3]}}"
-        f"  {sure:>{width[4]}}  {said}"
-        for pattern, name, files, saves, sure, said in (rows if seen else [])
+        f"{pattern:<{width[0]}}  {name:<{width[1]}}  {files:>{width[2]}}  {confidence:>{width[3]}}"
+        f"  {values:<{width[4]}}  {saved}".rstrip()
+        for pattern, name, files, confidence, values, saved in (rows if seen else [])
     ]
     if len(seen) > limit:
         lines.append(f"... and {len(seen) - limit:,} more")
     more = plural(len(hints.rules) - len(seen), "more general one")
     lines.append(f"{plural(len(seen), 'rule')} for the names of this run, {more} for other names")
+    if base is not None and hints.all is not None:
+        lines.append(f"All of them together: {hints.all.text(base)} ({_simulation_text(base)})")
     alike: dict[str, list[Refusal]] = {}
     for refusal in hints.refused:
         alike.setdefault(refusal.reason, []).append(refusal)
@@ -179,16 +197,15 @@ def summary_text(hints: HintFile, limit: int = 40) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(rule: Rule) -> tuple[str, ...]:
-    said = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
+def _row(rule: Rule, base: Baseline | None) -> tuple[str, ...]:
+    values = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
     need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
     made_by = f"  [made by {' or '.join(rule.made_by)}]" if rule.made_by else ""
-    files, moved, saves = (rule.evidence.get(k, 0) for k in ("files", "bytes", "saves_bytes"))
     return (
         rule.pattern.replace("_", " "),
         shorten(terminal(rule.template), 60),
-        f"{plural(files, 'file')}, {size(moved)}",
-        size(saves) if saves > 0 else "-",
+        f"{plural(rule.evidence['files'], 'file')}, {size(rule.evidence['bytes'])}",
         f"{rule.confidence:.2f}",
-        terminal(said + (made_by or need.get(rule.conditions.get("needs", ""), ""))),
+        terminal(values + (made_by or need.get(rule.conditions.needs, ""))),
+        "-" if rule.gain is None or base is None else rule.gain.text(base),
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from tracehint.hintgen.hints.model import Hint, Rule
 
@@ -73,3 +73,50 @@ class Match:
     def values(self) -> dict[str, str]:
         """Hint name -> value."""
         return {hint.name: hint.value for hint in self.hints}
+
+
+T = TypeVar("T")
+
+
+class Coded(Sequence[T]):
+    """A column of `values`, of which each row has the one that `codes` says."""
+
+    def __init__(self, values: Sequence[T], codes: Ints) -> None:
+        self.values, self.codes = values, codes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> Coded[T]: ...
+    def __getitem__(self, at: int | slice) -> T | Coded[T]:
+        if isinstance(at, slice):
+            return Coded(self.values, self.codes[at])
+        return self.values[int(self.codes[at])]
+
+
+def encode_values(values: Iterable[T], key: Callable[[T], Hashable] | None = None) -> Coded[T]:
+    """The values, numbered in the order in which they come first. `key`: what tells those apart
+    that have no hash."""
+    seen: dict[Any, int] = {}
+    kinds: list[T] = []
+    codes: list[int] = []
+    for value in values:
+        code = seen.setdefault(value if key is None else key(value), len(kinds))
+        if code == len(kinds):
+            kinds.append(value)
+        codes.append(code)
+    return Coded(kinds, _numbers(codes))
+
+
+def codes_of(column: Sequence[T], key: Callable[[T], Hashable] | None = None) -> Ints:
+    """Equal numbers for equal values; `key` as of `encode_values`."""
+    return column.codes if isinstance(column, Coded) else encode_values(column, key).codes
+
+
+def _numbers(codes: list[int]) -> Ints:
+    import numpy as np
+
+    return np.array(codes, np.int64)

@@ -11,20 +11,383 @@ limit match-work would be spent gets no hint and the reason "costly".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracehint.hintgen.hints.model import HintFile, Rule
+from tracehint.hintgen.hints.mapping import Scale, value_of
+from tracehint.hintgen.hints.model import CONSTANT, Hint, HintFile, Rule
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.hints.template import Places, Subject, TooCostlyError, texts_at
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
-from tracehint.hintgen.match.known import Declared, Match, Verdict
-from tracehint.hintgen.match.pick import AskedPaths, Pick, Picker
-from tracehint.hintgen.match.ruleindex import RuleIndex
-from tracehint.hintgen.match.siblings import readers_by_rule
-from tracehint.hintgen.match.skeleton import AskedNames
-from tracehint.hintgen.match.values import RunValues, outcomes
+from tracehint.hintgen.match.known import Declared, Match, Verdict, codes_of, encode_values
+from tracehint.hintgen.match.ruleindex import (
+    MOST,
+    AskedNames,
+    Entry,
+    RuleIndex,
+    Skeletons,
+    readers_by_rule,
+)
+from tracehint.limits import limit
 
 if TYPE_CHECKING:
     from tracehint.analyzer.arrays import Ints
+
+
+# The rule for each path: found out once for all paths of which the same is known.
+#
+# Names that differ in digits alone count as the same where no rule tells them apart
+# (hintgen/match/ruleindex.py), and sizes where no rule's bound is between them.
+
+Alike = tuple[object, ...]  # what a pick depends on, beside the rules
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The rule for a path and where the texts of its placeholders are; else why none."""
+
+    entry: Entry | None
+    reason: str
+    others: tuple[tuple[str, str], ...] = ()  # (rule id, why not)
+    where: Places = ()
+    shared: bool = True  # all names of the skeleton have it that are declared alike
+
+    def captures(self, path: bytes) -> tuple[bytes, ...]:
+        """The texts of the placeholders in a path that has this pick."""
+        return texts_at(self.where, path)
+
+    def some(self, path: bytes, holes: Sequence[int]) -> tuple[bytes, ...]:
+        """The texts of some of them; those that are not there are left out."""
+        return tuple([path[self.where[hole]] for hole in holes if hole < len(self.where)])
+
+
+@dataclass(frozen=True)
+class AskedPaths:
+    """Paths, and what is known of them. `alike`: files between the same tasks, where known."""
+
+    paths: AskedNames
+    known: Declared
+    alike: Sequence[int] | Ints | None
+    names: Container[bytes]
+
+
+class Picker:
+    """Finds the rules of many paths, and remembers what it found out."""
+
+    def __init__(self, index: RuleIndex, rules: Sequence[Rule]) -> None:
+        self.index = index
+        self._skeletons = Skeletons(index.templates)
+        self._bounds = sorted({r.conditions.min_size_bytes for r in rules})
+        self.remembered: dict[Alike, Pick] = {}
+
+    def picks(self, asked: AskedPaths) -> tuple[Ints, list[Pick]]:
+        """(which of the picks each path has, the picks)."""
+        import numpy as np
+
+        from tracehint.analyzer.arrays import alike
+
+        most = limit("match-work")
+        short = asked.paths.skeletons
+        apart = {
+            name: code
+            for code, name in enumerate(short.values)
+            if not self._skeletons.alike(name, most)
+        }
+        first, code = alike(*self._columns(asked, apart))
+        found = [self._looked_up(asked, i, apart, most) for i in first.tolist()]
+        picks = [pick for pick, _ in found]
+        alone = [k for k, (_, shared) in enumerate(found) if not shared]
+        if alone:
+            rows = np.flatnonzero(np.isin(code, alone))
+            rows = rows[first[code[rows]] != rows]  # the first ones have theirs
+            code[rows] = np.arange(len(rows)) + len(picks)
+            picks += [self._looked_up(asked, i, apart, most)[0] for i in rows.tolist()]
+        return code, picks
+
+    def _columns(self, asked: AskedPaths, apart: Mapping[bytes, int]) -> Iterator[Ints]:
+        """Numbers that are equal where the same is known: what `_key` has, of all paths."""
+        import numpy as np
+
+        known, short = asked.known, asked.paths.skeletons
+        names = short.codes
+        if apart:
+            rows = np.flatnonzero(np.isin(names, list(apart.values())))
+            names = names.copy()
+            names[rows] = (
+                len(short.values) + encode_values(asked.paths[i] for i in rows.tolist()).codes
+            )
+        yield names
+        if asked.alike is not None:
+            yield np.asarray(asked.alike, np.int64)
+        if known.producer_types is not None:
+            yield codes_of(known.producer_types)
+        if known.consumer_types is not None:
+            yield codes_of(known.consumer_types, tuple)
+        if known.sizes is not None:
+            yield encode_values(map(self._size_class, known.sizes)).codes
+        if known.makers is not None:
+            yield codes_of(known.makers)
+
+    def _key(self, asked: AskedPaths, i: int, apart: Mapping[bytes, int], most: int) -> Alike:
+        """What the pick of a path follows from."""
+        known, short = asked.known, asked.paths.skeletons[i]
+        return (
+            asked.paths[i] if short in apart else short,
+            most,
+            known.producers is None or known.consumers is None,
+            0 if asked.alike is None else int(asked.alike[i]),
+            known.producer_types is not None and known.producer_types[i],
+            known.consumer_types is not None and tuple(known.consumer_types[i]),
+            None if known.sizes is None else self._size_class(known.sizes[i]),
+            known.makers is not None and known.makers[i],
+        )
+
+    def _size_class(self, size: int | None) -> int | None:
+        """How many bounds of rules a size reaches."""
+        return None if size is None else bisect_right(self._bounds, size)
+
+    def _looked_up(
+        self, asked: AskedPaths, i: int, apart: Mapping[bytes, int], most: int
+    ) -> tuple[Pick, bool]:
+        """The pick of a path, and whether all with the same key have it."""
+        key = self._key(asked, i, apart, most)
+        before = self.remembered.get(key)
+        if before is not None:
+            return before, True
+        subject, known = Subject(asked.paths[i], most), self.index.knows(asked.paths[i])
+        try:
+            pick = self._best(subject, asked, i)
+        except TooCostlyError:
+            if known:  # what it spares is counted, but what it found out on the way is not there
+                self.index.forget(asked.paths[i])
+                return self._looked_up(asked, i, apart, most)
+            return Pick(None, "costly", shared=False), False
+        # near the limit, digits may decide how much is looked at
+        if not pick.shared or subject.work > most // 2:
+            return pick, False
+        if len(self.remembered) >= MOST:
+            self.remembered.clear()
+        self.remembered[key] = pick
+        return pick, True
+
+    def _best(self, subject: Subject, asked: AskedPaths, i: int) -> Pick:
+        """The most specific rule that fits. Rules for any name of some types stay silent where
+        more files are between two tasks than they have seen: a run may have a marker beside each
+        data file, and nothing tells which of them is meant."""
+        known, alike = asked.known, int(asked.alike[i]) if asked.alike is not None else 0
+        reason = "no_rule"
+        others: list[tuple[str, str]] = []
+        winner: tuple[Entry, Places] | None = None
+        candidates = self.index.candidates(subject, known, i)
+        shared = not any(entry.names_decide for entry, _ in candidates)
+        for entry, where in candidates:
+            why = self.index.objection(entry, where, subject, known, i, asked.names)
+            if not why and 0 < entry.rule.conditions.per_pair < alike:
+                why = "extra"
+            if why:
+                # A fallback level for any name of some task types is no news about this name.
+                news = why == "extra" or entry.rule.evidence.get("level") != 2
+                if winner is None and reason == "no_rule" and news:
+                    reason = why
+                others.append((entry.rule.id, why))
+            elif winner is None:
+                winner = entry, where
+            elif self._disagree(winner[0], entry, known, i):
+                tie = [(winner[0].rule.id, "tie"), (entry.rule.id, "tie")]
+                return Pick(None, "conflict", (*others, *tie), shared=shared)
+            else:
+                others.append((entry.rule.id, "less_specific"))
+        if winner is None:
+            return Pick(None, reason, tuple(others), shared=shared)
+        return Pick(winner[0], "fired", tuple(others), winner[1], shared)
+
+    def _disagree(self, winner: Entry, entry: Entry, known: Declared, i: int) -> bool:
+        equal = self.index.rank(entry, known, i) == self.index.rank(winner, known, i)
+        return equal and entry.rule.hints != winner.rule.hints
+
+
+# From the rule of a path to its hints: the variant for its use, and the values of its scale.
+
+
+@dataclass(frozen=True)
+class RunValues:
+    """What is known of the run beside the paths. `readers`: rule -> readers, from names."""
+
+    known: Declared
+    nodes: int | None
+    uses: Sequence[str] | None
+    readers: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class _UseHints:
+    """The hints of a rule for files of one use; their values may follow from each file."""
+
+    outcome: Verdict
+    readers: float | None
+    group: str | None  # "producer" or "consumer": a value follows from that task, or from the name
+    holes: tuple[int, ...]  # placeholders whose texts name the group, where no task does
+    region: bool  # a value follows from the file's size
+    per_file: Mapping[str, Mapping[str, str]]
+
+    @property
+    def constant(self) -> bool:
+        """Whether the readers are all that the values follow from."""
+        return self.group is None and not self.region and not self.per_file
+
+
+def outcomes(
+    paths: Sequence[bytes], codes: Ints, picks: Sequence[Pick], run: RunValues
+) -> tuple[Ints, list[Verdict]]:
+    """(number of the outcome of each path, the outcomes); `codes`: which of the picks each has."""
+    import numpy as np
+
+    from tracehint.analyzer.arrays import alike, order_by, starts_of
+
+    files = _AskedFiles(paths, codes, picks, run)
+    first, group = alike(*files.columns())
+    order = order_by(group)
+    of_group = np.split(order, starts_of(group[order])[1:])
+    numbers, made = np.zeros(len(codes), np.int64), list[Verdict]()
+    for i, rows in zip(first.tolist(), of_group, strict=False):
+        of_use = _resolve_pick(files.pick(i), None if run.uses is None else run.uses[i], run)
+        one_of, own = (
+            (rows[:1] * 0, rows * 0) if of_use.constant else alike(*files.own(of_use, rows))
+        )
+        numbers[rows] = len(made) + own
+        made += [_resolve_values(of_use, files, row) for row in rows[one_of].tolist()]
+    return numbers, made
+
+
+class _AskedFiles:
+    """Files and their picks, as columns from which their hints follow."""
+
+    def __init__(
+        self, paths: Sequence[bytes], codes: Ints, picks: Sequence[Pick], run: RunValues
+    ) -> None:
+        self.paths, self.codes, self.picks, self.run = paths, codes, picks, run
+        self._only: dict[str, Ints] = {}
+
+    def pick(self, i: int) -> Pick:
+        """The pick of a file."""
+        return self.picks[int(self.codes[i])]
+
+    def count(self, i: int) -> int | None:
+        """Consumers of a file, where they are known."""
+        known = self.run.known
+        if known.readers is not None:
+            return int(known.readers[i])
+        return None if known.consumers is None else len(known.consumers[i])
+
+    def columns(self) -> Iterator[Ints]:
+        """What is the same for files that have the same hints, beside what `own` has."""
+        import numpy as np
+
+        kinds = encode_values((id(pick.entry), pick.reason, pick.others) for pick in self.picks)
+        yield kinds.codes[self.codes]
+        if self.run.uses is not None:
+            yield codes_of(self.run.uses)
+        known = self.run.known
+        if known.readers is not None or known.consumers is not None:
+            counts = known.readers if known.readers is not None else map(len, known.consumers or ())
+            yield np.array(counts if isinstance(counts, np.ndarray) else list(counts), np.int64)
+
+    def own(self, of_use: _UseHints, rows: Ints) -> Iterator[Ints]:
+        """What the values of each of the rows follow from."""
+        yield self._groups(of_use, rows)
+        if of_use.region and self.run.known.sizes is not None:
+            sizes = self.run.known.sizes
+            yield encode_values(sizes[i] for i in rows.tolist()).codes
+        if of_use.per_file:
+            yield encode_values(self.paths[i] for i in rows.tolist()).codes
+
+    def _groups(self, of_use: _UseHints, rows: Ints) -> Ints:
+        """The task that names the group of each row, or the texts in its name that do."""
+        import numpy as np
+
+        if of_use.group is None:
+            return rows * 0
+        tasks = self._tasks(of_use.group)[rows]
+        named = np.flatnonzero(tasks < 0)
+        texts = encode_values(
+            self.pick(i).some(self.paths[i], of_use.holes) for i in rows[named].tolist()
+        )
+        tasks[named] = tasks.max() + 1 + texts.codes
+        return tasks
+
+    def _tasks(self, side: str) -> Ints:
+        """A number for the one task on that side of each file; -1: there is none, or several."""
+        import numpy as np
+
+        known = self.run.known
+        if side not in self._only:
+            tasks, only = (
+                (known.producers, known.only_producer)
+                if side == "producer"
+                else (known.consumers, known.only_consumer)
+            )
+            if only is None and tasks is not None:
+                names = encode_values(some[0] if len(some) == 1 else None for some in tasks)
+                none = np.array([name is None for name in names.values], bool)
+                only = np.where(none[names.codes], -1, names.codes)
+            self._only[side] = np.full(len(self.paths), -1) if only is None else only
+        return self._only[side]
+
+    def task(self, of_use: _UseHints, i: int) -> str | None:
+        """The name of that task."""
+        known = self.run.known
+        tasks = known.producers if of_use.group == "producer" else known.consumers
+        return tasks[i][0] if tasks is not None and len(tasks[i]) == 1 else None
+
+
+def _resolve_pick(pick: Pick, use: str | None, run: RunValues) -> _UseHints:
+    if pick.entry is None:
+        return _silent(Verdict(None, (), "", pick.reason, pick.others))
+    rule = pick.entry.rule
+    pattern, hints = rule.pattern, rule.hints
+    if use and rule.uses and use not in rule.uses:
+        variant = next((v for v in rule.variants if v.use == use), None)
+        if variant is None or not variant.hints:
+            return _silent(Verdict(None, (), "", "use", ((rule.id, "use"), *pick.others)))
+        pattern, hints = variant.pattern, variant.hints
+    formulas = {h.formula.fn: h.formula for h in reversed(hints)}
+    group = formulas.get("group")
+    return _UseHints(
+        Verdict(rule, hints, pattern, "fired", pick.others),
+        run.readers.get(rule.id),
+        None if group is None else group.by or "consumer",
+        (group.captures or ()) if group is not None else (),
+        "region" in formulas,
+        rule.per_file,
+    )
+
+
+def _silent(outcome: Verdict) -> _UseHints:
+    return _UseHints(outcome, None, None, (), region=False, per_file={})
+
+
+def _resolve_values(of_use: _UseHints, files: _AskedFiles, i: int) -> Verdict:
+    """The outcome with the values for one file, and for all of which they follow from the same."""
+    rule, hints, pattern, reason, others = of_use.outcome
+    if rule is None:
+        return of_use.outcome
+    path, count, sizes = files.paths[i], files.count(i), files.run.known.sizes
+    scale = Scale(
+        captures=files.pick(i).captures(path),
+        readers=of_use.readers if count is None else count,
+        nodes=files.run.nodes,
+        size=sizes[i] if sizes is not None else None,
+        task=files.task(of_use, i),
+    )
+    fixed = of_use.per_file.get(to_text(path), {}) if of_use.per_file else {}
+    final = tuple(
+        Hint(h.name, fixed.get(h.name) or value_of(h, scale), h.when, CONSTANT, h.level)
+        for h in hints
+    )
+    return Verdict(rule, final, pattern, reason, others)
+
 
 __all__ = ["Declared", "Match", "Matcher", "match"]
 
@@ -47,7 +410,7 @@ class Matcher:
     ) -> list[Match]:
         """One Match per path, in order. `names`: all files of the run, where they are known.
 
-        `nodes` of the next run; None: what the rules were learned for, where that was said.
+        `nodes` of the next run; None: what the rules were learned for, where that is known.
         `counted`: values follow what the names tell of readers; each call goes over all names.
         """
         codes, found = self.outcomes(paths, known, nodes, names, counted=counted)
@@ -72,11 +435,11 @@ class Matcher:
         codes, picks = self.picker.picks(AskedPaths(asked, known, alike, names))
         readers: Mapping[str, float] = {}
         if counted and names and known.consumers is None:
-            readers = readers_by_rule(_fired(codes, picks), names)
+            readers = readers_by_rule(_count_fired_rules(codes, picks), names)
         return outcomes(asked, codes, picks, RunValues(known, nodes or self._nodes, uses, readers))
 
 
-def _fired(codes: Ints, picks: Sequence[Pick]) -> Iterator[tuple[Rule, int]]:
+def _count_fired_rules(codes: Ints, picks: Sequence[Pick]) -> Iterator[tuple[Rule, int]]:
     """The rules of the picks, and how many files have each of the picks."""
     import numpy as np
 

@@ -1,24 +1,229 @@
 """The rules of a hint file, indexed: which fit a path, and what keeps one of them from firing.
 
-Rules with equal templates share one look at it (hintgen/match/templateindex.py), so the cost
+Rules with equal templates share one look at it (hintgen/match/ruleindex.py), so the cost
 follows the rules that fit a path, not those of the file; and it ends at the limit match-work.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import overload
 
-from tracehint.hintgen.hints.fitting import Places, Subject, texts_at
-from tracehint.hintgen.hints.holes import DIRS
+from tracehint.hintgen.hints.mapping import readers_of
 from tracehint.hintgen.hints.model import INPUT, Rule
-from tracehint.hintgen.hints.template import Template, parse
-from tracehint.hintgen.match.known import Declared
-from tracehint.hintgen.match.siblings import has_siblings
-from tracehint.hintgen.match.skeleton import MOST, has_digits
-from tracehint.hintgen.match.templateindex import TemplateIndex
+from tracehint.hintgen.hints.template import (
+    DIRS,
+    Places,
+    Subject,
+    Template,
+    TooCostlyError,
+    parse,
+    texts_at,
+)
+from tracehint.hintgen.match.known import Coded, Declared, encode_values
+from tracehint.limits import limit
+
+_Ends = tuple[bytes, bytes]  # prefix and suffix, both cut
+_Alike = dict[_Ends, list[tuple[bytes, Template]]]  # the longest literal between, the template
+_LENGTHS = (64, 32, 16, 8, 4, 2, 1, 0)  # to which prefixes and suffixes are cut
+
+
+class TemplateIndex:
+    """Templates, each once."""
+
+    def __init__(self, templates: Iterable[Template]) -> None:
+        tables: dict[tuple[int, int], dict[int | None, _Alike]] = defaultdict(dict)
+        for template in dict.fromkeys(templates):
+            head, tail = cut(template.prefix), cut(template.suffix)
+            ends = template.prefix[:head], template.suffix[len(template.suffix) - tail :]
+            alike = tables[head, tail].setdefault(template.slashes, {})
+            alike.setdefault(ends, []).append((template.middle, template))
+        self._tables = sorted(tables.items())
+        self._of_slashes: dict[int, list[tuple[int, int, list[_Alike]]]] = {}
+
+    def _looked_at(self, slashes: int) -> list[tuple[int, int, list[_Alike]]]:
+        """Lengths of prefix and suffix, and the tables of them, for names with so many slashes."""
+        found = self._of_slashes.get(slashes)
+        if found is None:
+            found = [
+                (head, tail, [table[n] for n in (slashes, None) if n in table])
+                for (head, tail), table in self._tables
+                if slashes in table or None in table
+            ]
+            self._of_slashes[slashes] = found
+        return found
+
+    def fitting(self, subject: Subject) -> list[tuple[Template, Places]]:
+        """Templates that fit, and the places of their placeholders' texts. Raises
+        TooCostlyError."""
+        found = []
+        name = subject.name
+        for head, tail, tables in self._looked_at(subject.slashes):
+            if len(name) < max(head, tail):
+                continue
+            ends = name[:head], name[len(name) - tail :]
+            for table in tables:
+                alike = table.get(ends)
+                if alike is None:
+                    continue
+                subject.spend(len(alike))
+                for template in [t for middle, t in alike if middle in name]:
+                    where = template.places(subject)
+                    if where is not None:
+                        found.append((template, where))
+        return found
+
+
+def cut(text: bytes) -> int:
+    """To how many bytes a prefix or suffix is cut for its table."""
+    return next(length for length in _LENGTHS if length <= len(text))
+
+
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+MOST = 50_000  # skeletons of which something is remembered
+
+
+def skeleton_of(name: bytes) -> bytes:
+    """The name with every digit as 0.
+
+    >>> skeleton_of(b"run12/part_007.fits")
+    b'run00/part_000.fits'
+    """
+    return name.translate(_ZEROS)
+
+
+class AskedNames(Sequence[bytes]):
+    """Names that are asked about, maybe several times, with what follows from them alone."""
+
+    def __init__(self, names: Sequence[bytes]) -> None:
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | Sequence[bytes]:
+        return self._names[at]
+
+    @cached_property
+    def skeletons(self) -> Coded[bytes]:
+        """The skeleton of each."""
+        return encode_values(map(skeleton_of, self._names))
+
+
+def has_digits(template: Template) -> bool:
+    """Whether its literal text has digits."""
+    return any(isinstance(part, bytes) and _digit_in(part) for part in template.parts)
+
+
+def _digit_in(text: bytes) -> bool:
+    return text.translate(None, b"0123456789") != text
+
+
+class Skeletons:
+    """Which names are told apart by their digits by one of `templates`."""
+
+    def __init__(self, templates: Iterable[Template]) -> None:
+        some = [template for template in templates if has_digits(template)]
+        self._index = TemplateIndex(Template(tuple(map(_zeros, t.parts))) for t in some)
+        self._any = bool(some)
+        self._alike: dict[bytes, bool] = {}
+
+    def alike(self, skeleton: bytes, most: int) -> bool:
+        """Whether the same templates fit all names of a skeleton. `most`: work to find it out."""
+        if not self._any:
+            return True
+        found = self._alike.get(skeleton)
+        if found is None:
+            try:
+                found = not self._index.fitting(Subject(skeleton, most))
+            except TooCostlyError:
+                found = False
+            if len(self._alike) >= MOST:
+                self._alike.clear()
+            self._alike[skeleton] = found
+        return found
+
+
+def _zeros(part: bytes | str) -> bytes | str:
+    return part.translate(_ZEROS) if isinstance(part, bytes) else part
+
+
+def has_siblings(
+    caught: Sequence[bytes], siblings: Sequence[Template], names: Container[bytes]
+) -> bool:
+    """True when all names that must stand beside a path are there; `caught`: its placeholders."""
+    (stem, *_) = caught or (b"",)
+    return all(
+        b"".join(stem if isinstance(part, str) else part for part in other.parts) in names
+        for other in siblings
+    )
+
+
+def readers_by_rule(
+    rules: Iterable[tuple[Rule, int]], names: Collection[bytes]
+) -> dict[str, float]:
+    """Rule -> readers of each of its files, where names tell. `rules`: with numbers of their files.
+
+    Empty where a name is too costly to be counted: then the learned values stand.
+    """
+    fired: dict[str, Rule] = {}
+    files: Counter[str] = Counter()
+    for rule, some in rules:
+        fired[rule.id] = rule
+        files[rule.id] += some
+    count = _counts(fired.values(), names)
+    if count is None:
+        return {}
+    found = {}
+    for rule in fired.values():
+        for hint in rule.hints:
+            readers = readers_of(hint.formula, files[rule.id], count.__getitem__)
+            if readers:
+                found[rule.id] = readers
+    return found
+
+
+def _counts(rules: Iterable[Rule], names: Collection[bytes]) -> dict[str, int] | None:
+    """Template -> names that it fits, of all that the rules count; None: a name is too costly."""
+    texts = {
+        text: parse(text)
+        for rule in rules
+        for hint in rule.hints
+        for text, _, _ in hint.formula.counts
+    }
+    if not texts:
+        return {}
+    index = TemplateIndex(texts.values())
+    found: Counter[Template] = Counter()
+    most = limit("match-work")
+    try:
+        for name, times in _distinct(names, Skeletons(texts.values()), most):
+            for template, _ in index.fitting(Subject(name, most)):
+                found[template] += times
+    except TooCostlyError:
+        return None
+    return {text: found[template] for text, template in texts.items()}
+
+
+def _distinct(
+    names: Collection[bytes], skeletons: Skeletons, most: int
+) -> Iterator[tuple[bytes, int]]:
+    """Names, and for how many others each stands: those that no template tells from it."""
+    count = Counter(map(skeleton_of, names))
+    apart = {short for short in count if not skeletons.alike(short, most)}
+    alone = Counter(name for name in names if skeleton_of(name) in apart) if apart else Counter()
+    for short, times in count.items():
+        if short not in apart:
+            yield short, times
+    yield from alone.items()
+
 
 Fitting = tuple["Entry", Places]
 
@@ -79,7 +284,7 @@ class RuleIndex:
             self.templates.append(entry.template)
             known_producers |= entry.producers
             known_consumers |= entry.consumers
-            if rule.conditions.get("needs") == "types" and entry.template.parts[0] == DIRS:
+            if rule.conditions.needs == "types" and entry.template.parts[0] == DIRS:
                 for name in entry.producers:
                     self._by_producer[name].add(entry)
             else:
@@ -137,7 +342,7 @@ class RuleIndex:
         if _fits_one(entry.exclude, subject):
             return "excluded"
         size = known.sizes[i] if known.sizes is not None else None
-        if size is not None and size < entry.rule.conditions.get("min_size_bytes", 0):
+        if size is not None and size < entry.rule.conditions.min_size_bytes:
             return "small"
         if entry.siblings:
             caught = texts_at(where, subject.name)
@@ -145,7 +350,7 @@ class RuleIndex:
                 return "names"
         if entry.rule.made_by and known.makers is not None:
             return "" if known.makers[i] in entry.rule.made_by else "maker"
-        wants = entry.rule.conditions.get("needs", "types" if entry.rule.made_by else "")
+        wants = entry.rule.conditions.needs or ("types" if entry.rule.made_by else "")
         needs = wants == "types"
         if wants and (known.producers is None or known.consumers is None):
             return "maker" if entry.rule.made_by else "needs_graph"
@@ -194,7 +399,7 @@ def entry_of(rule: Rule) -> Entry:
         tuple(parse(text) for text in rule.exclude),
         frozenset(rule.producers or (INPUT,)),
         frozenset(rule.consumers),
-        tuple(parse(text) for text in rule.conditions.get("beside", ())),
+        tuple(parse(text) for text in rule.conditions.beside),
         _order(rule, template),
     )
 
@@ -202,5 +407,5 @@ def entry_of(rule: Rule) -> Entry:
 def _order(rule: Rule, template: Template) -> tuple[int, int, int]:
     """Specificity; a placeholder whose text other names must share as well says more."""
     wild, fixed = template.specificity
-    known_by_siblings = 8 if rule.conditions.get("beside") else 0
-    return wild + known_by_siblings, fixed, len(str(rule.conditions.get("needs", "")))
+    known_by_siblings = 8 if rule.conditions.beside else 0
+    return wild + known_by_siblings, fixed, len(rule.conditions.needs)

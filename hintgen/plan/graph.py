@@ -98,7 +98,7 @@ def _stages(work: Workload) -> Ints:
         stage[ready] = number
         done += len(ready)
         begin, end = work.dep_begin[ready], work.dep_begin[ready + 1]
-        after = work.dep[_within(begin, end)].astype(np.int64)
+        after = work.dep[_expand_ranges(begin, end)].astype(np.int64)
         waiting, count = np.unique(after, return_counts=True)
         missing[waiting] -= count
         ready = waiting[missing[waiting] == 0]
@@ -111,8 +111,21 @@ def _stages(work: Workload) -> Ints:
     return stage
 
 
-def _within(begin: Ints, end: Ints) -> Ints:
+def _expand_ranges(begin: Ints, end: Ints) -> Ints:
     """The numbers of all half-open ranges, one range after the other."""
     length = end - begin
     starts = np.cumsum(length) - length
     return np.repeat(begin - starts, length) + np.arange(int(length.sum()))
+
+
+def gathered(graph: Graph) -> Ints:
+    """The task that gathers each file; -1 for files that are not gathered."""
+    single = (graph.readers == 1) & (graph.writers > 0)
+    rows = np.flatnonzero(single[graph.link_file])
+    file, reader, writer = graph.link_file[rows], graph.link_to[rows], graph.link_from[rows]
+    pairs = np.unique(np.stack([reader, writer]), axis=1)
+    feeding = np.bincount(pairs[0], minlength=graph.tasks)
+    found = np.full(graph.files, -1, np.int64)
+    some = feeding[reader] >= 2
+    found[file[some]] = reader[some]
+    return found

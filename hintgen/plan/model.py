@@ -30,8 +30,9 @@ FREE = -1  # the part of a task that runs anywhere
 class Problem:
     """What is to be planned: a workload, where it shall run, and rules learned from earlier runs.
 
-    `staged`: inputs are brought to the store for this run, so that hints can place them too;
-    else they lie where the store put them. `seed` decides every choice by chance.
+    `own`: what no plan places runs there. `staged`: inputs are brought to the store for this run,
+    so that hints can place them too; else they lie where the store put them. `seed` decides every
+    choice by chance.
     """
 
     analysis: Analysis
@@ -40,6 +41,7 @@ class Problem:
     rules: HintFile | None = None
     staged: bool = False
     seed: int = 1
+    own: Cluster | None = None  # as an engine uses it that starts all tasks on its node, the first
     facts: pa.Table | None = None  # what rules go by, where it is known (hintgen/learn/facts.py)
     matcher: Matcher | None = None  # of the rules, where it is there
 
@@ -73,7 +75,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Draft:
-    """One way to run the workload: what each file is told, and where the tasks start.
+    """One way to run the workload: the hints of each file, and where the tasks start.
 
     `part`: the part of each task, FREE for any node; None: no task is bound. `values`: the hints
     by file, where they are more than the placement's arrays say.
@@ -125,8 +127,9 @@ class Estimate:
 
     @property
     def scheduler(self) -> str | None:
-        """The scheduler that it asks for; None: any."""
-        return self.draft.placement.scheduler
+        """The scheduler that it asks for; None: any, tasks start where the engine starts them."""
+        asked = self.draft.placement.scheduler
+        return None if asked == "plan" and self.draft.part is None else asked
 
 
 @dataclass(frozen=True)

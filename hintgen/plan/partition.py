@@ -8,16 +8,259 @@ or a task, with more neighbours in one stage than a part of that stage holds.
 
 from __future__ import annotations
 
+import heapq
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints
+from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.model import Floats
-from tracehint.hintgen.plan.balance import TaskLinks, spread
 from tracehint.hintgen.plan.graph import Graph
-from tracehint.hintgen.plan.metis import cut
+
+
+@dataclass(frozen=True)
+class TaskLinks:
+    """Bytes between two tasks; a row per link."""
+
+    a: Ints
+    b: Ints
+    bytes: Ints
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    def take(self, rows: Bools) -> TaskLinks:
+        """Some of the rows."""
+        return TaskLinks(self.a[rows], self.b[rows], self.bytes[rows])
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """The links of a task from both ends: rows begin[task] to begin[task + 1]."""
+
+    begin: Ints
+    other: Ints
+    bytes: Ints
+
+
+def spread(
+    part: Ints,
+    stage: Ints,
+    cost: Floats,
+    links: TaskLinks,
+    shares: Floats,
+    cores: Ints,
+    imbalance: float,
+) -> Ints:
+    """The parts with no stage beyond its share of cost times `imbalance` in any of them.
+
+    A part may always hold one task per core. Those leave first that are least linked to their
+    part; they go where they are linked most, of the parts with room.
+    """
+    part = part.copy()
+    around = _neighbours(links, len(part))
+    order = np.argsort(stage, kind="stable")
+    ends = np.searchsorted(stage[order], np.arange(int(stage.max(initial=0)) + 2))
+    for first, last in pairwise(ends):
+        _spread_stage(part, order[first:last], cost, around, shares, cores, imbalance)
+    return part
+
+
+def _neighbours(links: TaskLinks, tasks: int) -> _Neighbours:
+    own, other = np.concatenate([links.a, links.b]), np.concatenate([links.b, links.a])
+    moved = np.concatenate([links.bytes, links.bytes])
+    order = np.argsort(own, kind="stable")
+    begin = np.searchsorted(own[order], np.arange(tasks + 1))
+    return _Neighbours(begin, other[order], moved[order])
+
+
+def _spread_stage(
+    part: Ints,
+    tasks: Ints,
+    cost: Floats,
+    around: _Neighbours,
+    shares: Floats,
+    cores: Ints,
+    imbalance: float,
+) -> None:
+    """Spread the tasks of one stage; `part` is changed."""
+    parts = len(shares)
+    load = np.bincount(part[tasks], cost[tasks], parts).astype(float)
+    count = np.bincount(part[tasks], minlength=parts)
+    most = float(cost[tasks].max())
+    room = np.maximum(shares * float(load.sum()) * imbalance, most)
+    over = (load > room * (1 + 1e-9)) & (count > cores)
+    if not over.any():
+        return
+    leaving = _leaving(part, tasks[over[part[tasks]]], cost, around, room, cores)
+    if not len(leaving):
+        return
+    np.subtract.at(load, part[leaving], cost[leaving])
+    emptiest = [(load[k] / shares[k], k) for k in range(parts)]
+    heapq.heapify(emptiest)
+    for task in leaving[np.argsort(-cost[leaving], kind="stable")].tolist():
+        goal = _best_with_room(task, part, cost[task], around, load, room)
+        if goal < 0:
+            while emptiest[0][0] < load[emptiest[0][1]] / shares[emptiest[0][1]] - 1e-12:
+                k = emptiest[0][1]
+                heapq.heapreplace(emptiest, (load[k] / shares[k], k))
+            goal = emptiest[0][1]
+        part[task] = goal
+        load[goal] += cost[task]
+
+
+def _leaving(
+    part: Ints, tasks: Ints, cost: Floats, around: _Neighbours, room: Floats, cores: Ints
+) -> Ints:
+    """Of the tasks of parts that are too full, those that are linked least to their part."""
+    bound = np.array([_bytes_to_own_part(task, part, around) for task in tasks.tolist()])
+    order = np.lexsort((tasks, -bound, part[tasks]))
+    ordered = tasks[order]
+    own = part[ordered]
+    first = np.searchsorted(own, own)
+    filled = np.cumsum(cost[ordered])
+    filled = filled - (filled[first] - cost[ordered[first]])
+    place = np.arange(len(own)) - first
+    return ordered[(filled > room[own] * (1 + 1e-9)) & (place >= cores[own])]
+
+
+def _bytes_to_own_part(task: int, part: Ints, around: _Neighbours) -> float:
+    """Bytes that link a task to its own part."""
+    rows = slice(around.begin[task], around.begin[task + 1])
+    return float(around.bytes[rows][part[around.other[rows]] == part[task]].sum())
+
+
+def _best_with_room(
+    task: int, part: Ints, cost: float, around: _Neighbours, load: Floats, room: Floats
+) -> int:
+    """The part with room to which a task is linked most; -1: there is none."""
+    rows = slice(around.begin[task], around.begin[task + 1])
+    near = part[around.other[rows]]
+    free = load[near] + cost <= room[near]
+    if not free.any():
+        return -1
+    weight = np.bincount(near[free], around.bytes[rows][free])
+    return int(np.argmax(weight))
+
+
+class UnavailableError(Exception):
+    """A strategy cannot be tried here; the text says why and what to do."""
+
+
+PROGRAM = "gpmetis"
+MAX_SECONDS = 120
+_HEAVIEST = (1 << 30) - 1  # the sum of all weights of edges must fit into 31 bits
+
+
+def find_metis() -> tuple[Path, dict[str, str]]:
+    """The program and its environment. Raises UnavailableError."""
+    try:
+        files = metadata.files("cmeel-metis") or []
+    except metadata.PackageNotFoundError:
+        files = []
+    for entry in files:
+        if entry.name == PROGRAM and entry.parent.name == "bin" and "cmeel.prefix" in str(entry):
+            program = Path(str(entry.locate())).resolve()
+            if program.is_file():
+                libraries = str(program.parent.parent / "lib")
+                return program, {**os.environ, "LD_LIBRARY_PATH": libraries}
+    found = shutil.which(PROGRAM)
+    if found:
+        return Path(found), dict(os.environ)
+    raise UnavailableError(
+        f"{PROGRAM} of METIS is missing: pip install cmeel-metis, or Debian's package metis"
+    )
+
+
+def cut(
+    ends: tuple[Ints, Ints],
+    bytes_: Ints,
+    weights: Ints,
+    shares: Floats,
+    imbalance: Sequence[float],
+    seed: int,
+) -> Ints:
+    """The part of each vertex.
+
+    `ends`: two arrays of vertices, an edge each; `bytes_`: what an edge costs when it is cut.
+    `weights`: (vertices, constraints), whole numbers from 0. `shares`: of each part, they sum to
+    1. `imbalance`: by constraint, what the fullest part may hold against its share.
+    Raises UnavailableError where METIS is missing or gives up.
+    """
+    program, environment = find_metis()
+    parts = len(shares)
+    with tempfile.TemporaryDirectory(prefix="tracehint-plan-") as folder:
+        graph = Path(folder) / "graph"
+        graph.write_bytes(_graph_text(ends, bytes_, weights))
+        options = [f"-seed={seed}", f"-ubvec={' '.join(f'{u:.3f}' for u in imbalance)}"]
+        if np.ptp(shares) > 1e-9:
+            (Path(folder) / "shares").write_text(_shares_text(shares, weights.shape[1]))
+            options.append(f"-tpwgts={Path(folder) / 'shares'}")
+        words = [str(program), *options, str(graph), str(parts)]
+        part = _run(words, environment, Path(folder) / f"graph.part.{parts}")
+    if len(part) != len(weights) or part.min() < 0 or part.max() >= parts:
+        raise UnavailableError("METIS answered something else than a part per task")
+    return part
+
+
+def _run(words: list[str], environment: dict[str, str], result: Path) -> Ints:
+    """The numbers that METIS writes into `result`. Raises UnavailableError."""
+    try:
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            check=False,
+            env=environment,
+            timeout=MAX_SECONDS,
+            cwd=result.parent,
+        )
+    except subprocess.TimeoutExpired:
+        raise UnavailableError(f"METIS took more than {MAX_SECONDS} s") from None
+    if done.returncode or not result.is_file():
+        message = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-200:]
+        raise UnavailableError(f"METIS gave up: {message or done.returncode}")
+    return np.array(result.read_bytes().split(), np.int64)
+
+
+def _graph_text(ends: tuple[Ints, Ints], bytes_: Ints, weights: Ints) -> bytes:
+    """The graph as METIS reads it: by vertex its weights, then its neighbours and their bytes."""
+    count, constraints = weights.shape
+    a, b = np.concatenate(ends), np.concatenate(ends[::-1])
+    cost = np.concatenate([bytes_, bytes_])
+    keep = a != b
+    a, b, cost = a[keep], b[keep], cost[keep]
+    order = order_by(a, b)
+    a, b, cost = a[order], b[order], cost[order]
+    first = starts_of(a, b)
+    if len(first):
+        cost = np.add.reduceat(cost.astype(np.float64), first)
+        a, b = a[first], b[first]
+        cost = np.maximum(1, np.rint(cost * min(1.0, _HEAVIEST / max(1.0, float(cost.sum())))))
+    pairs = np.column_stack([b + 1, cost.astype(np.int64)]) if len(a) else np.zeros((0, 2), int)
+    begin = np.searchsorted(a, np.arange(count + 1))
+    words = pairs.ravel().astype("S").astype(object)
+    own = weights.astype("S").astype(object)
+    lines = [f"{count} {len(a) // 2} 011 {constraints}".encode()]
+    lines += [b" ".join([*own[i], *words[2 * begin[i] : 2 * begin[i + 1]]]) for i in range(count)]
+    return b"\n".join(lines) + b"\n"
+
+
+def _shares_text(shares: Floats, constraints: int) -> str:
+    return "".join(
+        f"{part} : {c} = {share:.6f}\n"
+        for part, share in enumerate(shares)
+        for c in range(constraints)
+    )
+
 
 PER_NODE = 2  # tasks of a stage per node from which on it is a constraint
 MAX_CONSTRAINTS = 8  # METIS balances few constraints well; the heaviest stages are taken
@@ -81,7 +324,7 @@ def costs(graph: Graph, cluster: Cluster) -> Floats:
     """Seconds of each task alone: computing, and its bytes over the slowest link."""
     rate = min(node["link_mbit"] * node["link_efficiency"] for node in cluster.nodes)
     moved = np.bincount(graph.reads.task, graph.reads.bytes, graph.tasks)
-    moved += np.bincount(graph.writes.task, graph.writes.bytes, graph.tasks)
+    moved = moved + np.bincount(graph.writes.task, graph.writes.bytes, graph.tasks)
     return np.asarray(graph.seconds + moved / rate)
 
 

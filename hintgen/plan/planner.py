@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from msgspec import structs
 
-from tracehint.analyzer.predict.sampling import error_of
-from tracehint.hintgen.plan.climb import TRIALS, Climb
-from tracehint.hintgen.plan.errors import UnavailableError
-from tracehint.hintgen.plan.evaluate import Bench
-from tracehint.hintgen.plan.improve import NAME, deepen, improve, polish
-from tracehint.hintgen.plan.judge import choose, estimate, leanest, worth_among
+from tracehint.analyzer.predict.prediction import error_of
+from tracehint.hintgen.hints.model import INPUT, Hint, HintFile, Rule
+from tracehint.hintgen.placed import hints_by_file, placement_of
+from tracehint.hintgen.plan.drafts import MAX_FILES, STRATEGIES, blank, finished, unplaced
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
-from tracehint.hintgen.plan.strategies.registry import STRATEGIES
-from tracehint.hintgen.plan.worth import GIVEN, HARDLY, Worth
+from tracehint.hintgen.plan.objective import (
+    GIVEN,
+    Bench,
+    Worth,
+    choose,
+    estimate,
+    leanest,
+    worth_among,
+)
+from tracehint.hintgen.plan.partition import UnavailableError
+from tracehint.hintgen.plan.search import TRIALS, LocalSearch
 
-SEARCH = "races"  # name of the search, told beside measured plans: other plans, another name
+NAME = "improved"
+SEARCH = "neighbours"  # name of the search, beside measured plans: other plans, another name
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
 NEAR = 1.5  # times the best: drafts that are simulated further
 BUDGET, RATE = 20.0, 1_000_000  # seconds, simulated operations a second on two processors
 PER_STRATEGY = 3  # of them at most
 STARTS, START_NEAR = 5, 1.3  # drafts that are improved, no further from the best than so many times
-# of the budget: for each of them, and for the best of these; the best one has the rest
-SHARES, DEEPENED, ENOUGH = (0.05, 0.12), 3, 150  # and runs at least
 
 
 def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
@@ -38,7 +46,7 @@ def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
     total = RUNS if len(problem.work.op_kind) < MANY_OPERATIONS else FEW_RUNS
     estimates = _estimates(problem, bench, made, total)
     budget = int(seconds * RATE / max(1, len(problem.work.op_kind) + problem.work.tasks))
-    estimates += _improved(problem, bench, estimates, budget, total)
+    estimates += _improve_best(problem, bench, estimates, budget, total)
     judged, chosen = choose(estimates, problem.cluster.model["error"])
     return Planning(
         problem=problem,
@@ -50,47 +58,29 @@ def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
     )
 
 
-def _improved(
+def _improve_best(
     problem: Problem, bench: Bench, estimates: list[Estimate], budget: int, total: int
 ) -> list[Estimate]:
-    """The best estimates with the moves that pay, as one more; none where no move does.
-
-    Each takes a share of the budget, and no less than gets it anywhere; the best what is left.
-    """
+    """The best estimates with the changes that pay, as one more; none where no change does."""
     known = [e for e in estimates if len(e.runs) == total]
     bound = [
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
-    cut = bound[0] if bound else None
-    worth = _worth_in_trials(bench, known)
+    until = bench.spent + budget
+    search = LocalSearch(bench, _worth_in_trials(bench, known), bound[0] if bound else None)
+    starts = {start.name: start.draft for start in _starts(known)}
     error = error_of(problem.cluster, problem.work.guessed)
-    until, climbs = bench.spent + budget, dict[str, Climb]()
-    strict = replace(worth, power=HARDLY)
-    starts = [(start.name, start, worth) for start in _starts(known)]
-    starts += [(f"{s.name}, strict", s, strict) for _, s, _ in starts if s.draft.part is None][:1]
-    for name, start, goal in starts:
-        own = start.draft.part if start.draft.part is not None else cut
-        share = _share(SHARES[0], budget, until - bench.spent)
-        climbs[name] = improve(bench, start.draft, own, share, goal)
-    for name in sorted(climbs, key=lambda name: climbs[name].mean)[:DEEPENED]:
-        climbs[name] = deepen(climbs[name], _share(SHARES[1], budget, until - bench.spent))
-    polish(list(climbs.values()), until)
     found = []
-    for name, climb in climbs.items():
-        if climb.done:
-            strategy = Strategy(NAME, f"{name}; {', '.join(climb.done)}", lambda _: [])
-            draft = replace(climb.draft, name=NAME)
+    for name, state in search.best_of(starts, until - bench.spent).items():
+        if state.changes:
+            strategy = Strategy(NAME, f"{name}; {state.changes}", lambda _: [])
+            draft = replace(state.draft, name=NAME)
             runs = bench.run([draft], range(total))[0]
             found.append(estimate(strategy, draft, runs, error))
     # what is slower than a simple strategy is refused anyhow, however few bytes it moves
     most = min(e.seconds for e in known if e.simple)
     quick = [e for e in found if e.seconds <= most] or found
     return [leanest(quick, estimates)] if quick else []
-
-
-def _share(share: float, budget: int, left: int) -> int:
-    """Runs: a share of the budget, no less than gets anywhere and no more than is left."""
-    return max(0, min(left, max(ENOUGH, int(share * budget))))
 
 
 def _worth_in_trials(bench: Bench, known: list[Estimate]) -> Worth:
@@ -157,3 +147,108 @@ def _promising(made: list[tuple[Strategy, Draft]], first: list[float]) -> list[i
         quick = sorted(rows, key=lambda i: (first[i], i))[:PER_STRATEGY]
         found += rows if simple else [i for i in quick if first[i] <= NEAR * min(first)]
     return sorted(found)
+
+
+RULE_RUNS = 3  # of each set of rules
+NOT_WORSE = 1.005  # times the default's mean time
+MORE_BYTES = 1.02  # times the default's mean bytes
+LEAST_TIME, LEAST_BYTES = 0.01, 0.02  # of the default's: what a set must save, one of them
+_COPIES = ("Replication", "ReplicationSemantics")
+_LOCAL = Hint("DP", "local", "create")
+
+
+def chosen_rules(problem: Problem) -> tuple[HintFile, str]:
+    """The rules that save most and lose nowhere, and the name of their set."""
+    rules = problem.rules or HintFile((), {}, ())
+    if problem.work.files > MAX_FILES:
+        return replace(rules, rules=()), "large"
+    if not rules.rules:
+        return rules, "none"
+    bench = Bench(problem)
+    base = [_means(bench, [{}] * problem.work.files, scheduler) for scheduler in _SCHEDULERS]
+    best, gain = "none", 0.0
+    for name, change in SETS.items():
+        values = _values(problem, replace(rules, rules=change(rules.rules)))
+        if not any(values):
+            continue
+        found = [_means(bench, values, scheduler) for scheduler in _SCHEDULERS]
+        times, sizes = (np.array(found) / np.maximum(base, 1e-9)).T
+        saved, fewer = 1.0 - float(times.mean()), 1.0 - float(sizes.mean())
+        if saved < LEAST_TIME and fewer < LEAST_BYTES:
+            continue
+        if times.max() <= NOT_WORSE and sizes.max() <= MORE_BYTES and saved > gain:
+            best, gain = name, saved
+    kept = SETS[best](rules.rules) if best in SETS else ()
+    return replace(rules, rules=kept, parameters={**rules.parameters, "rules": best}), best
+
+
+_SCHEDULERS = (None, "most-input-bytes")
+
+
+def _means(
+    bench: Bench, values: list[dict[str, str]], scheduler: str | None
+) -> tuple[float, float]:
+    """Seconds and bytes of the runs with these hints by file, on average."""
+    problem = bench.problem
+    placement = (
+        blank(problem, "rules") if not any(values) else placement_of(values, problem.work, "rules")
+    )
+    placement = finished(problem, replace(placement, scheduler=scheduler))
+    draft = Draft("rules", placement if scheduler else unplaced(problem, placement))
+    runs = bench.run([draft], range(RULE_RUNS))[0]
+    seconds = float(np.mean([run.seconds for run in runs]))
+    return seconds, float(np.mean([run.network_bytes for run in runs]))
+
+
+def _values(problem: Problem, rules: HintFile) -> list[dict[str, str]]:
+    """Hints by file from names alone; inputs get none unless they are brought for this run."""
+    count = problem.cluster.count
+    values = hints_by_file(
+        rules, problem.analysis, problem.work, count, graph=False, facts=problem.facts
+    )
+    if problem.staged:
+        return values
+    return [v if made else {} for v, made in zip(values, problem.work.produced, strict=True)]
+
+
+def _without_copies(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    def kept(hints: tuple[Hint, ...]) -> tuple[Hint, ...]:
+        return tuple(h for h in hints if h.name not in _COPIES)
+
+    return tuple(
+        replace(
+            rule,
+            hints=kept(rule.hints),
+            variants=tuple(replace(v, hints=kept(v.hints)) for v in rule.variants),
+            per_file={},
+        )
+        for rule in rules
+        if kept(rule.hints)
+    )
+
+
+def _local(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """What a task writes stays where it is written, whatever it is used for.
+
+    A rule that needs declared types says nothing about names, and is left out.
+    """
+    return tuple(
+        replace(
+            rule,
+            hints=(_LOCAL,),
+            variants=(),
+            per_file={},
+            uses=(),
+            conditions=structs.replace(rule.conditions, needs=""),
+        )
+        for rule in rules
+        if rule.producers and INPUT not in rule.producers and rule.conditions.needs != "types"
+    )
+
+
+# name of a set -> what becomes of the learned rules
+SETS: dict[str, Callable[[tuple[Rule, ...]], tuple[Rule, ...]]] = {
+    "learned": tuple,
+    "without-copies": _without_copies,
+    "local": _local,
+}

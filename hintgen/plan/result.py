@@ -1,20 +1,157 @@
-"""A planning as JSON (schemas/plan.schema.json), and as the plan of a hint file."""
+"""A planning as JSON (docs/reference/plan.schema.json), and as the plan of a hint file."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tracehint.hintgen.hints.plan import Plan
-from tracehint.hintgen.hints.planjson import plan_to_json
-from tracehint.hintgen.plan.judge import without_scheduler
-from tracehint.hintgen.plan.model import Estimate, Planning
+import numpy as np
+from msgspec import Meta
+
+from tracehint.analyzer.predict.model import law
+from tracehint.hintgen.hints.model import (
+    FilePart,
+    Plan,
+    PlanBytes,
+    PlanSeconds,
+    Steal,
+    TaskPart,
+    sayable,
+)
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.hints.vocabulary import group
+from tracehint.hintgen.plan.drafts import DEFAULT
+from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem
+from tracehint.hintgen.plan.objective import without_scheduler
 from tracehint.hintgen.plan.site_cut import sites_of
-from tracehint.hintgen.plan.strategies.registry import DEFAULT
-from tracehint.hintgen.plan.told import files_of, tasks_of
+from tracehint.schemas.fields import Amount, Count, Positive, Share
+from tracehint.schemas.wording import plural
 
-SCHEMA = "tracehint.plan/1"
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Analysis
+
+
+def tasks_of(draft: Draft, problem: Problem) -> list[TaskPart]:
+    """The tasks that are bound to a part, in the order of the workload."""
+    if draft.part is None:
+        return []
+    names = problem.work.names
+    return [TaskPart(names[i], int(draft.part[i])) for i in np.flatnonzero(draft.part >= 0)]
+
+
+def files_of(draft: Draft, problem: Problem) -> tuple[list[FilePart], list[str]]:
+    """The files that need something, each path once, and notes on what could not be expressed."""
+    paths = _paths(problem.analysis, problem.work.file_id.tolist())
+    values = draft.values if draft.values is not None else _values(draft, problem)
+    target, kinds = draft.placement.target, draft.placement.law
+    found: dict[bytes, FilePart] = {}
+    outside = 0
+    for at, hints in enumerate(values):
+        if not hints:
+            continue
+        path = paths[at]
+        if not sayable(path):
+            outside += 1
+            continue
+        pinned = draft.part is not None and kinds is not None and kinds[at] == law("node")
+        part = int(target[at]) if pinned and target is not None else None
+        found.setdefault(path, FilePart(to_text(path), part, hints))
+    notes = [f"{plural(outside, 'file')} outside the data root without a hint"] if outside else []
+    return list(found.values()), notes
+
+
+def _paths(analysis: Analysis, files: list[int]) -> list[bytes]:
+    known = dict(
+        zip(
+            analysis.files.column("file").to_pylist(),
+            analysis.files.column("path").to_pylist(),
+            strict=True,
+        )
+    )
+    return [known.get(file) or b"" for file in files]
+
+
+def _values(draft: Draft, problem: Problem) -> list[dict[str, str]]:
+    """Hints by file from the arrays of the placement; of inputs only what can be asked of them."""
+    placement, count = draft.placement, problem.work.files
+    found: list[dict[str, str]] = [{} for _ in range(count)]
+    hinted = np.ones(count, bool) if problem.staged else problem.work.produced > 0
+    if placement.law is not None and placement.target is not None:
+        for at in np.flatnonzero(hinted & (placement.law == law("local"))):
+            found[at]["DP"] = "local"
+        nodes = problem.cluster.count
+        for at in np.flatnonzero(hinted & (placement.law == law("node"))):
+            if placement.target[at] < nodes:  # beyond it is the machine of the inputs
+                found[at]["DP"] = f"collocation|{group(int(placement.target[at]))}"
+        for at in np.flatnonzero(hinted & (placement.law == law("group"))):
+            found[at]["DP"] = f"collocation|gather-{int(placement.target[at])}"
+    elif placement.law is not None:
+        for at in np.flatnonzero(hinted & (placement.law == law("local"))):
+            found[at]["DP"] = "local"
+    if placement.copies is not None:
+        for at in np.flatnonzero(hinted & (placement.copies > 1)):
+            found[at]["Replication"] = str(int(placement.copies[at]))
+    return found
+
+
+@dataclass(frozen=True)
+class StrategyRow:
+    """One strategy, simulated."""
+
+    name: str
+    text: str
+    seconds: Amount
+    seconds_low: Amount
+    seconds_high: Amount
+    network_bytes: Count
+    site_bytes: Annotated[Count | None, Meta(description="Of them between sites; null: no sites.")]
+    refused: Annotated[
+        str | None, Meta(description="Why it is rejected; null: it could be chosen.")
+    ]
+    runs: Annotated[
+        Positive, Meta(description="Simulated runs; fewer where the first one was far behind.")
+    ]
+    scheduler: Annotated[
+        str | None,
+        Meta(description="Where tasks must start: most-input-bytes, plan; null: anywhere."),
+    ]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A strategy that was not simulated."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanDocument(Plan):
+    """Output of `tracehint plan WORKFLOW --cluster C --format json`. Seconds, bytes. What is not
+    known is null. Fields are only ever added."""
+
+    chosen: Annotated[str, Meta(description='Name of a strategy; "default": no hint pays.')]
+    hints_alone: Annotated[
+        str | None,
+        Meta(
+            description="The best strategy that starts no task anywhere in particular; null: none "
+            "beats the default."
+        ),
+    ]
+    nodes: Positive
+    strategies: tuple[StrategyRow, ...]
+    left_out: tuple[LeftOut, ...]
+    simulated_runs: Count
+    guessed: Annotated[
+        Share,
+        Meta(
+            description="Share of the tasks without times, or of the files without sizes if larger."
+        ),
+    ]
+    assumptions: tuple[str, ...]
+    schema: Literal["tracehint.plan/1"] = "tracehint.plan/1"
 
 
 def to_json(planning: Planning) -> dict[str, Any]:
@@ -22,37 +159,38 @@ def to_json(planning: Planning) -> dict[str, Any]:
     plan, notes = chosen_plan(planning)
     notes.append(f"the best was improved by moves, in at most {planning.budget:,} simulated runs")
     alone = without_scheduler(planning.estimates)
-    return {
-        "schema": SCHEMA,
-        "chosen": planning.chosen,
-        "hints_alone": alone.name if alone else None,
-        "nodes": planning.problem.cluster.count,
-        "strategies": [_strategy(e, _sites(planning)) for e in planning.estimates],
-        "left_out": [{"name": n, "reason": why} for n, why in planning.left_out],
-        "simulated_runs": planning.simulated,
-        "guessed": round(planning.problem.work.guessed, 6),
-        "assumptions": [*planning.problem.work.notes, *planning.notes, *notes],
-        **plan_to_json(plan),
-    }
+    document = PlanDocument(
+        **vars(plan),
+        chosen=planning.chosen,
+        hints_alone=alone.name if alone else None,
+        nodes=planning.problem.cluster.count,
+        strategies=tuple(_strategy(e, _sites(planning)) for e in planning.estimates),
+        left_out=tuple(LeftOut(name, why) for name, why in planning.left_out),
+        simulated_runs=planning.simulated,
+        guessed=round(planning.problem.work.guessed, 6),
+        assumptions=(*planning.problem.work.notes, *planning.notes, *notes),
+    )
+    data: dict[str, Any] = json.loads(json.dumps(asdict(document)))  # lists, as in the file
+    return {"schema": document.schema, **data}
 
 
 def _sites(planning: Planning) -> bool:
     return bool(sites_of(planning.problem.cluster).any())
 
 
-def _strategy(e: Estimate, sites: bool) -> dict[str, Any]:
-    return {
-        "name": e.name,
-        "text": e.text,
-        "seconds": e.seconds,
-        "seconds_low": e.low,
-        "seconds_high": e.high,
-        "network_bytes": round(e.network_bytes),
-        "site_bytes": round(e.site_bytes) if sites else None,
-        "refused": e.refused,
-        "runs": len(e.runs),
-        "scheduler": e.scheduler,
-    }
+def _strategy(e: Estimate, sites: bool) -> StrategyRow:
+    return StrategyRow(
+        name=e.name,
+        text=e.text,
+        seconds=e.seconds,
+        seconds_low=e.low,
+        seconds_high=e.high,
+        network_bytes=round(e.network_bytes),
+        site_bytes=round(e.site_bytes) if sites else None,
+        refused=e.refused,
+        runs=len(e.runs),
+        scheduler=e.scheduler,
+    )
 
 
 def chosen_plan(planning: Planning) -> tuple[Plan, list[str]]:
@@ -60,15 +198,15 @@ def chosen_plan(planning: Planning) -> tuple[Plan, list[str]]:
     best, default = planning.estimate(planning.chosen), planning.estimate(DEFAULT)
     draft, problem = best.draft, planning.problem
     files, notes = files_of(draft, problem)
+    idle = draft.placement.steal if draft.part is not None else None
+    steal: Steal = "unplanned" if idle == "unplanned" else "any"
     return Plan(
         cluster=problem.cluster.name,
         strategy=planning.chosen,
-        default_seconds=default.seconds,
-        planned_seconds=best.seconds,
-        default_bytes=default.network_bytes,
-        planned_bytes=best.network_bytes,
+        seconds=PlanSeconds(default.seconds, best.seconds),
+        network_bytes=PlanBytes(default.network_bytes, best.network_bytes),
         parts=draft.parts,
-        steal=draft.placement.steal or "any",
+        steal=steal,
         tasks=tuple(tasks_of(draft, problem)),
         files=tuple(files),
     ), notes
@@ -83,5 +221,7 @@ def for_hint_file(planning: Planning) -> tuple[Plan, list[str]]:
     kept = {task.name: task for task in plan.tasks if len(parts[task.name]) == 1 and task.name}
     left = Counter(task.name in kept for task in plan.tasks)[False]
     if left:
-        notes.append(f"{left} tasks share their name with others elsewhere: not in the plan")
+        notes.append(
+            f"not in the plan: {plural(left, 'task')} of the same name as others elsewhere"
+        )
     return replace(plan, tasks=tuple(kept.values())), notes

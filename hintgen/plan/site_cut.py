@@ -38,7 +38,7 @@ def cuts_by_site(graph: Graph, cluster: Cluster, seed: int) -> list[Ints]:
     shared = [parts_of(graph, whole, way) for way in ways]
     alone = [np.full(graph.tasks, site, np.int64) for site in range(count)]
     found = [
-        _within(graph, cluster, sites, site_of, seed + number)
+        _nodes_within_sites(graph, cluster, sites, site_of, seed + number)
         for number, site_of in enumerate([*shared, *alone])
     ]
     return list({part.tobytes(): part for part in found}.values())
@@ -58,7 +58,9 @@ def _one_node_a_site(cluster: Cluster, sites: Ints, count: int) -> Cluster:
     return replace(cluster, nodes=tuple(nodes))
 
 
-def _within(graph: Graph, cluster: Cluster, sites: Ints, site_of: Ints, seed: int) -> Ints:
+def _nodes_within_sites(
+    graph: Graph, cluster: Cluster, sites: Ints, site_of: Ints, seed: int
+) -> Ints:
     """The node of each task, given its site."""
     part = np.zeros(graph.tasks, np.int64)
     for site, own in enumerate(_clusters(cluster, sites)):

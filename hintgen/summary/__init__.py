@@ -1,0 +1,1 @@
+"""The first screen: result, actions and their simulated gain, tables."""

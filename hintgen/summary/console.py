@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import IO, TYPE_CHECKING, Any
 
-from tracehint.analyzer.text import printable, shortened
+from tracehint.analyzer.text import printable, shorten_head
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,7 @@ def console_for(stream: IO[str]) -> Console:
 
 def name_of(text: str, width: int) -> str:
     """A name that is safe to show and fits."""
-    return shortened(printable(text), width)
+    return shorten_head(printable(text), width)
 
 
 def table_of(*columns: tuple[str, str]) -> Any:

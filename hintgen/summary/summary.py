@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tracehint.analyzer.patterns.evidence import saved_seconds
-from tracehint.analyzer.text import printable, shortened
+from tracehint.analyzer.text import printable, shorten_head
 from tracehint.hintgen.summary.console import KEEP, heading, name_of, table_of, wrapped
-from tracehint.hintgen.summary.saved import saved
 from tracehint.hintgen.summary.tallies import stages, totals
 from tracehint.hintgen.summary.words import advice, why
-from tracehint.hintgen.text.units import plural, seconds, size
+from tracehint.hintgen.text.units import seconds, size
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.gain import Gain
+    from tracehint.hintgen.summary.gain import Simulation
     from tracehint.hintgen.summary.labelled import Labelled
 
 _STAGES, _TOP, _NOTES = 12, 8, 8
+LITTLE_WAIT, MUCH_WAIT = 0.1, 0.5  # of the tasks' time
 _NAME = 30  # characters of a file's name that a line should have room for
 
 
-def print_summary(analysis: Analysis, console: Console) -> None:
-    """Print the summary; fits 80 columns."""
+def print_summary(
+    analysis: Analysis, console: Console, simulation: Simulation | None = None
+) -> None:
+    """Print the summary, with the gains of the simulation where it is given; fits 80 columns."""
     from tracehint.hintgen.summary.labelled import Labelled
 
     labelled = Labelled(analysis)
@@ -32,7 +37,11 @@ def print_summary(analysis: Analysis, console: Console) -> None:
     _header(analysis, console)
     _stages(analysis, console)
     _mix(analysis, labelled, console)
-    _best(analysis, labelled, console)
+    _groups(labelled, simulation, console)
+    if simulation is not None:
+        console.print()
+        for line in simulation.lines():
+            wrapped(console, line)
     _completeness(analysis, console)
 
 
@@ -59,23 +68,11 @@ def _header(analysis: Analysis, console: Console) -> None:
             f"{plural(len(run['sites']), 'site')};"
             f" {size(run['between_sites_bytes'])} read from tasks of another site"
         )
-    wrapped(console, f"{_origin(run)}; savings counted for {_nodes(run)}")
-
-
-# who says how many nodes -> words
-_NODES_FROM = {
-    "given": "",
-    "hosts": " (the run's hosts)",
-    "tasks": " (its most tasks at one time; tell your cluster's with --nodes)",
-}
-
-
-def _nodes(run: dict[str, Any]) -> str:
-    return plural(run["nodes"], "node") + _NODES_FROM.get(run.get("nodes_from", ""), "")
+    wrapped(console, _origin(run))
 
 
 def _origin(run: dict[str, Any]) -> str:
-    """Where the run was, and who saw it."""
+    """Where the run was, and the collector."""
     hosts = name_of(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
     collector = name_of(run["collector"] or "unknown", 30)
     source = collector.removeprefix("import:")
@@ -85,40 +82,103 @@ def _origin(run: dict[str, Any]) -> str:
 
 
 def _stages(analysis: Analysis, console: Console) -> None:
+    """The task types with their bytes and times, and whether I/O is the bottleneck."""
     rows = stages(analysis)
     if not rows:
         return
-    heading(console, "Stages, in order of their first task")
+    heading(console, "Task types, in order of their first task")
+    known = any(r["cpu"] is not None or r["io_wait"] is not None for r in rows)
     table = table_of(
         ("task type", "left"),
         ("tasks", "right"),
         ("read", "right"),
         ("written", "right"),
         ("task time", "right"),
+        *((("CPU time", "right"), ("I/O wait", "right")) if known else ()),
     )
     shown = rows
     if len(rows) > _STAGES:
         keep = sorted(rows, key=lambda r: (-(r["read"] + r["written"]), r["first"]))[: _STAGES - 1]
         shown = [r for r in rows if r in keep]
         rest = [r for r in rows if r not in keep]
-        numbers = ("tasks", "read", "written", "seconds")
-        other = {k: sum(r[k] for r in rest) for k in numbers}
+        numbers = ("tasks", "read", "written", "seconds", "cpu", "io_wait")
+        other = {k: sum(r[k] or 0 for r in rest) for k in numbers}
         shown.append({"type": f"({plural(len(rest), 'other type')})", **other})
     for r in shown:
         table.add_row(
-            name_of(r["type"], max(20, console.width - 48)),
+            name_of(r["type"], max(16, console.width - (68 if known else 48))),
             f"{r['tasks']:,}",
             size(r["read"]),
             size(r["written"]),
             seconds(r["seconds"]),
+            *((_time(r["cpu"]), _time(r["io_wait"])) if known else ()),
         )
     console.print(table)
+    print_requested(rows, console)
+    if sentence := io_bottleneck(rows):
+        wrapped(console, sentence)
+
+
+def print_requested(rows: Sequence[dict[str, Any]], console: Console) -> None:
+    """Cores and memory by task type, requested and used; nothing where no engine states them."""
+    own = [r for r in rows if r.keys() & {"cores", "memory_bytes", "peak_bytes"}][:_STAGES]
+    columns = {
+        "cores requested": [f"{r['cores']:,}" if "cores" in r else "-" for r in own],
+        "used": [_cores_used(r) if "cores" in r else "-" for r in own],
+        "memory requested": [_size(r.get("memory_bytes")) for r in own],
+        "most used by a task": [_size(r.get("peak_bytes")) for r in own],
+    }
+    columns = {name: cells for name, cells in columns.items() if set(cells) - {"-"}}
+    if not columns:
+        return
+    heading(console, "Cores and memory, requested and used")
+    table = table_of(("task type", "left"), *((name, "right") for name in columns))
+    for row, *cells in zip(own, *columns.values(), strict=True):
+        table.add_row(name_of(row["type"], max(16, console.width - 62)), *cells)
+    console.print(table)
+    if "memory requested" in columns and "most used by a task" not in columns:
+        wrapped(console, "Used memory is not recorded; the engine did not measure it.")
+
+
+def _cores_used(row: dict[str, Any]) -> str:
+    """The processor time of a stage by the time of its tasks."""
+    known = row["cpu"] is not None and row["seconds"]
+    return f"{row['cpu'] / row['seconds']:.2f}" if known else "-"
+
+
+def _size(value: int | None) -> str:
+    return "-" if value is None else size(value)
+
+
+def _time(value: float | None) -> str:
+    return "-" if value is None else seconds(value)
+
+
+def io_bottleneck(rows: Sequence[dict[str, Any]]) -> str:
+    """Whether the tasks waited for I/O; empty: it was not recorded."""
+    known = [r for r in rows if r["io_wait"] is not None]
+    took = sum(r["seconds"] for r in known)
+    if not took:
+        return ""
+    share = sum(r["io_wait"] for r in known) / took
+    most = max(known, key=lambda r: r["io_wait"])
+    text = f"In the recorded run tasks waited for I/O for {share:.0%} of their time"
+    if share < LITTLE_WAIT:
+        return f"{text}: I/O was not the bottleneck."
+    of = most["io_wait"] / sum(r["io_wait"] for r in known)
+    where = f"{of:.0%} of it in {name_of(most['type'], 30)}"
+    much = ": I/O was the bottleneck on that machine." if share > MUCH_WAIT else "."
+    return f"{text}, {where}{much}"
 
 
 def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
     rows = labelled.mix()
     if not rows:
-        console.print("\nNo file was handed from task to task: no patterns.")
+        reason = "no file is an input, an output or passed from task to task"
+        if analysis.edges.num_rows:
+            reason = "no file that tasks passed on meets the definition of one"
+        console.print()
+        wrapped(console, f"No pattern: {reason}.")
         return
     heading(console, "Patterns, by bytes")
     table = table_of(
@@ -127,8 +187,6 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
         ("bytes", "right"),
         ("share", "right"),
         ("", "left"),
-        ("saves", "right"),
-        ("waiting", "right"),
     )
     total = sum(r["bytes"] for r in rows) or 1
     for r in rows:
@@ -139,51 +197,40 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
             size(r["bytes"]),
             f"{share:.0%}",
             "█" * round(share * 12),
-            _saved(r["saves"]),
-            _saved(r["waits"]),
         )
     console.print(table)
-    if any(r["saves"] or r["waits"] for r in rows):
-        wrapped(console, f"All hints together: {saved(labelled).text}")
-        text = (
-            "saves: bytes that need not cross the network; waiting: bytes on the busiest link that"
-            f" readers need not wait for; against {analysis.options.default_placement} placement"
-        )
-        wrapped(console, text, style="dim")
 
 
-def _saved(count: int) -> str:
-    return size(count) if count else "-"
-
-
-def _best(analysis: Analysis, labelled: Labelled, console: Console) -> None:
-    """Files (as templates) whose hint saves most; without any, the largest and why not."""
-    rows = labelled.best(_TOP)
-    title = "Where hints would save most"
-    if not rows:
-        rows = labelled.largest(3)
-        cost = size(analysis.options.call_cost_bytes)
-        title = f"No hint would save {cost} or more; the largest files"
-    if not rows:
+def _groups(labelled: Labelled, simulation: Simulation | None, console: Console) -> None:
+    """The largest groups of files with a placement; without any, the largest of all."""
+    found: list[tuple[dict[str, Any], Gain | None]] = []
+    if simulation is not None:
+        found += simulation.largest(_TOP)
+    title = "Placement of the largest groups of files"
+    if not found:
+        found = [(row, None) for row in labelled.largest(3)]
+        title = "No placement is better than the default; the largest files"
+    if not found:
         return
     heading(console, title)
-    for r in rows:
-        _flow(r, analysis, console)
+    for row, gain in found:
+        text = size(row["bytes"])
+        if gain is not None and simulation is not None:
+            text = gain.text(simulation.baseline)
+        _group(row, text, console)
 
 
-def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
+def _group(r: dict[str, Any], gain: str, console: Console) -> None:
     """What files, what is saved, why and how; the saving has its own line where room is short."""
     from rich.text import Text
 
     name = name_of(r["name"], console.width)
-    others = f" and {plural(r['others'], 'other name')}" if r["others"] else ""
     count = f"{r['files']:,} × " if r["files"] > 1 else ""
-    gain = _gain(r, analysis.options.link_rates)
     sure = "" if r["confidence"] >= 0.95 else f", confidence {r['confidence']:.2f}"
     label = r["pattern"].replace("_", " ") + sure
-    room = console.width - len(count) - len(others) - len(label) - 2
+    room = console.width - len(count) - len(label) - 2
     inline = room - len(gain) - 2 >= min(len(name), _NAME)
-    line = Text(count + shortened(name, max(16, room - inline * (len(gain) + 2))) + others, "cyan")
+    line = Text(count + shorten_head(name, max(16, room - inline * (len(gain) + 2))), "cyan")
     line.append("  " + label, "bold")
     if inline:
         line.append("  " + gain, "green")
@@ -196,21 +243,6 @@ def _flow(r: dict[str, Any], analysis: Analysis, console: Console) -> None:
     wrapped(console, several + text, "    ", "dim")
 
 
-def _gain(r: dict[str, Any], rates: tuple[float, float] | None) -> str:
-    """What hints on the files of a row save: bytes and, with rates of links, seconds."""
-    parts = []
-    if r["saves"] > 0:
-        parts.append(f"saves {size(r['saves'])}")
-    if r["waits"] > 0:
-        parts.append(f"{size(r['waits'])} less waiting")
-    if r["saves"] < 0:
-        parts.append(f"{size(-r['saves'])} more copied")
-    if rates and r["waits"] > 0:
-        low, high = saved_seconds(r["waits"], r["saves"], rates)
-        parts.append(f"{seconds(float(low))} to {seconds(float(high))}")
-    return ", ".join(parts) if parts else size(r["bytes"])
-
-
 def _completeness(analysis: Analysis, console: Console) -> None:
     known = analysis.run["completeness"]
     score, lost = known["score"], analysis.run["lost_events"]
@@ -219,11 +251,11 @@ def _completeness(analysis: Analysis, console: Console) -> None:
     if whole and not analysis.run.get("troubles"):
         text = "Nothing was lost."
     elif whole:
-        text = "Nothing was lost of what ran."
+        text = "No events dropped before the run stopped."
     elif score >= 1 and not lost:
         text = "No access was lost."
     else:
-        text = f"Not everything was seen (completeness {score:.2f}, {plural(lost, 'lost event')})."
+        text = f"Trace incomplete: coverage {score:.2f}, {plural(lost, 'dropped event')}."
     if known["blind_to"]:
         text += " This collector cannot see: " + ", ".join(map(printable, known["blind_to"])) + "."
     wrapped(console, text, "", "" if whole else "yellow")

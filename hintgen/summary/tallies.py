@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Ints, positions
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import Ints, column, positions
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
@@ -33,27 +32,40 @@ def totals(analysis: Analysis) -> dict[str, int]:
         "tasks": int(own.sum()),
         "types": pc.count_distinct(tasks.column("type").filter(work)).as_py(),
         "files": pc.count_distinct(data.column("lineage")).as_py(),
-        "written": int(_moved(analysis, analysis.producers)[own].sum()),
-        "read": int(_moved(analysis, analysis.consumers)[own].sum()),
+        "written": int(_moved_bytes(analysis, analysis.producers)[own].sum()),
+        "read": int(_moved_bytes(analysis, analysis.consumers)[own].sum()),
         "handed": int(column(analysis.edges, "bytes", null=0).sum()),
         "failed": pc.sum(failed).as_py() or 0,
     }
 
 
+def moves_data(analysis: Analysis) -> bool:
+    """Whether any task read or wrote a byte of a data file: a single task counts, too."""
+    if analysis.edges.num_rows:
+        return True
+    own = column(analysis.tasks, "engine", null=0) == 0
+    sides = (analysis.producers, analysis.consumers)
+    return any(bool(_moved_bytes(analysis, side)[own].any()) for side in sides)
+
+
 def stages(analysis: Analysis) -> list[dict[str, Any]]:
-    """type, tasks, read, written, seconds and first of each type of task, by their first start."""
+    """type, tasks, read, written, seconds, cpu, io_wait (None: unknown) and first of each type of
+    task, by their first start; cores, memory_bytes and peak_bytes where the engine states them."""
     tasks = analysis.tasks
     table = pa.table(
         {
             "type": tasks.column("type"),
-            "read": _moved(analysis, analysis.consumers),
-            "written": _moved(analysis, analysis.producers),
+            "read": _moved_bytes(analysis, analysis.consumers),
+            "written": _moved_bytes(analysis, analysis.producers),
             "seconds": pc.subtract(tasks.column("end_s"), tasks.column("start_s")),
+            "cpu": tasks.column("cpu_s"),
+            "io_wait": tasks.column("io_wait_s"),
             "first": tasks.column("start_s"),
         }
     ).filter(pc.invert(tasks.column("engine")))
-    sums = [("read", "sum"), ("written", "sum"), ("seconds", "sum"), ("first", "min")]
-    found = table.group_by("type").aggregate([([], "count_all"), *sums])
+    sums = [(name, "sum") for name in ("read", "written", "seconds", "cpu", "io_wait")]
+    found = table.group_by("type").aggregate([([], "count_all"), *sums, ("first", "min")])
+    requested = analysis.run.get("requested", {})
     rows = [
         {
             "type": r["type"] or "",
@@ -61,14 +73,17 @@ def stages(analysis: Analysis) -> list[dict[str, Any]]:
             "read": r["read_sum"],
             "written": r["written_sum"],
             "seconds": r["seconds_sum"] or 0.0,
+            "cpu": r["cpu_sum"],
+            "io_wait": r["io_wait_sum"],
             "first": r["first_min"],
+            **requested.get(r["type"], {}),
         }
         for r in found.to_pylist()
     ]
     return sorted(rows, key=lambda r: (r["first"] is None, r["first"] or 0.0, r["type"]))
 
 
-def _moved(analysis: Analysis, side: pa.Table) -> Ints:
+def _moved_bytes(analysis: Analysis, side: pa.Table) -> Ints:
     """Bytes of data files that each task moved, repeats counted."""
     tasks, files = analysis.tasks, analysis.files
     software = column(files.filter(pc.equal(files.column("role"), "software")), "file")

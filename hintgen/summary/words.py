@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tracehint.hintgen.text.units import plural, size
+from tracehint.hintgen.text.units import size
+from tracehint.schemas.wording import plural
 
 Evidence = Mapping[str, Any]
 
@@ -62,9 +63,9 @@ def _pipeline(e: Evidence) -> str:
 # pattern -> (why, what the placement means); `{count}` is the number of copies.
 WORDS: dict[str, tuple[Callable[[Evidence], str], str]] = {
     "pipeline": (_pipeline, "keep it where it is written, run the reader there"),
-    "broadcast": (_broadcast, "{count} copies pay most"),
+    "broadcast": (_broadcast, "{count} copies"),
     "scatter": (_scatter, "blocks inside regions, each region at its reader"),
-    "partly_shared": (_partly, "{count} copies pay most"),
+    "partly_shared": (_partly, "{count} copies"),
     "gather": (_gather, "blocks inside regions, placed for the next step"),
     "reduce": (_reduce, "put them on one node, run the reader there"),
     "distribute": (_distribute, "spread them over the readers' nodes"),

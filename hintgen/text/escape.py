@@ -15,7 +15,7 @@ from typing import Any
 
 # Control, format (bidi, zero width), surrogate, private, unassigned, line and paragraph separator.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_COMMENT_SAFE = re.compile(r"[^A-Za-z0-9 ._/+=,:@%*{}()\[\]<>|~^-]")
+_COMMENT_UNSAFE = re.compile(r"[^A-Za-z0-9 ._/+=,:@%*{}()\[\]<>|~^'-]|(?<![a-z])'|'(?![a-z])")
 
 
 def text(value: str | bytes) -> str:
@@ -111,8 +111,10 @@ def comment(value: str | bytes) -> str:
 
     >>> comment("$(rm -rf x)\\n`y`")
     '?(rm -rf x)?x0a?y?'
+    >>> comment("a file's reader, 'quoted'")
+    "a file's reader, ?quoted?"
     """
-    return _COMMENT_SAFE.sub("?", text(value))
+    return _COMMENT_UNSAFE.sub("?", text(value))
 
 
 def json_in_script(value: Any) -> str:

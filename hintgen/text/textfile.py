@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from tracehint.errors import InputError
+from tracehint.errors import InputError, UntrustedError
 from tracehint.limits import check, limit, values_of
+from tracehint.schemas.plain import ConfiguredPath, read_named
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextFile:
-    """A kind of file, and what its reader is told when it cannot be read."""
+    """A kind of file, and the error when it cannot be read."""
 
     kind: str  # in a sentence: "a host file"
     limit: str  # of its bytes, in the table of limits
@@ -24,10 +28,10 @@ class TextFile:
     def read(self, path: Path) -> bytes:
         """All bytes, also of a file that has no size. Raises InputError."""
         try:
-            with path.open("rb") as stream:
-                raw = stream.read(limit(self.limit) + 1)
+            raw = read_named(path, limit(self.limit) + 1)
         except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}", self.check) from error
+            kind = UntrustedError if isinstance(path, ConfiguredPath) else InputError
+            raise kind(f"cannot read {path}: {error.strerror}", self.check) from error
         check(self.limit, f"{path}, {self.kind}", len(raw))
         return raw
 
@@ -43,6 +47,16 @@ class TextFile:
         found: dict[str, Any] = self._parsed(path, "TOML", parse)
         return found
 
+    def record(self, path: Path, kind: type[T]) -> T:
+        """The record in a TOML file, as its types say. Raises InputError."""
+        from msgspec import convert
+
+        data = self.toml(path)
+        try:
+            return convert(data, kind, str_keys=True)
+        except ValueError as error:
+            raise InputError(f"{path}: {str(error)[:300]}", self.remedy) from None
+
     def json(self, path: Path) -> Any:
         """The value of a JSON file; its numbers are finite and of 64 bits. Raises InputError."""
         import json
@@ -54,6 +68,16 @@ class TextFile:
             )
 
         return self._parsed(path, "JSON", parse)
+
+    def decode(self, raw: bytes, origin: Path | str, kind: type[T]) -> T:
+        """The record in JSON text, as its types say; `origin` is named in errors (InputError)."""
+        from msgspec import json
+
+        check("json-values", f"{origin}, {self.kind}", values_of(raw))
+        try:
+            return json.decode(raw, type=kind)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{origin}: {str(error)[:300]}", self.remedy) from None
 
     def _parsed(self, path: Path, form: str, parse: Callable[[str], Any]) -> Any:
         raw = self.read(path)
@@ -75,3 +99,11 @@ def _whole_number(text: str) -> int:
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"the number {text[:40]} is too large")
     return value
+
+
+def unused_name(name: str, *endings: str) -> str:
+    """The name, or one with a number, that no file here has, with none of the endings either."""
+    stem, dot, suffix = name.rpartition(".")
+    names = (name, *(f"{stem}-{number}{dot}{suffix}" for number in range(2, 100)))
+    free = (n for n in names if not any(os.path.lexists(n + end) for end in ("", *endings)))
+    return next(free, name)

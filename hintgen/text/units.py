@@ -1,4 +1,4 @@
-"""Numbers as people read them; the page prints them alike (hintgen/draw/assets/js/1_util.js)."""
+"""Numbers as people read them; the page prints them alike (hintgen/report/assets/js/1_util.js)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,6 @@ def number(count: int) -> str:
     '2,833'
     """
     return f"{count:,}"
-
-
-def plural(count: int, word: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "file"), plural(3, "file")
-    ('1 file', '3 files')
-    """
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
 def seconds(value: float | None) -> str:

@@ -19,14 +19,14 @@ class Tracehint(PythonPackage):
     version("0.1.0")
 
     depends_on("c", type="build")
-    depends_on("cmake@3.22:", type="build")
+    depends_on("cmake@3.18:", type="build")
     depends_on("ninja", type="build")
     depends_on("py-scikit-build-core@0.10:", type="build")
 
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-click@8.1:", type=("build", "run"))
     depends_on("py-duckdb@1.1:", type=("build", "run"))
-    depends_on("py-jsonschema@4.18:", type=("build", "run"))
+    depends_on("py-msgspec@0.19:", type=("build", "run"))
     depends_on("py-networkx@3.2:", type=("build", "run"))
     depends_on("py-numpy@1.26:", type=("build", "run"))
     depends_on("py-pyarrow@15:", type=("build", "run"))

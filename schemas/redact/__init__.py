@@ -1,3 +1,2 @@
-"""Secrets out of commands: names.py and values.py say what a secret is called and looks like,
-shapes.py and options.py are the tables, shelltext.py reads shell text, commands.py puts them
-together, tables.py and manifest text pass through it whatever enters a bundle."""
+"""Secrets out of commands. rules.py: the tables; values.py: names and values; text.py: program
+text; commands.py: words and shell text; tables.py: the tables of a bundle."""

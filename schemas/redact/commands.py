@@ -1,33 +1,70 @@
-"""Commands without their secrets: the words of a program, or shell text.
+"""Commands without their secrets: the words that a program gets, or shell text.
 
-What is secret is replaced by `<redacted>`; the rest stays as it was, so that a command can still
-be recognised. docs/reference/recording.md lists what is recognised.
+What is secret becomes `<redacted>`; the rest stays as it was, so that a command can still be
+recognised. docs/reference/secrets.md lists what is recognised.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from tracehint.schemas.redact.fields import hide_fields
-from tracehint.schemas.redact.options import STDIN_READERS
-from tracehint.schemas.redact.shapes import REDACTED as _REDACTED
-from tracehint.schemas.redact.shelltext import ShellWord, Simple, requote, simple_commands
-from tracehint.schemas.redact.suspicion import is_suspicious
-from tracehint.schemas.redact.values import is_secret
-from tracehint.schemas.redact.words import redact_words
+from tracehint.schemas.commandline.shelltext import ShellWord, SimpleCommand, simple_commands
+from tracehint.schemas.redact.rules import (
+    CREDENTIAL_ARGUMENTS,
+    FIRST_ONLY,
+    KEYS,
+    NAMING,
+    NO_PASSES,
+    PASSES,
+    PLACES,
+    PRINTING,
+    SETTERS,
+    SHELL_SETTERS,
+    SPEAKERS,
+    STDIN_READERS,
+    TEXT_TAKERS,
+    USERS,
+    VALUES,
+    VERBS,
+    SecretPlace,
+    places,
+    programs,
+)
+from tracehint.schemas.redact.rules import REDACTED as _REDACTED
+from tracehint.schemas.redact.text import hide_fields, hide_header
+from tracehint.schemas.redact.values import (
+    Kind,
+    is_flag,
+    is_random,
+    is_secret,
+    is_strange,
+    is_suspicious,
+    kind_of_name,
+    parts_of,
+)
 
 REDACTED = _REDACTED.encode()
 _DEPTH = 5  # shells within shells whose text is read; below that only names and shapes are
-_SPEAKERS = ("echo", "printf", "print", "/bin/echo", "builtin")
-_SECRET_FLAG = re.compile(
-    r"--?(?:pass(?:word|wd|phrase)?|token|secret|key)-?(?:std)?in|password_stdin"
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]{1,100}", re.ASCII)
+_NAME = re.compile(r"/?[A-Za-z][\w.:/-]{1,100}", re.ASCII)
+_USER = re.compile(r"[A-Za-z_][\w@\\-]{0,63}", re.ASCII)
+_SECRET_INPUT = re.compile(
+    r"--?(?:pass(?:word|wd|phrase)?|pwd?|token|secret|key)-?(?:std)?in|password_stdin"
 )
+_ACTION = re.compile(r"[a-z]{2,20}(?:[_-][a-z]{2,20}){1,4}")  # `reset-admin-password`
+_READER = re.compile(r"(?:/(?:usr/)?s?bin/)?[a-z][a-z_-]{1,40}")  # `sudo chpasswd`
+_STRANGE = SecretPlace("", strange=True)
+_CREDENTIALS = places(CREDENTIAL_ARGUMENTS)
+_AUTH = SecretPlace("", sign=":")  # of --auth: USER:SECRET, or a token
+_CURL = "curl "  # what options in a variable with a secret's name are read as
 
 
-def redact_argv(argv: Sequence[bytes]) -> tuple[list[bytes], int]:
-    """The arguments without secrets, and how many were replaced."""
-    new, hits = redact_words_of([arg.decode("latin-1") for arg in argv])
+def redact_argv(argv: Sequence[bytes], *, asked: bool = False) -> tuple[list[bytes], int]:
+    """The arguments without secrets, and how many were replaced.
+
+    asked: they are suspicious (values.py), so that this is not looked at again."""
+    new, hits = redact_words_of([arg.decode("latin-1") for arg in argv], asked=asked)
     return [word.encode("latin-1") for word in new], hits
 
 
@@ -37,11 +74,11 @@ def redact_text(text: bytes) -> tuple[bytes, int]:
     return new.encode("latin-1"), hits
 
 
-def redact_words_of(argv: list[str]) -> tuple[list[str], int]:
+def redact_words_of(argv: list[str], *, asked: bool = False) -> tuple[list[str], int]:
     """As redact_argv, of text."""
-    if not is_suspicious("\0".join(argv)):
+    if not asked and not is_suspicious("\0".join(argv)):
         return argv, 0
-    new = redact_words(argv, lambda text: _text(text, _DEPTH))
+    new = _redact_words(argv, lambda text: _text(text, _DEPTH))
     return new, _hits(zip(argv, new, strict=True))
 
 
@@ -59,35 +96,280 @@ def _hits(pairs: Iterable[tuple[str, str]]) -> int:
     )
 
 
-def _text(text: str, depth: int) -> str:
+# --- the words of one program -------------------------------------------------------------------
+
+
+def _redact_words(words: Sequence[str], text: Callable[[str], str]) -> list[str]:
+    """The words without secrets. `text` redacts a word that is command text itself."""
+    reader = _WordReader(text)
+    return [reader.read(word, first=not at) for at, word in enumerate(words)]
+
+
+class _WordReader:
+    """Reads the words once. `expected` is what the next word is, from the word before it."""
+
+    def __init__(self, text: Callable[[str], str]) -> None:
+        self.text = text
+        self.program = ""
+        self.takes: tuple[SecretPlace, ...] = ()
+        self.subs = programs()["*"]
+        self.place = 0
+        self.expected: SecretPlace | Kind = ""
+        self.sets = False  # a word such as `set` or `login` came before
+        self.names = False  # a word behind it is a secret's name
+        self.user = 0  # words since `-u USER`; 0: there was none
+        self.last = ""
+
+    def read(self, word: str, *, first: bool) -> str:
+        """The next word without its secret."""
+        expected, self.expected = self.expected, ""
+        last, self.last = self.last, word
+        self._count_words(word, last)
+        if expected and (word[:1] != "-" or len(word) == 1 or isinstance(expected, SecretPlace)):
+            if isinstance(expected, SecretPlace):
+                return self._value(expected, word)
+            return self._named_value(expected, word, last)
+        if last in KEYS and is_random(word):
+            return _REDACTED
+        if (first or last not in NAMING) and self._is_program(word, first=first):
+            return word
+        if word[:1] in "-/" or not first:
+            done = self._option(word)
+            if done is not None:
+                return done
+        if word[:1] != "-" and not first:
+            done = self._argument(word)
+            if done is not None:
+                return done
+        return self._plain(word, last)
+
+    def _count_words(self, word: str, last: str) -> None:
+        """Whether a password may follow: `-u USER`, and then options with a value at most."""
+        if last in USERS and _USER.fullmatch(word) and self.program not in NO_PASSES:
+            self.user = 1
+        elif self.user:
+            bare = word[:1] != "-"
+            self.user = 0 if bare and last[:1] != "-" else self.user + 1
+
+    def _is_program(self, word: str, *, first: bool) -> bool:
+        name = word.rpartition("/")[2]
+        if first:
+            self.program = name
+        if (name in FIRST_ONLY or name == "*") and not first:
+            return False
+        known = programs().get(name)
+        if known is None and name not in TEXT_TAKERS and name not in SHELL_SETTERS:
+            kind = kind_of_name(name) if first else ""
+            if kind == "strong" or (kind and VERBS.intersection(parts_of(name))):
+                self.takes = _CREDENTIALS
+            return False
+        if known is None or name != self.program or first:
+            self.program = name
+            general = {} if name in TEXT_TAKERS else programs()["*"]
+            self.subs = {**general, **(known or {})}
+            self.takes, self.place, self.user = self.subs.get("", ()), 0, 0
+            self.sets = self.names = False
+        return True
+
+    def _option(self, word: str) -> str | None:
+        for entry in self.takes:
+            name = entry.word
+            if not name:
+                continue
+            if word == name:
+                self.expected = entry if entry.separate else ""
+                return word
+            if not entry.attached or name[0] not in "-/":
+                continue
+            short = len(name) == 2 or not entry.separate
+            if word.startswith(name + "=") or ((short or name[0] == "/") and word.startswith(name)):
+                cut = len(name) + (word[len(name)] == "=" and not short)
+                return word[:cut] + self._value(entry, word[cut:])
+            if short and entry.sign and word[:1] == "-" and word[1:2] not in ("-", ""):
+                flags, letter, rest = word.partition(name[1])
+                if letter and flags[1:].isalpha() and len(flags) < 9:
+                    if not rest:
+                        self.expected = entry
+                        return word
+                    if entry.sign in rest:
+                        return flags + letter + self._value(entry, rest)
+        if self.names and word in VALUES:
+            self.expected = _STRANGE
+            return word
+        if self.user and word[:2] in PASSES:
+            if len(word) == 2:
+                self.expected = _STRANGE
+                return word
+            if is_strange(word[2:]):
+                return word[:2] + _REDACTED
+        if word in USERS:
+            self.expected = SecretPlace("", sign=":", strange=True)
+            return word
+        return None
+
+    def _argument(self, word: str) -> str | None:
+        """A word without a dash: a subcommand, or an argument that the table counts."""
+        if word in self.subs and word != self.program:
+            general = self.subs.get("", ())
+            self.takes = (*self.subs[word], *(e for e in general if e.word))
+            self.place, self.sets = 0, self.sets or word in SETTERS
+            return word
+        if _ACTION.fullmatch(word) and VERBS.intersection(parts_of(word)) and kind_of_name(word):
+            self.takes, self.place = (*self.takes, *_CREDENTIALS), 0
+            return word
+        self.names |= self.sets and bool(kind_of_name(word))
+        self.place += 1
+        for entry in self.takes:
+            if entry.place == self.place:
+                return self._value(entry, word)
+            if entry.place < 0 and "=" in word:
+                return self._value(entry, word)
+        return None
+
+    def _value(self, entry: SecretPlace, word: str) -> str:
+        """The value of an option or argument of the table."""
+        if not entry.sign:
+            good = is_strange(word) if entry.strange else is_secret(word, "strong")
+            return _REDACTED if good else self._plain(word, "")
+        if entry.sign == ":" and ("://" in word or word.startswith(PLACES)):
+            return hide_fields(word)
+        head, sign, secret = word.partition(entry.sign)
+        if entry.sign == "=" and ";" in word:
+            return _cookies(word)
+        good = is_strange(secret) if entry.strange else is_secret(secret, "strong")
+        if sign and good:
+            return f"{head}{sign}{_REDACTED}"
+        if (
+            (entry is _AUTH or entry.word.endswith("auth"))
+            and any(map(str.isdigit, word))
+            and is_strange(word)
+        ):
+            return _REDACTED
+        return self._plain(word, "")
+
+    def _named_value(self, kind: Kind, word: str, name: str) -> str:
+        """The word behind a secret's name."""
+        if "," in word and word.startswith(("id=", "type=")):
+            return hide_fields(word)  # `id=tok,src=file` of `docker build --secret`
+        if not any(map(str.isalnum, word)):
+            return word  # `password = ...` of some program's text
+        if name[:1] != "-" and not self.sets and not is_strange(word):
+            return self._plain(word, name)
+        if kind_of_name(word) and self.sets:
+            self.expected = _STRANGE  # `config set --secret NAME VALUE`
+        stored = name[:1] != "-" and kind == "weak" and is_strange(word)
+        return _REDACTED if stored or is_secret(word, kind) else self._plain(word, name)
+
+    def _plain(self, word: str, last: str) -> str:
+        header = hide_header(word)
+        if header is None and word[:2] == "-H":
+            inside = hide_header(word[2:])
+            header = None if inside is None else "-H" + inside
+        if header is not None:
+            return header
+        blank = any(c in " \t\n" for c in word)
+        is_text = blank and (self.program in TEXT_TAKERS or (last[:1] == "-" and last[-1:] in "ec"))
+        done = self._assignment(word, blank=blank, is_text=is_text)
+        if done is not None:
+            return done
+        if blank:
+            return self._printing(word, last) if _prints(last) else self.text(word)
+        self.sets |= word in SETTERS
+        self._expect_value(word)
+        return word if self.expected else hide_fields(word)
+
+    def _assignment(self, word: str, *, blank: bool, is_text: bool) -> str | None:
+        """NAME=VALUE."""
+        name, equals, value = word.partition("=")
+        if not equals or not name or any(c.isspace() or c in "\"'$({:&?," for c in name):
+            return None
+        inside = hide_header(value)
+        if inside is not None and blank:
+            return f"{name}={inside}"
+        kind = kind_of_name(name)
+        if not is_text and kind and not is_flag(name) and "=" not in value[:1]:
+            if is_secret(value, kind, code=blank):
+                return f"{name}={_REDACTED}"
+            if value[:1] == "-" and blank:  # AUTH='-u USER:SECRET'
+                return f"{name}={self.text(_CURL + value)[len(_CURL) :]}"
+            if name.lower().endswith("auth"):
+                return f"{name}={self._value(_AUTH, value)}"
+        elif blank and not is_text:
+            return f"{name}={self._printing(value, name) if _prints(name) else self.text(value)}"
+        elif name in USERS and ":" in value:
+            return f"{name}={self._value(SecretPlace('', sign=':', strange=True), value)}"
+        return None
+
+    def _expect_value(self, word: str) -> None:
+        """Whether the word is a name behind which a secret comes."""
+        if self.program in SHELL_SETTERS or (_OPTION.fullmatch(word) and not is_flag(word)):
+            self.expected = kind_of_name(word)
+            if self.expected == "weak" and word.lower().endswith("auth"):
+                self.expected = _AUTH
+        elif _NAME.fullmatch(word) and word[:1] != "-":
+            kind = kind_of_name(re.split("[:/]", word)[-1])
+            self.expected = kind if self.sets or (kind == "strong" and "/" not in word) else ""
+
+    def _printing(self, word: str, name: str) -> str:
+        """The command whose output is a secret: `--password-command 'echo S'`."""
+        return _text(word, _DEPTH, into=name)
+
+
+def _prints(name: str) -> bool:
+    """`--password-command`: an option for a command that prints a secret."""
+    *before, last = parts_of(name) or [""]
+    return last in PRINTING and bool(kind_of_name("-".join(before)))
+
+
+def _cookies(word: str) -> str:
+    """`name=value; name=value` with all values hidden; a file's name stays."""
+    parts = []
+    for part in word.split(";"):
+        name, equals, _ = part.partition("=")
+        parts.append(f"{name}={_REDACTED}" if equals else part)
+    return ";".join(parts)
+
+
+# --- shell text ---------------------------------------------------------------------------------
+
+
+def _text(text: str, depth: int, into: str = "") -> str:
+    """Shell text without secrets. into: the name that gets what the text prints."""
     if depth == 0:
         return hide_fields(text)
     changes: list[tuple[int, int, str]] = []
-    commands = simple_commands(text)
-    for number, command in enumerate(commands):
-        before = commands[number - 1] if number else None
-        told = _reads_secret(command)
-        if told and before is not None and before.piped and _speaks(before):
-            changes += [_hidden(w) for w in before.words[1:] if _is_content(w.value, before)]
+    for command in simple_commands(text):
+        if command.kind == "comment":
+            changes += _redact_here_text(command.words[0], depth, secret=False)
+            continue
+        reads = _reads_secret(command)
+        if reads and command.source is not None:
+            changes += _redact_printed(command.source)
+        if _gets_secret(command.into or into):
+            changes += _redact_printed(command)
+        names = command.here and any(_gets_secret(word.value) for word in command.words)
         for here in command.here:
-            changes += _here(here, depth, told=told)
-        changes += _changed(text, command, depth)
-    return hide_fields(_spliced(text, changes))
+            changes += _redact_here_text(
+                here, depth, secret=reads or (bool(names) and is_strange(here.value))
+            )
+        changes += _redact_text_words(text, command, depth)
+    return hide_fields(_splice_changes(text, changes))
 
 
-def _changed(text: str, command: Simple, depth: int) -> list[tuple[int, int, str]]:
-    old = [word.value for word in command.words]
-    new = redact_words(old, lambda inner: _text(inner, depth - 1))
+def _redact_text_words(text: str, command: SimpleCommand, depth: int) -> list[tuple[int, int, str]]:
+    """Its words with secrets; those with substitutions are read by their commands."""
+    old = ["" if word.nested else word.value for word in command.words]
+    new = _redact_words(old, lambda inner: _text(inner, depth - 1))
     return [
-        (word.start, word.end, requote(value, text[word.start : word.end]))
-        for word, value in zip(command.words, new, strict=True)
-        if value != word.value
+        (word.start, word.end, _requote(value, text[word.start : word.end]))
+        for word, before, value in zip(command.words, old, new, strict=True)
+        if value != before
     ]
 
 
-def _here(word: ShellWord, depth: int, *, told: bool) -> list[tuple[int, int, str]]:
-    """A here-string or the body of a here-document, each line of it as text of its own."""
-    if told:
+def _redact_here_text(word: ShellWord, depth: int, *, secret: bool) -> list[tuple[int, int, str]]:
+    """A here-string, comment, or body of a here-document: each line as text of its own."""
+    if secret:
         return [_hidden(word)]
     if "\n" not in word.value:
         new = hide_fields(word.value)
@@ -101,32 +383,60 @@ def _hidden(word: ShellWord) -> tuple[int, int, str]:
     return word.start, word.end, _REDACTED + ("\n" if word.value.endswith("\n") else "")
 
 
-def _spliced(text: str, changes: list[tuple[int, int, str]]) -> str:
+def _splice_changes(text: str, changes: list[tuple[int, int, str]]) -> str:
     out: list[str] = []
     done = 0
-    for start, end, new in sorted(changes):
+    for start, end, new in sorted(changes, key=lambda change: change[0]):  # the first one counts
         if start >= done:
             out += (text[done:start], new)
             done = end
     return "".join((*out, text[done:]))
 
 
-def _reads_secret(command: Simple) -> bool:
+def _reads_secret(command: SimpleCommand) -> bool:
     """Whether the command takes a secret from its standard input."""
     words = [word.value for word in command.words]
     for word in words:
-        wanted = STDIN_READERS.get(word.rpartition("/")[2])
+        name = word.rpartition("/")[2]
+        wanted = STDIN_READERS.get(name)
         if wanted is not None and (not wanted or wanted in words):
             return True
-    return any(_SECRET_FLAG.search(word) for word in words if "stdin" in word)
+    if any(_READER.fullmatch(word) and kind_of_name(word) == "strong" for word in words[:3]):
+        return True
+    return any(_SECRET_INPUT.search(word) for word in words if "stdin" in word)
 
 
-def _speaks(command: Simple) -> bool:
-    return bool(command.words) and command.words[0].value in _SPEAKERS
+def _gets_secret(into: str) -> bool:
+    """`PASSWORD=`, `--password-file=`, `--password-command`: a name that gets what is printed."""
+    return any(kind_of_name(part) not in ("", "weak") for part in parts_of(into)[:4])
 
 
-def _is_content(value: str, command: Simple) -> bool:
-    """What echo prints: no option; of printf no format beside other words."""
-    if value[:1] == "-" or not is_secret(value, "strong"):
-        return False
-    return not ("%" in value and command.words[0].value == "printf" and len(command.words) > 2)
+def _redact_printed(command: SimpleCommand) -> list[tuple[int, int, str]]:
+    """What echo prints, hidden: no option; of printf no format beside other words."""
+    if not command.words or command.words[0].value not in SPEAKERS:
+        return []
+    several = command.words[0].value == "printf" and len(command.words) > 2
+    return [
+        _hidden(word)
+        for word in command.words[1:]
+        if word.value[:1] != "-"
+        and is_secret(word.value, "strong")
+        and not ("%" in word.value and several)
+    ]
+
+
+def _requote(value: str, raw: str) -> str:
+    """The value as a word of shell text, quoted as `raw` was where it must be."""
+    rest = value.replace(_REDACTED, "")
+    if not re.search(r"[\s;&|()<>'\"\\`]", rest) or (
+        raw[:1] not in "'\"$" and not re.search(r"['\"\\]", raw)
+    ):
+        return value
+    if "'" not in value:
+        return f"'{value}'" if "=" not in raw or raw[0] in "'\"" else _after_equals(value, "'")
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _after_equals(value: str, quote: str) -> str:
+    name, _, rest = value.partition("=")
+    return f"{name}={quote}{rest}{quote}"

@@ -1,6 +1,6 @@
 """The tables of a bundle without secrets. BundleWriter passes every table through here.
 
-Rows are looked at by Arrow first (suspicion.py); only those that may hold a secret are read one
+Rows are looked at by Arrow first (values.py); only those that may hold a secret are read one
 by one, and equal ones once.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tracehint.schemas.redact.commands import redact_argv, redact_string, redact_text
-from tracehint.schemas.redact.suspicion import pattern
+from tracehint.schemas.redact.values import PAIR, suspicion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,14 +23,17 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "declared_tasks": ("task", "name", "type", "command", "parents"),
     "declared_io": ("task",),
 }
-# Identifiers: two that differ in the secret only must stay two.
-_IDENTIFIERS = frozenset({"task", "parents"})
+_BLANK = r"\s"
 
 
 class Redactor:
-    """Redacts tables that belong together: equal identifiers stay equal in all of them."""
+    """Redacts tables that belong together: equal identifiers stay equal in all of them.
 
-    def __init__(self) -> None:
+    no_args: of commands the program alone stays, and of names the first word, with a mark by which
+    different ones stay different."""
+
+    def __init__(self, *, no_args: bool = False) -> None:
+        self.no_args = no_args
         self._hits = 0
         self._key = os.urandom(16)
         self._known: dict[Any, tuple[Any, int]] = {}
@@ -44,6 +47,9 @@ class Redactor:
         """The table without secrets; rows and types stay."""
         for column in TEXTS.get(name, ()):
             index = table.schema.get_field_index(column)
+            if index >= 0 and self.no_args and column in ("argv", "command"):
+                new = _programs(table.column(index))
+                table = table.set_column(index, table.schema.field(index), new)
             if index >= 0:
                 new = self._column(column, table.column(index))
                 if new is not None:
@@ -55,7 +61,8 @@ class Redactor:
         import pyarrow as pa
 
         change = self._changer(name)
-        chunks = [_changed(chunk, change) for chunk in column.chunks]
+        more = _BLANK if self.no_args else None
+        chunks = [_change_chunk(chunk, change, more) for chunk in column.chunks]
         if all(new is None for new in chunks):
             return None
         pairs = zip(chunks, column.chunks, strict=True)
@@ -63,10 +70,10 @@ class Redactor:
 
     def _changer(self, name: str) -> Callable[[Any], Any]:
         by_column: dict[str, Callable[[Any], tuple[Any, int]]] = {
-            "argv": _argv, "env": _env, "parents": lambda row: _each(row, self._identifier),
-            "task": self._identifier,
+            "argv": _argv, "env": self._env, "parents": lambda row: _each(row, self._identifier),
+            "task": self._identifier, "type": self._type,
         }  # fmt: skip  # a table
-        redact = by_column.get(name, _any_text)
+        redact = by_column.get(name, self._text)
 
         def change(value: Any) -> Any:
             key = name, tuple(value) if name == "argv" else repr(value)
@@ -79,21 +86,54 @@ class Redactor:
         return change
 
     def _identifier(self, value: str) -> tuple[str, int]:
-        new, hits = _any_text(value)
-        if not hits:
-            return value, 0
+        new, hits = self._text(value)
+        return (f"{new}#{self._mark(value)}", hits) if hits else (new, 0)
+
+    def _mark(self, value: str | bytes) -> str:
         import hashlib  # OpenSSL with it: few runs have a secret in a name
 
-        mark = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4)
-        return f"{new}#{mark.hexdigest()}", hits
+        raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+        return hashlib.blake2b(raw, key=self._key, digest_size=4).hexdigest()
+
+    def _text(self, value: Any) -> tuple[Any, int]:
+        """A name, type or marker."""
+        if value is None:
+            return None, 0
+        if self.no_args and len(words := value.split(None, 1)) > 1:
+            first, hits = self._text(words[0])
+            mark = f"#{self._mark(value)}"
+            return first + (mark.encode() if isinstance(value, bytes) else mark), hits
+        return redact_text(value) if isinstance(value, bytes) else redact_string(value)
+
+    def _type(self, value: str) -> tuple[str, int]:
+        return self._text(" ".join(value.split()[:1]) if self.no_args else value)
+
+    def _env(self, row: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+        done = [self._text(item["value"]) for item in row]
+        pairs = [{**item, "value": new} for item, (new, _) in zip(row, done, strict=True)]
+        return pairs, sum(hits for _, hits in done)
 
 
-def _changed(chunk: pa.Array, change: Callable[[Any], Any]) -> pa.Array | None:
-    """The chunk with its suspicious rows changed; None: none of them changes."""
+def _programs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The first word of each command."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(column.type):
+        return pc.list_slice(column, 0, 1, return_fixed_size_list=False).cast(column.type)
+    return pc.replace_substring_regex(column, r"(?s)^\s*([\w./+-]*).*$", r"\1")
+
+
+def _change_chunk(
+    chunk: pa.Array, change: Callable[[Any], Any], more: str | None = None
+) -> pa.Array | None:
+    """The chunk with suspicious rows, and those that match `more`, changed; None: none changes."""
     import numpy as np
     import pyarrow as pa
 
     rows = _suspicious(chunk)
+    if more is not None:
+        rows = np.union1d(rows, _matching(*_values(chunk), more))
     if not len(rows):
         return None
     old = chunk.take(pa.array(rows)).to_pylist()
@@ -110,34 +150,41 @@ def _changed(chunk: pa.Array, change: Callable[[Any], Any]) -> pa.Array | None:
 def _suspicious(chunk: pa.Array) -> Any:
     """Positions of rows in which a secret can be, in order."""
     import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
-    values, parents = chunk, None
+    raw, rows = _values(chunk)
+    found = _matching(raw, rows, suspicion())
+    users = _matching(raw, rows, PAIR[0])
+    if len(users):  # few commands name one
+        pairs = np.intersect1d(users, _matching(raw, rows, PAIR[1]), assume_unique=True)
+        found = np.union1d(found, pairs)
+    return found
+
+
+def _values(chunk: pa.Array) -> tuple[pa.Array, Any]:
+    """The texts of a column, and in which row each one is (None: one a row)."""
+    import pyarrow as pa
+
+    values, rows = chunk, None
     if pa.types.is_list(chunk.type):
-        values, parents = chunk.flatten(), pc.list_parent_indices(chunk)
+        import pyarrow.compute as pc
+
+        values, rows = chunk.flatten(), pc.list_parent_indices(chunk).to_numpy()
     if pa.types.is_struct(values.type):
         values = values.field("value")
-    raw = values.cast(pa.binary()) if pa.types.is_string(values.type) else values
-    found = pc.match_substring_regex(raw, pattern(), ignore_case=True).fill_null(False)
+    return values.cast(pa.binary()) if pa.types.is_string(values.type) else values, rows
+
+
+def _matching(values: pa.Array, rows: Any, pattern: str) -> Any:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    found = pc.match_substring_regex(values, pattern, ignore_case=True).fill_null(False)
     at = np.flatnonzero(found.to_numpy(zero_copy_only=False))
-    return at if parents is None else np.unique(parents.to_numpy()[at])
-
-
-def _any_text(value: Any) -> tuple[Any, int]:
-    if value is None:
-        return None, 0
-    return redact_text(value) if isinstance(value, bytes) else redact_string(value)
+    return at if rows is None else np.unique(rows[at])
 
 
 def _argv(row: list[bytes]) -> tuple[list[bytes], int]:
-    return redact_argv(row)
-
-
-def _env(row: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
-    done = [_any_text(item["value"]) for item in row]
-    pairs = [{**item, "value": new} for item, (new, _) in zip(row, done, strict=True)]
-    return pairs, sum(hits for _, hits in done)
+    return redact_argv(row, asked=True)
 
 
 def _each(row: list[str], redact: Callable[[str], tuple[str, int]]) -> tuple[list[str], int]:

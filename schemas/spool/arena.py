@@ -16,13 +16,208 @@ from numpy.typing import NDArray
 from tracehint.errors import BundleError
 from tracehint.schemas.spool import arena_layout as al
 from tracehint.schemas.spool import layout as lay
-from tracehint.schemas.spool.arena_clock import Clock, clock_of
-from tracehint.schemas.spool.arena_texts import Texts, gathered
-from tracehint.schemas.spool.arena_totals import totals_of_killed
-from tracehint.schemas.spool.arena_tree import fill_tree
-from tracehint.schemas.spool.rows import is_in, kept, numbered, together
+from tracehint.schemas.spool.arena_layout import Clock, clock_of
+from tracehint.schemas.spool.arena_links import RealPaths
+from tracehint.schemas.spool.arena_texts import Texts, gather_records
+from tracehint.schemas.spool.layout import (
+    concat_records,
+    filter_records,
+    is_in,
+    number_rows,
+    take_records,
+)
 
 Records = NDArray[Any]
+
+
+_Process = tuple[int, int]  # its PID namespace, its number there
+
+
+def fill_tree(
+    rows: Records, spaces: Records, events: Records, end: dict[str, Any]
+) -> tuple[Records, int]:
+    """The processes with parents, previous epochs and ends; children that made no call are added.
+    And of how many it was guessed which process they are.
+
+    rows: PROCESS_DT, times in nanoseconds. spaces: the PID namespace of each, 0: not known.
+    end: `root` and `exit_status` of the command.
+    """
+    order = np.argsort(rows["start_ns"], kind="stable")
+    rows = take_records(rows, order)
+    moments = [(int(r["start_ns"]), 1, i) for i, r in enumerate(rows)]
+    moments += [(int(e["t"]), 0 if e["kind"] == al.FORK else 2, i) for i, e in enumerate(events)]
+    state = _State(rows, spaces[order].tolist(), events)
+    for _, what, i in sorted(moments):
+        (state.forked, state.began, state.waited)[what](i)
+    state.ended(end)
+    return state.all(), state.guesses
+
+
+class _State:
+    def __init__(self, rows: Records, spaces: list[int], events: Records) -> None:
+        self.rows, self.events = rows, events
+        self.outer = next(filter(None, spaces), 0)  # of the command, whose number the recorder has
+        self.spaces, self.space_of = spaces, {0: self.outer}  # of rows; of epochs that began
+        self.last: dict[_Process, int] = {}  # row of its newest epoch
+        self.made: dict[_Process, int] = {}  # fork that no epoch has answered
+        self.inside: dict[_Process, _Process] = {}  # as its parent's namespace knows it: itself
+        self.extra: list[Records] = []
+        self.guesses = 0  # processes that may be another one of their number
+        self.next = int(rows["epoch"].max(initial=1)) + 1
+
+    def _of_event(self, i: int) -> _Process:
+        event = self.events[i]
+        return self.space_of.get(int(event["epoch"]), self.outer), int(event["pid"])
+
+    def forked(self, i: int) -> None:
+        """A pid begins anew."""
+        process = self._of_event(i)
+        self._silent(process, None)
+        self.last.pop(process, None)
+        self.inside.pop(process, None)
+        self.made[process] = i
+
+    def began(self, i: int) -> None:
+        """A child at its first call, or a program."""
+        row = self.rows[i]
+        process = (self.spaces[i] or self._likely_space(row), int(row["pid"]))
+        self.space_of[int(row["epoch"])] = process[0]
+        fork = self.made.pop(process, None)
+        if fork is not None:
+            row["parent"], row["prev"] = self.events["epoch"][fork], 0
+            if row["flags"] & lay.EXECED:
+                row["prev"] = self._quiet(fork, row)
+            else:
+                row["start_ns"] = self.events["t"][fork]
+        elif row["parent"]:
+            self._enter(process, int(row["parent"]))
+        elif process in self.last:
+            before = self.rows[self.last[process]]
+            row["prev"], row["parent"] = before["epoch"], before["parent"]
+            if before["kind"] == lay.ALIVE:  # by a program that could not be looked at
+                before["kind"], before["end_ns"] = lay.EXEC, row["start_ns"]
+        self.last[process] = i
+
+    def _likely_space(self, row: Any) -> int:
+        """Of a program without /proc: where this number was made, or began a program, last."""
+        if row["parent"]:
+            return self.space_of.get(int(row["parent"]), self.outer)
+        moments = []
+        for space in set(self.space_of.values()):
+            process = (space, int(row["pid"]))
+            if process in self.made:
+                moments.append((int(self.events["t"][self.made[process]]), space))
+            elif process in self.last and self.rows[self.last[process]]["kind"] == lay.EXEC:
+                moments.append((int(self.rows[self.last[process]]["end_ns"]), space))
+        self.guesses += len(moments) > 1
+        return max(moments, default=(0, self.outer))[1]
+
+    def _enter(self, process: _Process, parent: int) -> None:
+        """A child in another PID namespace than its parent: the fork knows it by another number."""
+        forks = ((i, key) for key, i in self.made.items() if self.events["epoch"][i] == parent)
+        if self.space_of.get(parent) != process[0] and (first := min(forks, default=None)):
+            del self.made[first[1]]
+            self.inside[first[1]] = process
+
+    def waited(self, i: int) -> None:
+        """Its parent has its exit status."""
+        event, process = self.events[i], self._of_event(i)
+        if process in self.made:
+            self._silent(process, event)
+        process = self.inside.pop(process, process)
+        if process in self.last:
+            self._end(self.last.pop(process), int(event["status"]), int(event["t"]))
+
+    def ended(self, end: dict[str, Any]) -> None:
+        """The recorder has that of the command itself."""
+        root, status = end.get("root"), end.get("wait_status")
+        row = self.last.get((self.outer, root)) if isinstance(root, int) else None
+        if row is not None and isinstance(status, int):
+            self._end(row, status, int(end.get("ended_boot_ns", 0)))
+        for process in list(self.made):
+            self._silent(process, None)
+
+    def _end(self, i: int, status: int, t: int) -> None:
+        row = self.rows[i]
+        if row["kind"] == lay.ALIVE or (row["kind"] == lay.EXIT and not row["end_ns"]):
+            row["kind"], row["exit_status"], row["end_ns"] = lay.EXIT, status, t
+
+    def _silent(self, process: _Process, end: Any) -> None:
+        """A child that made no call that is looked at."""
+        fork = self.made.pop(process, None)
+        if fork is None:
+            return
+        row = self._child(fork)
+        if end is not None:
+            row["kind"], row["exit_status"], row["end_ns"] = lay.EXIT, end["status"], end["t"]
+
+    def _quiet(self, fork: int, program: Any) -> int:
+        """A child that did nothing before it became this program; returns its epoch."""
+        row = self._child(fork)
+        row["kind"], row["end_ns"] = lay.EXEC, program["start_ns"]
+        return int(row["epoch"][0])
+
+    def _child(self, fork: int) -> Records:
+        """The row of a child without a record of its own, which is added."""
+        event = self.events[fork]
+        row = np.zeros(1, lay.PROCESS_DT)
+        row["kind"], row["epoch"], row["parent"] = lay.ALIVE, self.next, event["epoch"]
+        row["pid"] = row["tgid"] = event["pid"]
+        row["start_ns"] = event["t"]
+        self.extra.append(row)
+        self.next += 1
+        return row
+
+    def all(self) -> Records:
+        """With the added ones, which are what their parents were."""
+        if not self.extra:
+            return self.rows
+        extra = concat_records(*self.extra)
+        order = np.argsort(self.rows["epoch"], kind="stable")
+        epochs = self.rows["epoch"][order]
+        at = np.searchsorted(epochs, extra["parent"], side="right") - 1
+        there = (at >= 0) & (epochs[at] == extra["parent"])
+        for name in ("uid", "cwd", "exe"):
+            extra[name] = np.where(there, self.rows[name][order[at]], extra[name])
+        return concat_records(self.rows, extra)
+
+
+def totals_of_killed(episodes: Records, extents: Records) -> None:
+    """An operation is counted, then its run is noted; of one that a kill came between, the count
+    goes, so that totals are those of the runs. In place; episodes: EPISODE_DT, extents: EXTENT_DT.
+    """
+    whole = (episodes["close_ns"] == 0) & (episodes["lost_ops"] == 0)
+    whole &= (episodes["state"] & (lay.PIPE | lay.PARTIAL)) == 0
+    which = np.flatnonzero(whole)
+    killed = filter_records(episodes, whole)
+    for op in ("read", "write"):
+        sums = [_of_runs(killed, extents, lay.OPS.index(op), what) for what in ("bytes", "ops")]
+        more = killed[f"{op}_bytes"] > sums[0]
+        killed[f"{op}_bytes"][more] = sums[0][more]
+        killed[f"{op}_ops"][more] = np.minimum(killed[f"{op}_ops"], sums[1])[more]
+    most = killed["read_ops"] + killed["write_ops"]
+    for name in ("seq_ops", "small_ops"):
+        killed[name] = np.minimum(killed[name], most)
+    episodes[which] = killed
+
+
+def _of_runs(episodes: Records, extents: Records, op: int, what: str) -> NDArray[np.uint64]:
+    """Bytes or operations of all runs of each episode: those sent, and the last two."""
+    of_these = is_in(extents["open_id"], episodes["open_id"])
+    runs = filter_records(extents, of_these & (extents["run"]["op"] == op))
+    ids, places = np.unique(runs["open_id"], return_inverse=True)
+    sums = np.zeros(len(ids) + 1, np.uint64)
+    np.add.at(sums, places, runs["run"][what].astype(np.uint64))
+    at = np.searchsorted(ids, episodes["open_id"])
+    known = at < len(ids)
+    known[known] = ids[at[known]] == episodes["open_id"][known]
+    total = np.where(known, sums[np.minimum(at, len(ids))], np.uint64(0))
+    for name in ("outer", "inner"):
+        run = episodes[name]
+        total += np.where((run["op"] == op) & (run["ops"] > 0), run[what], 0).astype(np.uint64)
+    return total
+
+
 _DTYPES = {
     lay.EPISODE: lay.EPISODE_DT, lay.EXTENT: lay.EXTENT_DT, lay.NAME: lay.NAME_DT,
     al.EVENT: al.EVENT_DT, al.BRIEF: al.BRIEF_DT,
@@ -39,8 +234,8 @@ class Arena:
     chunks: Records  # CHUNK_DT, in order of their place
 
 
-def open_arena(path: Path) -> Arena:
-    """Read the file and find its chunks. Raises BundleError.
+def read_arena(path: Path) -> NDArray[np.uint8]:
+    """The used part of the file. Raises BundleError.
 
     It is not mapped: looking at a hole of a mapped file can need a block of a full disk, and then
     is a signal.
@@ -49,15 +244,21 @@ def open_arena(path: Path) -> Arena:
         if path.is_symlink() or not path.is_file() or path.stat().st_size < al.PAGE:
             raise OSError("no regular file, or too short")
         head = np.fromfile(path, al.HEAD_DT, 1)[0]
-        if head["magic"] != al.MAGIC or head["version"] != al.VERSION:
-            raise BundleError(
-                f"{path}: an arena of another version",
-                "Convert it with the tracehint that recorded.",
-            )
         used = min(int(head["used"]), int(head["allocated"]), path.stat().st_size)
-        data = np.fromfile(path, np.uint8, used // al.PAGE * al.PAGE)
-    except (OSError, ValueError, MemoryError) as error:
+        return np.fromfile(path, np.uint8, max(used, al.HEAD_DT.itemsize))
+    except (OSError, ValueError, IndexError, MemoryError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
+
+
+def arena_of(data: NDArray[np.uint8]) -> Arena:
+    """The chunks in the content of an arena. Raises BundleError."""
+    if len(data) < al.HEAD_DT.itemsize:
+        raise BundleError("an arena is cut off", "Record the run again.")
+    head = data[: al.HEAD_DT.itemsize].view(al.HEAD_DT)[0]
+    if head["magic"] != al.MAGIC or head["version"] != al.VERSION:
+        raise BundleError(
+            "an arena of another version", "Convert it with the tracehint that recorded."
+        )
     data = data[: len(data) // al.PAGE * al.PAGE]
     return Arena(data, head, _chunks(data))
 
@@ -83,28 +284,28 @@ def _records(arena: Arena, kind: int) -> Records:
     ends = np.cumsum(counts)
     within = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
     at = np.repeat(starts, counts) + within * dtype.itemsize
-    return gathered(arena.data, at, dtype)
+    return gather_records(arena.data, at, dtype)
 
 
 def _pages(arena: Arena) -> Records:
     chunks = arena.chunks[
         (arena.chunks["kind"] == lay.ALIVE) & (arena.chunks["size"] >= al.PAGE_DT.itemsize)
     ]
-    return gathered(arena.data, chunks["self"].astype(np.int64), al.PAGE_DT)
+    return gather_records(arena.data, chunks["self"].astype(np.int64), al.PAGE_DT)
 
 
 def _without_failed_execs(pages: Records) -> Records:
     """What was written for a program that cannot be entered, and then was not executed, goes."""
     proc = pages["proc"]
     executed = proc["hashed"][proc["kind"] == lay.EXEC]
-    return kept(pages, (pages["unentered"] == 0) | is_in(proc["epoch"], executed))
+    return filter_records(pages, (pages["unentered"] == 0) | is_in(proc["epoch"], executed))
 
 
 def _with_closed(episodes: Records, briefs: Records) -> Records:
     """Whole episodes, and those of which the short form is left."""
-    briefs = kept(briefs, briefs["kind"] == al.BRIEF)
-    episodes = kept(episodes, episodes["kind"] == lay.EPISODE)
-    episodes = kept(episodes, ~is_in(episodes["open_id"], briefs["open_id"]))
+    briefs = filter_records(briefs, briefs["kind"] == al.BRIEF)
+    episodes = filter_records(episodes, episodes["kind"] == lay.EPISODE)
+    episodes = filter_records(episodes, ~is_in(episodes["open_id"], briefs["open_id"]))
     closed = np.zeros(len(briefs), lay.EPISODE_DT)
     for name in al.BRIEF_DT.names or ():
         if name != "last_ns":
@@ -112,7 +313,7 @@ def _with_closed(episodes: Records, briefs: Records) -> Records:
     closed["kind"] = lay.EPISODE
     closed["epoch"] = briefs["open_id"] >> np.uint64(32)
     closed["inner"]["last_ns"] = briefs["last_ns"]
-    return together(episodes, closed)
+    return concat_records(episodes, closed)
 
 
 def _runs_once(episodes: Records, extents: Records) -> None:
@@ -120,7 +321,7 @@ def _runs_once(episodes: Records, extents: Records) -> None:
     copy in the episode goes."""
     inside = (episodes["outer"]["ops"] > 0) | (episodes["inner"]["ops"] > 0)
     at = np.flatnonzero(inside)
-    mine = kept(episodes, inside)
+    mine = filter_records(episodes, inside)
     ids = (mine["open_id"], mine["open_id"], extents["open_id"])
     keys = _run_keys(ids, (mine["outer"], mine["inner"], extents["run"]))
     outer, inner, sent = np.split(keys, [len(mine), 2 * len(mine)])
@@ -132,7 +333,7 @@ def _runs_once(episodes: Records, extents: Records) -> None:
 def _run_keys(open_ids: tuple[Records, ...], runs: tuple[Records, ...]) -> NDArray[np.int64]:
     """A number that tells one run of a file from another, of all these runs in their order."""
     columns = [np.concatenate([run[name] for run in runs]) for name in ("first_ns", "start", "op")]
-    return numbered(np.concatenate(open_ids), *columns)
+    return number_rows(np.concatenate(open_ids), *columns)
 
 
 def _times(records: Records, names: tuple[str, ...], clock: Clock) -> None:
@@ -141,27 +342,26 @@ def _times(records: Records, names: tuple[str, ...], clock: Clock) -> None:
 
 
 def arena_records(
-    folder: Path, start: dict[str, Any], end: dict[str, Any], *, here: bool
+    data: NDArray[np.uint8], start: dict[str, Any], end: dict[str, Any], links: RealPaths
 ) -> tuple[dict[str, Records], NDArray[np.uint8], list[tuple[int, str]]]:
     """The spool's records, its heap, and (epoch, what could not be entered).
 
-    start, end: what the recorder wrote at its beginning and end. here: this is the host that
-    recorded, so symbolic links may be followed. Raises BundleError.
+    start, end: what the recorder wrote at its beginning and end. Raises BundleError.
     """
-    arena = open_arena(folder / al.FILE)
+    arena = arena_of(data)
     every = _pages(arena)
     pages = _without_failed_execs(every)
     clock = clock_of(pages["began"], start, end)
-    texts = Texts(arena.data, here=here)
+    texts = Texts(arena.data, links)
     episodes, extents = _records(arena, lay.EPISODE), _records(arena, lay.EXTENT)
-    episodes = together(every["first"].reshape(-1), episodes)
+    episodes = concat_records(every["first"].reshape(-1), episodes)
     episodes = _with_closed(episodes, _records(arena, al.BRIEF))
-    extents = kept(extents, extents["kind"] == lay.EXTENT)
+    extents = filter_records(extents, extents["kind"] == lay.EXTENT)
     _runs_once(episodes, extents)
     totals_of_killed(episodes, extents)
     names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)
-    names = kept(names, names["t_ns"] > 0)
-    events = kept(events, (events["kind"] == al.FORK) | (events["kind"] == al.WAIT))
+    names = filter_records(names, names["t_ns"] > 0)
+    events = filter_records(events, (events["kind"] == al.FORK) | (events["kind"] == al.WAIT))
     _times(episodes, _EPISODE_TIMES, clock)
     for run in (episodes["outer"], episodes["inner"], extents["run"]):
         _times(run, ("first_ns", "last_ns"), clock)
@@ -170,27 +370,20 @@ def arena_records(
     processes = pages["proc"].copy()
     processes["hashed"] = 0
     _times(processes, ("start_ns", "end_ns"), clock)
-    processes = fill_tree(processes, events, end)
+    processes, guesses = fill_tree(processes, pages["space"], events, end)
     _settle(episodes)
     records = {"episodes": episodes, "extents": extents, "processes": processes}
-    records["losses"] = _losses(arena)
+    records["losses"] = _losses(arena, guesses)
     records |= texts.tables(episodes, processes, names, pages["exec"])
-    over = bool(end) and not end.get("outlived")
-    return records, texts.heap(), _unentered(kept(pages, pages["unentered"] > 0), over=over)
+    return records, texts.heap(), _unentered_programs(filter_records(pages, pages["unentered"] > 0))
 
 
-def _unentered(pages: Records, *, over: bool) -> list[tuple[int, str]]:
-    """Epoch, and what kind of program could not be entered. over: no process is left."""
+def _unentered_programs(pages: Records) -> list[tuple[int, str]]:
+    """Epoch, and what kind of program could not be entered."""
     last = len(al.CLASSES) - 1
-    rows = []
-    for page in pages:
-        what = al.CLASSES[min(int(page["unentered"]) & ~al.FOLLOWED, last)]
-        if page["unentered"] & al.FOLLOWED:
-            what += ", followed"
-            if over and not page["proc"]["flags"] & al.FOLLOWED_ALL:
-                what += " until those who followed it were killed"
-        rows.append((int(page["proc"]["epoch"]), what))
-    return rows
+    kinds = np.minimum(pages["unentered"], last).tolist()
+    epochs = pages["proc"]["epoch"].tolist()
+    return [(epoch, al.CLASSES[kind]) for epoch, kind in zip(epochs, kinds, strict=True)]
 
 
 def _settle(episodes: Records) -> None:
@@ -206,9 +399,10 @@ def _settle(episodes: Records) -> None:
         episodes["size_close"] = np.where(unknown, grown, episodes["size_close"])
 
 
-def _losses(arena: Arena) -> Records:
+def _losses(arena: Arena, guesses: int) -> Records:
     lost = np.zeros(lay.LOST + 1, lay.LOSS_DT)
     lost["kind"][: lay.LOST] = np.arange(lay.LOST)
     lost["count"][: lay.LOST] = arena.head["lost"][: lay.LOST]
+    lost["count"][lay.LOST_LIFECYCLE] += guesses
     lost["kind"][lay.LOST], lost["count"][lay.LOST] = 65, arena.head["unplaced"]
     return lost[lost["count"] > 0]

@@ -1,24 +1,48 @@
 """Where paths of a recording led: symbolic links among their directories, and at their end.
 
 Links are looked at when the recording is converted, as far as they are still there. What the
-path of a directory leads to is found out once, and below it its own name only.
+path of a directory leads to is found out once, and below it its own name only. Where another host
+converts it, the host that recorded looks at the links beforehand (`resolved_links`).
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 _MAX_LINKS = 40  # as the kernel
 _UP = (b"..", b".")
+_MAX_DEPTH = 16  # a directory whose name is relative to a directory ...
+_MAX_PATH = 4096
+_PAGE = 4096
+# Of arena_layout.py, which needs NumPy (tests/test_preload_layout.py compares them).
+_CHUNK_MAGIC = 0x4B4E4843
+_CHUNK = struct.Struct("<II8xIII4x")  # magic, kind, size, epoch, used
+_EPISODE = struct.Struct("<I40xIQ280x")  # kind, path, inode
+_BRIEF = struct.Struct("<I12xQ20xI88x")  # kind, inode, path
+_NAME = struct.Struct("<16xQQ40x")  # two texts
+_KINDS = {"episode": 1, "name": 8, "process": 6, "brief": 17}
+_FIRST_AT, _FIRST = 328, 6  # episodes in the record of a process
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Links of the host that recorded, resolved there. Paths that are not in it have none."""
+
+    directories: dict[bytes, bytes] = field(default_factory=dict)  # path -> real path
+    files: dict[tuple[bytes, int], bytes] = field(default_factory=dict)  # path, inode -> real path
 
 
 class RealPaths:
     """Paths without symbolic links. here: this is the host that recorded; elsewhere, its links
-    mean nothing and only the text is looked at."""
+    mean nothing: `resolve_path` has those that the host itself looked at."""
 
-    def __init__(self, *, here: bool) -> None:
+    def __init__(self, *, here: bool, resolved: Resolved | None = None) -> None:
         self._here = here
+        self._given = resolved or Resolved()
         self._meant: dict[bytes, bytes] = {}
         self._real: dict[bytes, bytes | None] = {}
 
@@ -38,7 +62,7 @@ class RealPaths:
         leads to that file."""
         path = at = self.named(path)
         if not self._here or not path.startswith(b"/"):
-            return path
+            return self._given.files.get((path, inode), path)
         try:
             for _ in range(_MAX_LINKS):
                 found = os.lstat(at)
@@ -51,6 +75,20 @@ class RealPaths:
             pass
         return path
 
+    def of_all(self, opened: Iterable[tuple[bytes, int]], named: Iterable[bytes]) -> Resolved:
+        """What another host has to know to find the same paths: of opened files with their inodes,
+        and of other names."""
+        files = {}
+        for path, inode in opened:
+            at = self.named(path)
+            if (real := self.opened(path, inode)) != at:
+                files[at, inode] = real
+        for path in named:
+            self.named(path)
+        plain = {path: os.path.normpath(path).replace(b"//", b"/") for path in self._meant}
+        moved = {path: real for path, real in self._meant.items() if real != plain[path]}
+        return Resolved(moved, files)
+
     def _directory(self, path: bytes) -> bytes:
         """The directory that the path means, by its text where it is not there any more."""
         found = self._meant.get(path)
@@ -58,6 +96,8 @@ class RealPaths:
             found = os.path.normpath(path).replace(b"//", b"/")
             if self._here:
                 found = self._resolved(path) or found
+            else:
+                found = self._given.directories.get(path, found)
             self._meant[path] = found
         return found
 
@@ -88,3 +128,55 @@ class RealPaths:
         except (OSError, ValueError):
             return None
         return (b"" if path == b"/" else path) if stat.S_ISDIR(mode) else None
+
+
+def resolved_links(arena: memoryview) -> Resolved:
+    """The symbolic links among all paths of an arena, on the host that recorded them."""
+    opened: set[tuple[int, int]] = set()
+    named: set[int] = set()
+    for kind, records in _chunks(arena):
+        if kind == _KINDS["process"]:
+            records = records[_FIRST_AT - _CHUNK.size :][: _FIRST * _EPISODE.size]
+            kind = _KINDS["episode"]
+        if kind == _KINDS["episode"]:
+            rows = _EPISODE.iter_unpack(_whole_records(records, _EPISODE))
+            opened.update((text, inode) for found, text, inode in rows if found == kind and text)
+        elif kind == _KINDS["brief"]:
+            rows = _BRIEF.iter_unpack(_whole_records(records, _BRIEF))
+            opened.update((text, inode) for found, inode, text in rows if found == kind and text)
+        elif kind == _KINDS["name"]:
+            named.update(*_NAME.iter_unpack(_whole_records(records, _NAME)))
+    paths = _Paths(arena)
+    files = ((paths.of(text), inode) for text, inode in opened)
+    return RealPaths(here=True).of_all(files, map(paths.of, named))
+
+
+def _chunks(arena: memoryview) -> Iterator[tuple[int, memoryview]]:
+    """The kind of each chunk and the records in it."""
+    for at in range(0, len(arena) - _PAGE + 1, _PAGE):
+        magic, kind, size, _, used = _CHUNK.unpack_from(arena, at)
+        if magic == _CHUNK_MAGIC:
+            yield kind, arena[at + _CHUNK.size : at + min(size, used)]
+
+
+def _whole_records(records: memoryview, record: struct.Struct) -> memoryview:
+    return records[: len(records) // record.size * record.size]
+
+
+class _Paths:
+    """Texts of an arena as absolute paths; empty where one is not there."""
+
+    def __init__(self, arena: memoryview) -> None:
+        self._arena = arena
+        self._known: dict[int, bytes] = {0: b""}
+
+    def of(self, text: int, depth: int = 0) -> bytes:
+        """The path of a text, which may be relative to that of its directory."""
+        if text in self._known or depth > _MAX_DEPTH or (text + 1) * 8 > len(self._arena):
+            return self._known.get(text, b"")
+        length, folder = struct.unpack_from("<II", self._arena, text * 8)
+        name = bytes(self._arena[text * 8 + 8 :][: min(length, _MAX_PATH)])
+        above = self.of(folder, depth + 1)
+        # an absolute one is below the root that chroot set
+        self._known[text] = above + name if name[:1] == b"/" else above + b"/" + name
+        return self._known[text]

@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.arena_links import RealPaths
-from tracehint.schemas.spool.rows import distinct, firsts, kept, numbered
+from tracehint.schemas.spool.layout import distinct, filter_records, firsts, number_rows
 
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
-_HEAD = 8  # bytes of th_text
+
 _MAX_PATH = 4096
 _MAX_DEPTH = 16  # a directory whose name is relative to a directory ...
+_HEAD = 8  # bytes of th_text
 
 
-def gathered(data: NDArray[np.uint8], at: NDArray[np.int64], dtype: np.dtype[Any]) -> Records:
+def gather_records(data: NDArray[np.uint8], at: NDArray[np.int64], dtype: np.dtype[Any]) -> Records:
     """Copies of the records at these places; places outside the data are left out."""
     at = at[(at >= 0) & (at + dtype.itemsize <= len(data))]
     if not len(at):
@@ -50,8 +51,8 @@ def texts_at(
 class Texts:
     """Paths of an arena by their identifiers, and the heap that the converter reads."""
 
-    def __init__(self, data: NDArray[np.uint8], *, here: bool) -> None:
-        self.data, self.links = data, RealPaths(here=here)
+    def __init__(self, data: NDArray[np.uint8], links: RealPaths) -> None:
+        self.data, self.links = data, links
         self._pieces: list[bytes] = []
         self._used = 0
 
@@ -86,7 +87,7 @@ class Texts:
         order = np.lexsort((ino, path))
         new = firsts(path[order])
         first = order[new | firsts(ino[order])]
-        number = numbered(path, ino)
+        number = number_rows(path, ino)
         one = np.zeros(len(first), bool)  # the first file of each text keeps its identifier
         one[number[order[new]]] = True
         one |= path[first] == 0
@@ -102,14 +103,14 @@ class Texts:
         self, ids: Ints, whole: Ints, inode: NDArray[np.uint64], texts: list[bytes]
     ) -> Records:
         """Records of what was opened; whole: places of its path among the texts."""
-        number = numbered(whole, inode)
+        number = number_rows(whole, inode)
         order = np.argsort(number, kind="stable")
         first = order[firsts(number[order])]
         each = zip(whole[first].tolist(), inode[first].tolist(), strict=True)
         off, length = self._put([self.links.opened(texts[i], file) for i, file in each])
         paths = np.zeros(len(ids), lay.PATH_DT)
         paths["id"], paths["off"], paths["len"] = ids, off[number], length[number]
-        return kept(paths, paths["len"] > 0)
+        return filter_records(paths, paths["len"] > 0)
 
     def _names(self, names: Records, paths: Absolute, symlink: int) -> Records:
         names = names.copy()
@@ -126,7 +127,7 @@ class Texts:
         return names
 
     def _execs(self, execs: Records) -> Records:
-        execs = kept(execs, execs["epoch"] > 0)
+        execs = filter_records(execs, execs["epoch"] > 0)
         for text in ("argv", "env"):
             column = texts_at(
                 self.data, execs[f"{text}_off"].astype(np.int64),
@@ -195,7 +196,7 @@ class Absolute:
 
     def _joined(self, bases: Ints, codes: Ints) -> Ints:
         """Places of the paths of a directory's path and a text each."""
-        number = numbered(bases, codes)
+        number = number_rows(bases, codes)
         order = np.argsort(number, kind="stable")
         first = order[firsts(number[order])]
         places = [

@@ -8,6 +8,9 @@ sights of the paths in them, not over opens.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,11 +19,221 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
-from tracehint.schemas.spool.links import through_links
-from tracehint.schemas.spool.opens import Sessions
+from tracehint.schemas.spool.layout import filter_records, is_in, take_records
+from tracehint.schemas.spool.opens import Sessions, dev_of
 from tracehint.schemas.spool.read import Spool
-from tracehint.schemas.spool.replay import S_IFDIR, S_IFMT, S_IFREG, Names, Player
-from tracehint.schemas.spool.rows import kept, picked
+
+S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
+
+
+@dataclass
+class NamedFile:
+    """A file that the run never opened, known by name only."""
+
+    dev: int
+    ino: int
+    mode: int
+    existed: bool
+
+
+@dataclass
+class Names:
+    """Rows for `names`, truncations by path, and what became of the files."""
+
+    rows: list[tuple[int, int, int, str, bytes, bytes | None]] = field(default_factory=list)
+    truncated: list[tuple[int, int, int, int]] = field(default_factory=list)  # t, proc, file, size
+    extra: list[NamedFile] = field(default_factory=list)
+    deleted: set[int] = field(default_factory=set)
+    firsts: pa.Table | None = None  # first sight of each (file, path): t_ns, proc, file, op, path
+
+
+class Player:
+    """Follows every file by its names; files that are known by name only become `extra`."""
+
+    def __init__(self, out: Names, ep: Sessions) -> None:
+        self.out, self.known = out, len(ep.files)
+        self.bound: dict[bytes, int] = {}
+        self.names_left: dict[int, int] = {}
+        self.alias: dict[int, int] = {}
+        self.covered: dict[tuple[bytes, int], int] = {}  # another file system lies over the name
+        self.dev_ino: dict[tuple[int, int], list[int]] = {}
+        self._devices, self._files = dev_of(ep.files["dev"]), ep.files
+
+    def replay(
+        self, spool: Spool, events: Any, old: list[bytes], new: list[bytes], firsts: pa.Table
+    ) -> None:
+        """Events and first sights, merged by time."""
+        self._fill_dev_ino(events)
+        times = spool.wall(events["t_ns"]).tolist()
+        sights = firsts.to_pydict()
+        at = 0
+        for i, t in enumerate(times):
+            while at < len(sights["t_ns"]) and sights["t_ns"][at] <= t:
+                self._sight(sights["path"][at], sights["file"][at])
+                at += 1
+            self._event(t, events[i], old[i], new[i])
+        for later in range(at, len(sights["t_ns"])):
+            self._sight(sights["path"][later], sights["file"][later])
+        rows = self.out.rows
+        self.out.rows = [(t, p, self._real(f), op, a, b) for t, p, f, op, a, b in rows]
+        self.out.truncated = [(t, p, self._real(f), n) for t, p, f, n in self.out.truncated]
+        self.out.deleted = {self._real(f) for f, left in self.names_left.items() if left <= 0}
+
+    def _fill_dev_ino(self, events: Any) -> None:
+        """Known files by (device, inode), for the inodes that the events name only."""
+        inos = self._files["ino"]
+        real = (self._files["state"] & lay.PIPE) == 0
+        for i in np.flatnonzero(is_in(inos, events["ino"]) & real).tolist():
+            self.dev_ino.setdefault((int(self._devices[i]), int(inos[i])), []).append(i + 1)
+
+    def _real(self, file: int) -> int:
+        while file in self.alias:
+            file = self.alias[file]
+        return file
+
+    def _bind(self, path: bytes, file: int) -> None:
+        self._unbind(path)
+        self.bound[path] = file
+        self.names_left[file] = self.names_left.get(file, 0) + 1
+
+    def _unbind(self, path: bytes) -> None:
+        gone = self.bound.pop(path, None)
+        if gone is not None:
+            gone = self._real(gone)
+            self.names_left[gone] = self.names_left.get(gone, 0) - 1
+
+    def _sight(self, path: bytes, file: int) -> None:
+        before = self._real(self.bound.get(path, 0))
+        if before > self.known:  # only a name so far: this is who it was
+            self.alias[before] = file
+            self.names_left[file] = self.names_left.get(file, 0) + self.names_left.pop(before, 0)
+        elif before != file:
+            if before and self._devices[before - 1] != self._devices[file - 1]:
+                self.covered[path, before] = self.bound.pop(path)  # by a mount: not gone
+            shown = self.covered.pop((path, file), None)
+            if shown is None:
+                self._bind(path, file)
+            else:
+                self._unbind(path)
+                self.bound[path] = shown
+
+    def _event(self, t: int, event: Any, old: bytes, new: bytes) -> None:
+        op = lay.NAME_OPS[int(event["op"])]
+        proc = int(event["epoch"])
+        if op == "truncate":
+            file = self._subject(event, old, existed=True)
+            self.out.truncated.append((t, proc, file, int(event["size"])))
+            return
+        if op == "exchange":
+            one = self._subject(event, old, existed=True)
+            two = self._real(self.bound.get(new, 0)) or self._unknown(event, True, False)
+            self._swap(old, new, one, two, event)
+            self.out.rows.append((t, proc, one, op, old, new))
+            return
+        made = op in ("symlink", "mkdir")
+        if op in ("mkdir", "rmdir") and not event["mode"]:
+            event["mode"] = S_IFDIR
+        file = self._subject(event, old, existed=not made)
+        self.out.rows.append((t, proc, file, op, old, new or None))
+        if op == "rename":
+            self._unbind(old)
+            self._bind(new, file)
+            if _is_directory(event):
+                self._move_below(old + b"/", new + b"/")
+        elif op in ("unlink", "rmdir"):
+            if self.bound.get(old) is None:
+                self._bind(old, file)
+            self._unbind(old)
+        else:
+            self._bind(new if op == "link" else old, file)
+
+    def _subject(self, event: Any, path: bytes, *, existed: bool) -> int:
+        """The file that an event is about."""
+        bound = self._real(self.bound.get(path, 0)) if existed else 0
+        ino, dev = int(event["ino"]), int(event["dev"])
+        if ino and existed:
+            candidates = self.dev_ino.get((dev, ino), [])
+            if bound in candidates:
+                return bound
+            if candidates and not bound:
+                return candidates[-1]
+        if bound:
+            return bound
+        return self._unknown(event, existed, bool(ino))
+
+    def _unknown(self, event: Any, existed: bool, described: bool) -> int:
+        self.out.extra.append(
+            NamedFile(
+                int(event["dev"]) if described else 0,
+                int(event["ino"]) if described else 0,
+                int(event["mode"]) or S_IFREG,
+                existed,
+            )
+        )
+        return self.known + len(self.out.extra)
+
+    def _move_below(self, old: bytes, new: bytes) -> None:
+        for path in [p for p in self.bound if p.startswith(old)]:
+            file = self.bound[path]
+            self._unbind(path)
+            self._bind(new + path[len(old) :], file)
+
+    def _swap(self, old: bytes, new: bytes, one: int, two: int, event: Any) -> None:
+        self._unbind(old)
+        self._unbind(new)
+        if _is_directory(event):
+            self._move_below(old + b"/", b"\0exchange/")
+            self._move_below(new + b"/", old + b"/")
+            self._move_below(b"\0exchange/", new + b"/")
+        self._bind(new, one)
+        self._bind(old, two)
+
+
+def _is_directory(event: Any) -> bool:
+    return (int(event["mode"]) & S_IFMT) == S_IFDIR
+
+
+_MAX_LINKS = 40  # as the kernel
+
+
+def through_links(
+    ops: Sequence[str], inodes: Sequence[int], old: list[bytes], new: list[bytes]
+) -> None:
+    """Rewrite in place the names that were not found; the calls are in the order of their time.
+
+    new: the other name of a rename or link, the target of a symlink. inodes: 0 where not found.
+    """
+    if "symlink" not in ops:
+        return
+    links: dict[bytes, bytes] = {}
+    for i, op in enumerate(ops):
+        if not inodes[i]:
+            old[i] = resolve_path(old[i], links)
+            new[i] = new[i] if op == "symlink" else resolve_path(new[i], links)
+        if op == "symlink":
+            links[old[i]] = new[i]
+        elif op == "link" and old[i] in links:
+            links[new[i]] = links[old[i]]
+        elif op == "exchange":
+            one, two = links.pop(old[i], None), links.pop(new[i], None)
+            links.update({p: t for p, t in ((old[i], two), (new[i], one)) if t is not None})
+        elif op == "unlink":
+            links.pop(old[i], None)
+        elif op == "rename" and old[i] in links:
+            links[new[i]] = links.pop(old[i])
+
+
+def resolve_path(path: bytes, links: dict[bytes, bytes]) -> bytes:
+    """The path without the known links among its directories; a link that comes last stays."""
+    for _ in range(_MAX_LINKS if links else 0):
+        at = path.find(b"/", 1)
+        while at > 0 and path[:at] not in links:
+            at = path.find(b"/", at + 1)
+        if at < 0:
+            break
+        target, folder = links[path[:at]], path[:at].rpartition(b"/")[0]
+        path = os.path.normpath((b"" if target[:1] == b"/" else folder + b"/") + target + path[at:])
+    return path
 
 
 def first_sights(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
@@ -47,8 +260,8 @@ def first_sights(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
 def follow_names(spool: Spool, ep: Sessions, firsts: pa.Table) -> Names:
     """Play the changes of names in order."""
     events = spool.records["names"]
-    events = kept(events, events["op"] < len(lay.NAME_OPS))
-    events = picked(events, np.argsort(events["t_ns"], kind="stable"))
+    events = filter_records(events, events["op"] < len(lay.NAME_OPS))
+    events = take_records(events, np.argsort(events["t_ns"], kind="stable"))
     out = Names(firsts=firsts)
     if not len(events):
         return out

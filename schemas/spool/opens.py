@@ -11,9 +11,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tracehint.schemas.spool import layout as lay
+from tracehint.schemas.spool.layout import (
+    concat_records,
+    distinct,
+    firsts,
+    number_rows,
+    take_records,
+)
 from tracehint.schemas.spool.read import Records, Spool
-from tracehint.schemas.spool.rows import distinct, firsts, numbered, picked, together
 from tracehint.schemas.tables import EXTENTS, LOSSES, OPENS
+from tracehint.schemas.wording import plural
 
 _SUMS = (
     "read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops", "lost_ops",
@@ -42,9 +49,9 @@ def dev_of(kernel: Records) -> NDArray[np.int64]:
 def load_sessions(spool: Spool) -> Sessions:
     """The last word on each session, thread shares added up, files identified."""
     parts = _last_per(spool.records["episodes"], ("open_id", "tid"))
-    parts = picked(parts, np.lexsort((parts["tid"], parts["open_id"])))
+    parts = take_records(parts, np.lexsort((parts["tid"], parts["open_id"])))
     ids, first, group = np.unique(parts["open_id"], return_index=True, return_inverse=True)
-    rows = picked(parts, first)
+    rows = take_records(parts, first)
     for name in _SUMS:
         total = np.zeros(len(ids), np.uint64)
         np.add.at(total, group, parts[name])
@@ -58,7 +65,7 @@ def load_sessions(spool: Spool) -> Sessions:
         rows[name] = _most(group, parts[name], len(ids))
     newest = np.maximum(parts["outer"]["last_ns"], parts["inner"]["last_ns"])
     by_time = np.argsort(rows["open_ns"], kind="stable")
-    rows, last = picked(rows, by_time), _most(group, newest, len(ids))[by_time]
+    rows, last = take_records(rows, by_time), _most(group, newest, len(ids))[by_time]
     file, firsts = _identify(rows)
     end = np.where(rows["close_ns"] > 0, spool.wall(rows["close_ns"]), 0)
     ids = rows["open_id"].astype(np.int64)
@@ -82,7 +89,7 @@ def _last_per(records: Records, keys: tuple[str, ...]) -> Records:
     last[:-1] = False
     for key in keys:
         last[:-1] |= firsts(records[key][order])[1:]
-    return picked(records, order[last])
+    return take_records(records, order[last])
 
 
 def _identify(rows: Records) -> tuple[NDArray[np.int64], Records]:
@@ -90,11 +97,11 @@ def _identify(rows: Records) -> tuple[NDArray[np.int64], Records]:
     if not len(rows):
         return np.zeros(0, np.int64), rows
     births = _births(rows)
-    number = numbered(rows["dev"], rows["ino"], rows["generation"], births)
+    number = number_rows(rows["dev"], rows["ino"], rows["generation"], births)
     first = np.full(int(number.max()) + 1, len(rows), np.int64)
     np.minimum.at(first, number, np.arange(len(rows)))
     rank = np.argsort(np.argsort(first))  # number files in the order in which they appear
-    return rank[number].astype(np.int64) + 1, picked(rows, np.sort(first))
+    return rank[number].astype(np.int64) + 1, take_records(rows, np.sort(first))
 
 
 def _births(rows: Records) -> NDArray[np.uint64]:
@@ -143,7 +150,7 @@ def extents_table(spool: Spool, ep: Sessions, ends: NDArray[np.int64]) -> pa.Tab
     """The `extents` table: runs from the ring and those that travelled with the summaries."""
     sent, parts = spool.records["extents"], ep.parts
     open_id = np.concatenate([sent["open_id"], parts["open_id"], parts["open_id"]])
-    runs = together(sent["run"], parts["outer"], parts["inner"])
+    runs = concat_records(sent["run"], parts["outer"], parts["inner"])
     keep = (runs["ops"] > 0) & np.concatenate(
         [np.ones(len(sent), bool), _unsent(parts, sent, 0), _unsent(parts, sent, 1)]
     )
@@ -155,10 +162,10 @@ def extents_table(spool: Spool, ep: Sessions, ends: NDArray[np.int64]) -> pa.Tab
     known = ep.open[row] == open_id.astype(np.int64) if len(order) else np.zeros(len(row), bool)
     lost = int((keep & ~known).sum())
     if lost:
-        spool.problems.append(f"spool: {lost} runs without their open file left out")
+        spool.problems.append(f"spool: {plural(lost, 'run')} without an open file left out")
     at = np.flatnonzero(keep & known)
     at = at[np.argsort(runs["first_ns"][at], kind="stable")]
-    return _extent_columns(spool, ep, picked(runs, at), row[at], ends)
+    return _extent_columns(spool, ep, take_records(runs, at), row[at], ends)
 
 
 def runs_in_flight(spool: Spool, ep: Sessions, extents: pa.Table) -> pa.Table:

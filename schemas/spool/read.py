@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 
 from tracehint.errors import BundleError
 from tracehint.schemas.spool.arena_layout import FILE as ARENA
-from tracehint.schemas.spool.layout import FILES
-from tracehint.schemas.spool.version import VERSION
+from tracehint.schemas.spool.arena_links import RealPaths
+from tracehint.schemas.spool.constants import VERSION
+from tracehint.schemas.spool.layout import FILES, take_records
+from tracehint.schemas.wording import agree, plural
 
 Records = NDArray[Any]
 
@@ -47,7 +50,9 @@ class Spool:
         lengths = lengths.astype(np.int64)
         inside = (offsets >= 0) & (lengths >= 0) & (offsets + lengths <= len(self.heap))
         if not inside.all():
-            self.problems.append(f"spool: {int((~inside).sum())} strings lie outside the heap")
+            self.problems.append(
+                agree(int((~inside).sum()), "spool: {n} [string is|strings are] outside the heap")
+            )
         lengths = np.where(inside, lengths, 0)
         total = int(lengths.sum())
         if total > _MAX_TEXT:
@@ -62,37 +67,69 @@ class Spool:
 
 def read_spool(folder: Path, host: str) -> Spool:
     """All records below `folder`. Raises BundleError when its beginning is not readable."""
-    start = _json(folder / "start.json")
-    if start.get("version") != VERSION:
-        raise BundleError(
-            f"{folder}: spool of version {start.get('version')!r}, this program reads {VERSION}",
-            "Convert it with the tracehint that recorded it.",
-        )
-    problems, end = list[str](), end_of(folder)
-    unentered: list[tuple[int, str]] = []
+    start, end = _json(folder / "start.json"), end_of(folder)
+    _check_version(start, str(folder))
     if os.path.lexists(folder / ARENA):
-        from tracehint.schemas.spool.arena import arena_records
+        from tracehint.schemas.spool.arena import read_arena
 
-        records, heap, unentered = arena_records(folder, start, end, here=_here(start))
-    else:
-        files = FILES.items()
-        records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in files}
-        heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
-    clock = {key: _number(start, key) for key in ("boot_ns", "real_ns")}
+        links = RealPaths(here=_is_recorded_here(start))
+        arena = read_arena(folder / ARENA)
+        return spool_of_arena(arena, start, end, links, host, str(folder))
+    problems = list[str]()
+    records = {name: _records(folder / f"{name}.bin", dt, problems) for name, dt in FILES.items()}
+    heap = _records(folder / "heap.bin", np.dtype("u1"), problems)
+    return _spool(host, start, end, records, heap, problems=problems)
+
+
+def spool_of_arena(
+    arena: Records,
+    start: dict[str, Any],
+    end: dict[str, Any],
+    links: RealPaths,
+    host: str,
+    what: str,
+) -> Spool:
+    """The records in the content of an arena; `what` names it in errors. Raises BundleError."""
+    from tracehint.schemas.spool.arena import arena_records
+
+    _check_version(start, what)
+    try:
+        records, heap, unentered = arena_records(arena, start, end, links)
+    except BundleError as error:
+        raise BundleError(f"{what}: {error.what}", error.remedy) from None
+    return _spool(host, start, end, records, heap, unentered=unentered)
+
+
+def _spool(
+    host: str,
+    start: dict[str, Any],
+    end: dict[str, Any],
+    records: dict[str, Records],
+    heap: NDArray[np.uint8],
+    **more: Any,
+) -> Spool:
     return Spool(
         host,
         records,
         heap,
+        boot_ns=_number(start, "boot_ns"),
+        real_ns=_number(start, "real_ns"),
         ended=bool(end),
-        problems=problems,
         outlived=_number(end, "outlived") if _number(start, "command") else 0,
         joined=start.get("joined") is True,
-        unentered=unentered,
-        **clock,
+        **more,
     )
 
 
-def _here(start: dict[str, Any]) -> bool:
+def _check_version(start: dict[str, Any], what: str) -> None:
+    if start.get("version") != VERSION:
+        raise BundleError(
+            f"{what}: spool of version {start.get('version')!r}, this program reads {VERSION}",
+            "Convert it with the tracehint that recorded it.",
+        )
+
+
+def _is_recorded_here(start: dict[str, Any]) -> bool:
     """Whether this machine made the recording, since when it was not booted."""
     try:
         return start.get("boot_id") == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -134,8 +171,25 @@ def _records(path: Path, dtype: np.dtype[Any], problems: list[str]) -> Records:
             raise OSError("is no regular file")
         count, rest = divmod(path.stat().st_size, dtype.itemsize)
         if rest:
-            problems.append(f"spool: {path.name}: {rest} bytes of a torn record left out")
+            problems.append(f"spool: {path.name}: {plural(rest, 'byte')} of a torn record left out")
         return np.fromfile(path, dtype=dtype, count=count)
     except OSError as error:
         problems.append(f"spool: {path.name}: {error}")
         return np.zeros(0, dtype=dtype)
+
+
+def path_lookup(spool: Spool) -> Callable[[Records], pa.Array]:
+    """A function from path identifiers to the paths' text, null where it is not known."""
+    table = spool.records["paths"]
+    table = take_records(table, np.argsort(table["id"], kind="stable"))
+    texts = spool.texts(table["off"], table["len"])
+
+    def text(ids: Records) -> pa.Array:
+        at = np.searchsorted(table["id"], ids)
+        inside = np.minimum(at, max(len(table) - 1, 0))
+        known = (at < len(table)) & (len(table) > 0)
+        if len(table):
+            known &= table["id"][inside] == ids
+        return texts.take(pa.array(inside, mask=~known))
+
+    return text

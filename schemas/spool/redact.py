@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from tracehint.schemas.losses import tally
 from tracehint.schemas.redact.commands import redact_argv, redact_text
-from tracehint.schemas.spool.kinds import LOSSES
+from tracehint.schemas.spool.constants import LOSSES
 
 _EXEC = struct.Struct("<IIQIIQ")  # th_spool_exec of collectors/ebpf/spool.h
 _LOSS = struct.Struct("<IIQ")  # th_spool_loss
@@ -32,8 +32,8 @@ def redact_spool(folder: Path) -> int:
     with (folder / "heap.bin").open("r+b") as heap:
         for at in range(0, len(execs) - _EXEC.size + 1, _EXEC.size):
             epoch, spare, argv_at, argv_len, env_len, env_at = _EXEC.unpack_from(execs, at)
-            new_argv = _moved(heap, (argv_at, argv_len), argv)
-            new_env = _moved(heap, (env_at, env_len), env)
+            new_argv = _move_redacted(heap, (argv_at, argv_len), argv)
+            new_env = _move_redacted(heap, (env_at, env_len), env)
             if new_argv[2] + new_env[2] == 0:
                 continue
             hits += new_argv[2] + new_env[2]
@@ -47,7 +47,7 @@ def redact_spool(folder: Path) -> int:
     return hits
 
 
-def _moved(heap: BinaryIO, place: tuple[int, int], redact: Redact) -> tuple[int, int, int]:
+def _move_redacted(heap: BinaryIO, place: tuple[int, int], redact: Redact) -> tuple[int, int, int]:
     """Where the text lies without its secrets (offset, length), and how many there were."""
     offset, length = place
     heap.seek(offset)

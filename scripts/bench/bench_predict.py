@@ -11,10 +11,8 @@ import resource
 import numpy as np
 
 from tracehint.analyzer.predict.cluster_file import parse_cluster
-from tracehint.analyzer.predict.engine import Scenario, simulate
-from tracehint.analyzer.predict.machine import build
-from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Workload
-from tracehint.analyzer.predict.placement import default
+from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Workload, default
+from tracehint.analyzer.predict.simulator import Scenario, build, simulate
 
 SIZE = 40_000_000
 # tasks, nodes, tasks of a layer, megabytes of a chunk, chunks at a time, goal in seconds

@@ -1,150 +1,174 @@
-"""What recording costs, side by side in one run: alternating rounds, medians.
+"""`make bench-record`: the same calls and the same workflows below every recorder that is there.
 
-    python -m scripts.bench.bench_record [--rounds 5] [--quick] [-o docs/collectors/ebpf-cost.md]
+    python -m scripts.bench.bench_record [--pairs 5] [-o docs/reference/recorders.md]
+    python -m scripts.bench.bench_record --only none,preload,eBPF --workflows-only
 
-Columns: native, tracehint (eBPF), one event per call (scripts/bench/peers, the
-usual design of eBPF tools), strace --seccomp-bpf, bpftrace, DFTracer (a preloaded
-library); one that is not installed is left out and named. CPU is user + system time of the command
-with the recorder's own process, less what recording `true` costs (that is
-stated apart as load and attach). It tells on stderr how far it has come and what each took.
---quick: a quarter of the work, one round for the recorders that take ten times as long.
+Calls: scripts/bench/calls.c, nanoseconds on the wall, the least of some batches. Workflows: seconds
+of processor time and on the wall, recorder included, less what recording `true` takes; medians of
+alternating pairs. $DFTRACER, $DARSHAN_LIB and $REPROZIP name what is installed elsewhere.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from scripts.bench.record_peers import COSTLY, LOADER, Bench, Result, workloads
-from scripts.bench.record_table import HEAD, render
+from scripts.bench.bench_calls import compiled, nanoseconds
+from scripts.bench.load import prefer
+from scripts.bench.measure import Cost, run
+from scripts.bench.recorded_workflows import WORKFLOWS
+from scripts.bench.recorders import SLOW, Peer, peers
+
+HEAD = """# What recorders cost, side by side
+
+From `make bench-record` on a two-core virtual machine with Linux 6.18, which had other work to do
+at the same time; the benchmark went before it. {versions}
+
+## Calls
+
+Nanoseconds (microseconds for processes) on the wall, the least of {batches} batches ({slow} for
+{slow_names}), in brackets how many times as long as without a recorder.
+
+"""
+MIDDLE = """
+## Workflows
+
+How many times the processor time of the plain run, recorder and conversion included, less what
+recording `true` takes; in brackets the same of seconds on the wall. Medians of {pairs} alternating
+pairs; one run where it says so. {together}
+
+"""
+TOGETHER = (
+    "Measured together, each row's columns in turn: {names}. What another table says was measured "
+    "at another time."
+)
+BATCHES, FEW = 60, 2
 
 
-def untraced(bench: Bench, rounds: int) -> tuple[float, float]:
-    """getppid of a process that is not followed: ns without and with a recorder attached."""
-    plain: list[float] = []
-    attached: list[float] = []
-    command = (str(bench.calls), "getppid", "1000000")
-    for _ in range(rounds):
-        plain.append(_own_count(command, bench.work))
-        with tempfile.TemporaryDirectory(dir=bench.work) as out:
-            recorder = subprocess.Popen([LOADER, "-o", out, "--", "sleep", "30"])
-            time.sleep(0.5)
-            attached.append(_own_count(command, bench.work))
-            recorder.terminate()
-            recorder.wait()
-    return statistics.median(plain), statistics.median(attached)
+def calls_table(recorders: dict[str, Peer], work: Path) -> str:
+    """The rows of calls.c below each recorder."""
+    program = compiled(work)
+    found: dict[str, dict[str, float]] = {}
+    for name in (*recorders, "none"):  # none twice: the machine changes meanwhile
+        env = ("env", "WALL=1", f"BATCHES={FEW if name in SLOW else BATCHES}")
+        with tempfile.TemporaryDirectory(dir=work) as out:
+            words = [*env, *recorders[name].words(Path(out), (program,))]
+            values = nanoseconds(Path(out), words)
+        before = found.get(name, values)
+        found[name] = {call: min(value, before[call]) for call, value in values.items()}
+        tell(f"calls: {name}")
+    lines = ["| | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
+    for call, native in found["none"].items():
+        cells = [_call(found[name].get(call), native) for name in found]
+        lines.append(f"| {call} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
-def _own_count(command: tuple[str, ...], work: Path) -> float:
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=True)
-    return float(done.stderr.split()[-1])
+def _call(value: float | None, native: float) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:,.0f} ns" if native < 50_000 else f"{value / 1e3:,.0f} us"
+    return text if value == native else f"{text} ({value / native:.2f})"
 
 
-def load_time(bench: Bench, rounds: int) -> tuple[float, int]:
-    """Seconds until the command runs, less those of a plain start; the loader's memory in KiB."""
-    times: list[float] = []
-    memory = 0
-    for _ in range(max(rounds, 5)):
-        with tempfile.TemporaryDirectory(dir=bench.work) as out:
-            subprocess.run([LOADER, "-o", out, "--", "true"], check=True)
-            end = json.loads((Path(out) / "end.json").read_bytes())
-            times.append(end["load_ms"] / 1e3)
-            memory = max(memory, end["max_rss_kb"])
-    return statistics.median(times), memory
+def workflows_table(recorders: dict[str, Peer], work: Path, pairs: int) -> str:
+    """CPU and wall ratios of real workflows."""
+    names = list(recorders)
+    start = {n: _least([_once(recorders[n], work, ("true",)) for _ in range(3)]) for n in names}
+    lines = ["| | none | " + " | ".join(names[1:]) + " |", "|---" * (len(names) + 1) + "|"]
+    taken = " | ".join(f"{c.cpu_s:.2f} s ({c.wall_s:.2f} s)" for c in start.values())
+    lines.append(f"| `true`, which is taken off below | {taken} |")
+    for title, make in WORKFLOWS.items():
+        folder = work / title.split(",")[0]
+        folder.mkdir()
+        command = make(folder)
+        costs: dict[str, list[Cost]] = {n: [] for n in names}
+        _once(recorders["none"], work, command)
+        for turn in range(pairs):
+            for name in names:
+                if not turn or name in ("none", "preload", "eBPF"):
+                    try:
+                        costs[name].append(_once(recorders[name], work, command))
+                    except RuntimeError as error:
+                        tell(f"{title}: {name}: {error}")
+        tell(title)
+        native = costs["none"]
+        cells = [_ratio(costs[n], native, start[n], start["none"]) for n in names[1:]]
+        mine = f"{statistics.median(c.cpu_s for c in native):.1f} s"
+        wall = f"{statistics.median(c.wall_s for c in native):.1f} s"
+        lines.append(f"| {title} | {mine} ({wall}) | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
-def trace_sizes(bench: Bench) -> str:
-    """Bytes of the finished bundle per call, or per short process."""
-    cells = []
-    many = 100_000 if bench.quick else 1_000_000
-    for kind, count, unit in (
-        ("read", many, "sequential read"),
-        ("random", many // 5, "random 4 KiB read"),
-        ("processes", 500, "short process with 20 files"),
-    ):
-        bundle = bench.work / f"{kind}.trace"
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "tracehint",
-                "record",
-                "--quiet",
-                "--collector",
-                "ebpf",
-                "-o",
-                bundle,
-                "--",
-                bench.calls,
-                kind,
-                str(count),
-            ],
-            cwd=bench.work,
-            stderr=subprocess.DEVNULL,
-            check=True,
-        )
-        size = sum(p.stat().st_size for p in bundle.rglob("*") if p.is_file())
-        cells.append(
-            f"{size / count:.2g} per {unit}"
-            if size < 10 * count
-            else f"{size / count:.0f} per {unit}"
-        )
-    return "Bytes of trace: " + ", ".join(cells) + "."
+def _once(peer: Peer, work: Path, command: tuple[str, ...]) -> Cost:
+    with tempfile.TemporaryDirectory(dir=work) as out:
+        return run(peer.words(Path(out), command), cwd=work)
 
 
-def measure(bench: Bench, rounds: int) -> dict[str, dict[str, Result]]:
-    """All recorders on all workloads, alternating."""
-    table: dict[str, dict[str, Result]] = {}
-    once = COSTLY if bench.quick else COSTLY[:2]
-    for workload in workloads(bench):
-        row = table[workload.name] = {name: Result() for name in bench.recorders}
-        for turn in range(rounds):
-            for name, result in row.items():
-                if name in COSTLY[:2] and not workload.slow:
-                    continue
-                if name not in once or not turn:
-                    bench.once(name, workload, result)
-        taken = ", ".join(f"{name} {sum(r.wall):.1f}" for name, r in row.items())
-        _tell(f"{workload.name}: {rounds} rounds, seconds: {taken}")
-    return table
+def _least(costs: list[Cost]) -> Cost:
+    return Cost(min(c.wall_s for c in costs), min(c.cpu_s for c in costs), 0.0)
 
 
-def _tell(text: str) -> None:
+def _ratio(mine: list[Cost], native: list[Cost], start: Cost, plain: Cost) -> str:
+    if not mine:
+        return "the run fails"
+    cpu = [
+        (a.cpu_s - start.cpu_s + plain.cpu_s) / b.cpu_s for a, b in zip(mine, native, strict=False)
+    ]
+    wall = [
+        (a.wall_s - start.wall_s + plain.wall_s) / b.wall_s
+        for a, b in zip(mine, native, strict=False)
+    ]
+    once = ", once" if len(mine) == 1 and len(native) > 1 else ""
+    return f"{statistics.median(cpu):.3f} ({statistics.median(wall):.2f}{once})"
+
+
+def _only(
+    found: dict[str, Peer], names: list[str], parser: argparse.ArgumentParser
+) -> dict[str, Peer]:
+    unknown = [name for name in ("none", *names) if name not in found or name not in names]
+    if unknown:
+        parser.error(f"--only: {unknown[0]}: not there, or left out; there are {', '.join(found)}")
+    return {name: peer for name, peer in found.items() if name in names}
+
+
+def tell(text: str) -> None:
+    """How far it has come."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="a quarter of the work")
-    parser.add_argument("-o", "--output", type=Path, help="also write the tables there")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--calls-only", action="store_true")
+    parser.add_argument("--workflows-only", action="store_true")
+    parser.add_argument("--only", help="recorders, comma-separated; none is one of them")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as text:
-        bench = Bench(Path(text), quick=options.quick)
-        table = measure(bench, options.rounds)
-        _tell("a process that is not followed")
-        plain, attached = untraced(bench, options.rounds)
-        _tell("loading")
-        load, memory = load_time(bench, options.rounds)
-        report = render(bench, table, options.rounds)
-        _tell("sizes")
-        sizes = trace_sizes(bench)
-    report += (
-        f"\n\nA process that is not followed, per system call while a recorder is attached: "
-        f"+{attached - plain:.0f} ns (native {plain:.0f} ns).\n"
-        f"Load and attach: {load * 1e3:.0f} ms. Loader's memory: {memory / 1024:.0f} MiB.\n"
-        f"{sizes}\n"
-    )
-    print(report)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    found, missing = peers()
+    if options.only:
+        found, missing = _only(found, options.only.split(","), parser), []
+    prefer()
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name)
+        about = " ".join(p.about for p in found.values() if p.about)
+        together = TOGETHER.format(names=", ".join(found))
+        page = HEAD.format(versions=about, batches=BATCHES, slow=FEW, slow_names=", ".join(SLOW))
+        page = "" if options.workflows_only else page + calls_table(found, work)
+        if not options.calls_only:
+            page += MIDDLE.format(pairs=options.pairs, together=together)
+            page += workflows_table(found, work, options.pairs)
+    page += "".join(f"\nNot there: {text}." for text in missing) + "\n"
+    print(page)
     if options.output:
-        options.output.write_text(HEAD + report, encoding="utf-8")
+        options.output.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,15 +27,13 @@ import pyarrow as pa
 from scripts.bench.page import into_page
 from tests.support.wfinstances import Instance, analysis_of, corpus
 
+from tracehint.hintgen.compare.score import Score, compare, predict_hints, why_wrong
+from tracehint.hintgen.hint_columns import PreparedRun, baseline, prepare
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.learn.facts import facts_of
 from tracehint.hintgen.learn.rules import LearnOptions, learn
 from tracehint.hintgen.learn.safety import NO_LIMITS
 from tracehint.hintgen.match.match import Matcher
-from tracehint.hintgen.score.baseline import baseline
-from tracehint.hintgen.score.prepared import PreparedRun, prepare
-from tracehint.hintgen.score.score import predicted
-from tracehint.hintgen.score.tally import Score, compare, why_wrong
 from tracehint.hintgen.text.masks import shapes_of
 
 FREE = LearnOptions(limits=NO_LIMITS)
@@ -102,7 +100,7 @@ def results_of(learned: Run, other: Run) -> dict[str, Score]:
     matcher = Matcher(rules)
     seen = other.truth("")
     said = {
-        mode: predicted(
+        mode: predict_hints(
             matcher, seen, graph=mode == "graph", names=mode == "names", nodes=seen.nodes
         )
         for mode in ("graph", "names", "path")
@@ -111,7 +109,7 @@ def results_of(learned: Run, other: Run) -> dict[str, Score]:
     scores = {mode: compare(hints, seen.true, seen.size, ALL) for mode, hints in said.items()}
     strange = other.truth("t")
     stranger = Matcher(learned.rules("s")[0])
-    renamed = predicted(stranger, strange, graph=True, nodes=strange.nodes)
+    renamed = predict_hints(stranger, strange, graph=True, nodes=strange.nodes)
     scores["renamed"] = compare(renamed, strange.true, strange.size, ALL)
     return scores
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from tracehint.version import __version__
-
-if TYPE_CHECKING:
-    from tracehint.analyzer.model import Options
-    from tracehint.api import Run, load
 
 __all__ = ["Options", "Run", "__version__", "load"]
 
 
+# name -> the module that has it, loaded at the first use: the import itself costs nothing.
+# Type checkers read __init__.pyi.
+_MODULES = {"load": "api", "Run": "api", "Options": "analyzer.model"}
+
+
 def __getattr__(name: str) -> Any:
-    """`load`, `Run` and `Options` at their first use: the import itself costs nothing."""
-    if name in ("load", "Run"):
-        from tracehint import api
-
-        return getattr(api, name)
-    if name == "Options":
-        from tracehint.analyzer.model import Options
-
-        return Options
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ import threading
 
 from tracehint.cli import RUN_A_COMMAND, main
 from tracehint.errors import EXIT_FAILED
-from tracehint.streams import flushed, hold
+from tracehint.streams import flush_stdout, hold
 
 
 def run() -> None:
@@ -37,7 +37,7 @@ def run() -> None:
     at_once = ran or code == EXIT_INTERRUPTED
     if at_once:
         atexit._run_exitfuncs()
-    if not flushed():
+    if not flush_stdout():
         os._exit(code or EXIT_FAILED)  # the interpreter would try again, and end with 120
     if at_once:
         os._exit(code)

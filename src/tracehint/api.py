@@ -71,7 +71,7 @@ class Run:
         confidence, saves_bytes (files) or start_s, end_s (tasks, seconds). Of edges: bytes,
         count, pattern, via, peek. Engines, software and scratch files are left out.
         """
-        from tracehint.hintgen.draw.export import to_networkx
+        from tracehint.hintgen.report.graph_export import to_networkx
 
         return to_networkx(self.analysis, fold)
 
@@ -112,7 +112,7 @@ class Run:
         from tracehint.analyzer.predict.prediction import predict
         from tracehint.analyzer.predict.result import to_json
         from tracehint.analyzer.predict.workload import from_analysis
-        from tracehint.commands._predict_sweep import configurations
+        from tracehint.app.prediction import configurations
 
         points = configurations(
             [os.fspath(cluster)],

@@ -8,13 +8,20 @@ named `command`. Modules are imported only when their command is asked for, so
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from tracehint.errors import EXIT_FAILED, EXIT_RECORDER_FAILED, TracehintError
+from tracehint.errors import (
+    EXIT_FAILED,
+    EXIT_RECORDER_FAILED,
+    CollectorError,
+    InputError,
+    TracehintError,
+)
 from tracehint.interrupts import EXIT_INTERRUPTED, Interrupts
 from tracehint.schemas.arrow import no_blas_threads
 from tracehint.version import __version__
@@ -24,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "profile": ("profile", "Run a workflow and show its patterns, hints and findings."),
     "run": ("run", "Run a workflow with its hints: set on each file as it is made."),
     "init": ("init", "Find engine, store and nodes of a workflow; write tracehint.toml."),
-    "status": ("status", "Tell which runs of the workflow here are known."),
+    "status": ("status", "Show the recorded runs of the workflow here."),
     "record": ("record", "Run a command and write a trace bundle."),
     "import": ("import_", "Make a bundle from logs that others recorded."),
     "merge": ("merge", "Join the bundles of several hosts or tasks into one run."),
@@ -34,20 +41,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "emit": ("emit", "Write hints as a script or annotation for a store or an engine."),
     "apply": ("apply", "Set hints below a directory."),
     "verify": ("verify", "Read hints back from the store."),
-    "locate": ("locate", "Ask the store where files lie."),
+    "locate": ("locate", "Query the store for file locations."),
     "place": ("place", "Start a task on the node that holds its inputs."),
-    "calibrate": ("calibrate", "Measure a store: cost of calls, rate of data."),
+    "calibrate": ("calibrate", "Measure a store, its nodes and links."),
     "predict": ("predict", "Predict a run on another cluster, store and placement."),
-    "plan": ("plan", "Find what a run gains most from on a cluster, and plan it."),
+    "plan": ("plan", "Find the placement strategy with the shortest predicted makespan."),
     "lint": ("lint", "Report missed optimisations of a run."),
     "explain": ("explain", "Explain a lint rule."),
     "report": ("report", "Write a self-contained HTML report."),
-    "compare": ("compare", "Tell what hints did between two runs."),
+    "compare": ("compare", "Compare two runs, without and with hints."),
     "diff": ("diff", "Compare two runs."),
     "export": ("export", "Write a run in the format of another tool."),
     "anonymize": ("anonymize", "Write a copy of a bundle that can be shared."),
     "task": ("task", "Run a command as a named task."),
-    "doctor": ("doctor", "Tell which collectors can run here, and what each would miss."),
+    "doctor": ("doctor", "Show which collectors can run here, and what each would miss."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 
@@ -102,11 +109,13 @@ def cli() -> None:
 
 def _defaults() -> dict[str, dict[str, object]]:
     """Defaults of every command from tracehint.toml of this directory. Raises InputError."""
-    if not Path("tracehint.toml").is_file():
+    if not os.path.lexists("tracehint.toml"):
         return {}
     from tracehint.adapters.project.config import find_config
 
     config = find_config(Path())
+    for line in config.ignored if config and "_TRACEHINT_COMPLETE" not in os.environ else ():
+        click.echo(f"tracehint: {line}", err=True)
     return dict.fromkeys(COMMANDS, config.parameters() if config else {})
 
 
@@ -122,10 +131,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_INTERRUPTED
 
 
-def _called(argv: Sequence[str] | None, interrupts: Interrupts) -> object:
+def _call_command(argv: Sequence[str] | None, interrupts: Interrupts) -> object:
+    try:
+        defaults = _defaults()
+    except InputError as error:
+        if not _runs_a_command(argv):
+            raise
+        raise CollectorError(error.what, error.remedy) from None
     try:
         return cli.main(
-            args=argv, prog_name="tracehint", standalone_mode=False, default_map=_defaults()
+            args=argv, prog_name="tracehint", standalone_mode=False, default_map=defaults
         )
     except (TracehintError, OSError) as error:
         if interrupts.seen:
@@ -133,10 +148,16 @@ def _called(argv: Sequence[str] | None, interrupts: Interrupts) -> object:
         raise
 
 
+def _runs_a_command(argv: Sequence[str] | None) -> bool:
+    """Whether a failure before the command has the exit code of `record`."""
+    words = sys.argv[1:] if argv is None else argv
+    return bool(set(words[:1]) & set(RUN_A_COMMAND))
+
+
 def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
     """What came of it; what came of an interrupt is raised."""
     try:
-        result = _called(argv, interrupts)
+        result = _call_command(argv, interrupts)
     except click.ClickException as error:
         error.show()
         return EXIT_FAILED
@@ -152,6 +173,5 @@ def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
         what = f"{where}{error.strerror or type(error).__name__}"
         remedy = "Check the path, its permissions and the free space."
         click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
-        words = sys.argv[1:] if argv is None else argv
-        return EXIT_RECORDER_FAILED if words[0] in RUN_A_COMMAND else EXIT_FAILED
+        return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED
     return result if isinstance(result, int) else 0

@@ -43,6 +43,10 @@ class InputError(TracehintError):
     """A file given by the user (log, workflow, hint file) cannot be understood."""
 
 
+class UntrustedError(InputError):
+    """A configuration file that another user controls, or that cannot be opened safely."""
+
+
 class CollectorError(TracehintError):
     """A collector cannot run on this machine, or failed while it ran."""
 

@@ -36,7 +36,7 @@ LIMITS: dict[str, Limit] = {
     "hint-rules": Limit(20_000, "rules", "rules of a hint file"),
     "plan-rows": Limit(5_000_000, "rows", "tasks, and files, of a plan in a hint file"),
     "small-bytes": Limit(
-        4 << 20, "bytes", "store tables, store maps, host files, calibrations, configurations"
+        4 << 20, "bytes", "store tables, store maps, host files, configurations"
     ),
     "hints-bytes": Limit(256 << 20, "bytes", "hint files, baselines, output of `locate`"),
     "names-bytes": Limit(256 << 20, "bytes", "Makeflow files that hints go into, lists of names"),
@@ -60,8 +60,8 @@ LIMITS: dict[str, Limit] = {
         1 << 29, "characters", "text that the variables of a Makeflow file make"
     ),
     "yaml-values": Limit(5_000_000, "values", "YAML of Pegasus and kickstart"),
-    "jx-bytes": Limit(16 << 20, "characters", "a JX workflow"),
-    "jx-steps": Limit(20_000_000, "steps", "evaluation of a JX workflow"),
+    "jx-bytes": Limit(256 << 20, "bytes", "what jx2json makes of a JX workflow"),
+    "jx-seconds": Limit(60, "seconds of processor time", "evaluation of a JX workflow by jx2json"),
     "item-bytes": Limit(256 << 20, "characters", "one task or file of a WfFormat instance"),
     "darshan-names": Limit(5_000_000, "names", "file names of one Darshan log"),
     "strace-line": Limit(8 << 20, "bytes", "a line of a strace log; a longer one is cut"),
@@ -87,16 +87,16 @@ LIMITS: dict[str, Limit] = {
 
 def limit(name: str) -> int:
     """The number in force. Raises UsageError where TRACEHINT_LIMITS is not understood."""
-    return _set(os.environ.get(VARIABLE, "")).get(name, LIMITS[name].most)
+    return _parse_limits(os.environ.get(VARIABLE, "")).get(name, LIMITS[name].most)
 
 
 def check(name: str, what: str, count: int) -> None:
     """Raises InputError where `count` is beyond the limit; `what` is named."""
     if count > limit(name):
-        raise exceeded(name, what)
+        raise limit_error(name, what)
 
 
-def exceeded(name: str, what: str) -> InputError:
+def limit_error(name: str, what: str) -> InputError:
     """The error for a file, or a thing in it, that goes beyond the limit."""
     return InputError(
         f"{what}: more than {limit(name):,} {LIMITS[name].unit}",
@@ -105,7 +105,7 @@ def exceeded(name: str, what: str) -> InputError:
 
 
 @lru_cache(maxsize=8)
-def _set(text: str) -> dict[str, int]:
+def _parse_limits(text: str) -> dict[str, int]:
     found = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, _, number = part.partition("=")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Unfailing(io.FileIO):
-    """A descriptor whose writes never fail: what cannot be said is left unsaid."""
+    """A descriptor whose writes never fail: output that cannot be written is dropped."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         """As FileIO; what cannot be written counts as written."""
@@ -48,7 +48,7 @@ def hold() -> None:
     )  # fmt: skip  # a table
 
 
-def flushed() -> bool:
+def flush_stdout() -> bool:
     """Whether everything that was printed is written; says so where it is not."""
     try:
         sys.stdout.flush()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Mappings that become readable or writable later. `saw` with -1 bytes: an upper bound. */
 #include "../workloads/workload.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -171,7 +173,87 @@ static int mappings_large_folios_read_then_written(void)
 	return 0;
 }
 
+static atomic_int finished;
+
+static char *anonymous(size_t size, int prot)
+{
+	char *at = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	must(at != MAP_FAILED, "mmap");
+	return at;
+}
+
+static void *change_mappings(void *unused)
+{
+	while (!finished) {
+		char *at = anonymous(LARGE, PROT_READ | PROT_WRITE);
+
+		at[0] = 1;
+		must(!munmap(at, LARGE), "munmap");
+	}
+	return unused;
+}
+
+/* A mapping cannot be looked up while another thread changes mappings. */
+static int among_changes(int (*run)(void))
+{
+	pthread_t threads[3];
+	int status;
+
+	for (int i = 0; i < 3; i++)
+		must(!pthread_create(&threads[i], NULL, change_mappings, NULL), "thread");
+	status = run();
+	finished = 1;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	return status;
+}
+
+static int change_anonymous(void)
+{
+	for (int i = 0; i < 503; i++) {
+		char *at = anonymous(2 * LARGE, PROT_NONE);
+
+		at = mremap(at, 2 * LARGE, 4 * LARGE, MREMAP_MAYMOVE);
+		must(at != MAP_FAILED, "mremap");
+		must(!mprotect(at + LARGE, 4096, PROT_READ | PROT_WRITE), "mprotect");
+		at[LARGE] = 1;
+		must(!munmap(at, 4 * LARGE), "munmap");
+	}
+	return 0;
+}
+
+/*
+ * Beside a file that was written before, and one as Java shares its counters in:
+ * nothing of what is done can be missed.
+ */
+static int mappings_busy_anonymous(void)
+{
+	int fd;
+
+	memset(map("g", LARGE, PROT_READ | PROT_WRITE, &fd), 1, LARGE);
+	saw("g", "read", "mmap", 0, LARGE, -1, 1);
+	saw("g", "write", "mmap", 0, LARGE, -1, 1);
+	map("f", 20480, PROT_READ | PROT_WRITE, &fd);
+	saw("f", "read", "mmap", 0, 20480, -1, 1);
+	saw("f", "write", "mmap", 0, 20480, -1, 1);
+	return among_changes(change_anonymous);
+}
+
+static int large_made_writable(void)
+{
+	return made_writable(LARGE);
+}
+
+static int mappings_busy_shared(void)
+{
+	fact("counted", "f", NULL);
+	return among_changes(large_made_writable);
+}
+
 const struct workload mapping_cases[] = {
+	{"mappings_busy_anonymous", mappings_busy_anonymous},
+	{"mappings_busy_shared", mappings_busy_shared},
 	{"mappings_large_folios_read", mappings_large_folios_read},
 	{"mappings_large_folios_written", mappings_large_folios_written},
 	{"mappings_large_folios_read_then_written", mappings_large_folios_read_then_written},

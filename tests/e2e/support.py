@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,23 +13,14 @@ from typing import Any
 
 from tests.support import cli
 
-TRACEHINT = [sys.executable, "-m", "tracehint"]
-INSIDE = ("analyze", "lint", "hints", "emit", "export", "graph")
-
 Edge = tuple[str, str, str]  # producer, path, consumer
 
 
 def tracehint(
     *args: str | Path, cwd: Path | None = None, ok: Sequence[int] = (0,)
 ) -> subprocess.CompletedProcess[str]:
-    """Run tracehint; fail the test with its stderr when the exit code is not expected.
-
-    What starts no program runs in this process: loading the libraries takes longer than the rest.
-    """
-    if args[0] in INSIDE:
-        done = cli.inside(*args, cwd=cwd or Path.cwd())
-    else:
-        done = cli.tracehint(*args, cwd=cwd or Path.cwd())
+    """Run tracehint; fail the test with its stderr when the exit code is not expected."""
+    done = cli.tracehint(*args, cwd=cwd or Path.cwd())
     assert done.returncode in ok, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
     return done

@@ -22,7 +22,8 @@ import pytest
 
 from tests.e2e.real.compare import missing
 from tests.e2e.real.workflows import WORKFLOWS
-from tests.e2e.support import TRACEHINT, Run, analyze
+from tests.e2e.support import Run, analyze
+from tests.support.cli import TRACEHINT
 from tests.support.patience import PATIENCE_S
 from tests.test_created_engines import ENGINES, prepared
 from tracehint.collectors.registry import check

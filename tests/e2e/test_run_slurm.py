@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.support import analyze
 from tests.e2e.test_slurm_engines import SNAKEFILE
+from tests.support.cli import TRACEHINT
 from tests.support.engines import engine
+from tests.support.needs import needs_preload
 from tests.support.slurm import Cluster
-from tracehint.collectors.preload import PreloadCollector
 from tracehint.schemas.store import read_bundle
 
-_CHECK = PreloadCollector().check()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.engine,
-    pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason),
-]
-TRACEHINT = [sys.executable, "-m", "tracehint"]
+pytestmark = [pytest.mark.slow, pytest.mark.engine, needs_preload()]
 RUN = [*TRACEHINT, "run", "--"]
 LINES = 200_000
 
 ARRAY = """#!/bin/sh
+#SBATCH --mem=100
 sort -r in >part_$SLURM_ARRAY_TASK_ID.dat
 """
 LAST = """#!/bin/sh
@@ -53,10 +48,14 @@ def test_jobs_and_steps_of_a_script(slurm: Cluster, tmp_path: Path) -> None:
         said = slurm.run(*RUN, "sh", "-c", SCRIPT, cwd=folder).stderr
         assert "5 recordings of jobs on" in said, said
         assert "left no recording" not in said
-        assert ("3 of 3 files that a rule is for got their hints" in said) == (number == 2)
+        assert ("hints set on 3 of 3 matching files" in said) == (number == 2)
     assert not list((folder / ".tracehint/runs").glob("jobs-*"))
     run = analyze(folder / ".tracehint/runs/0001.trace")
     assert run.primary("part_1.dat") == "reduce"
+    assert run.analysis["run"]["requested"]["slurm_script"] == {
+        "cores": 1,
+        "memory_bytes": 100 << 20,
+    }
     assert {"user.DP"} <= set(os.listxattr(folder / "part_1.dat"))
     assert read_bundle(folder / ".tracehint/runs/0001.trace").manifest.exit_status == 0
 
@@ -101,7 +100,7 @@ def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path, executor: 
             (folder / f"in_{name}.txt").write_text(text)
         said = slurm.run(*RUN, *words, cwd=folder, env=env, timeout=400).stderr
         assert "3 recordings of jobs on" in said, said
-        assert ("2 of 2 files that a rule is for got their hints" in said) == (number == 2)
+        assert ("hints set on 2 of 2 matching files" in said) == (number == 2)
         slurm.wait()
         run = analyze(folder / f".tracehint/runs/{number:04}.trace")
         kinds = sorted(t["type"] for t in run.tasks.values() if not t["engine"])
@@ -114,7 +113,7 @@ def test_a_job_without_a_recording_is_told(slurm: Cluster, tmp_path: Path) -> No
     (tmp_path / "wait").touch()
     script = (
         "sbatch job a; sbatch --export=NONE job b; "
-        "until ls -d .tracehint/runs/jobs-*/*.trace; do sleep 0.1; done"
+        "until ls -d .tracehint/runs/jobs-*/*.job; do sleep 0.1; done"
     )
     try:
         said = slurm.run(*RUN, "sh", "-c", script, cwd=tmp_path, timeout=300).stderr
@@ -123,6 +122,11 @@ def test_a_job_without_a_recording_is_told(slurm: Cluster, tmp_path: Path) -> No
     assert "2 of 2 jobs left no recording: 1 job began no recorder" in said, said
     assert "1 recording had no end after 30 s" in said
     slurm.wait()
-    (left,) = (tmp_path / ".tracehint/runs").glob("jobs-*/*.trace")
+    (left,) = (tmp_path / ".tracehint/runs").glob("jobs-*/*.job")
     assert read_bundle(left).manifest.complete
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "x\n"
+    said = slurm.run(*RUN, "true", cwd=tmp_path, timeout=300).stderr
+    assert "0001.trace: 1 recording of jobs on 1 host joined" in said
+    assert not left.exists()
+    wrote = read_bundle(tmp_path / ".tracehint/runs/0001.trace").tables["opens"].to_pylist()
+    assert any(row["path"].endswith(b"/a") and row["write_bytes"] == 2 for row in wrote)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.support import Run, analyze, tracehint
+from tests.support.patience import until
 from tests.support.slurm import Cluster
 from tracehint.collectors.ebpf import EbpfCollector
 
@@ -75,17 +75,9 @@ def ending(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ending:
         )
         jobs[name] = (work, slurm.sbatch("long.job", cwd=work))
     for name, (work, job) in jobs.items():
-        wait_for(work / "up")
+        until((work / "up").exists, f"{name} begins")
         ENDINGS[name][2](slurm, job)
     return jobs
-
-
-def wait_for(path: Path) -> None:
-    for _ in range(300):
-        if path.exists():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{path} was not made\n{outputs(path.parent)}")
 
 
 @pytest.fixture(scope="module")

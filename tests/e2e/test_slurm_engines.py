@@ -177,6 +177,7 @@ executor {{ pollInterval = '1 sec'; queueStatInterval = '2 sec' }}
 """
 
 
+@pytest.mark.full  # Nextflow stays in test_nextflow.py, recorders in jobs of an engine are above
 def test_nextflow_shell(slurm: Cluster, tmp_path: Path) -> None:
     program = engine("nextflow")
     (tmp_path / "main.nf").write_text(PIPELINE)

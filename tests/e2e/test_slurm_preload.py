@@ -10,16 +10,11 @@ import pytest
 
 from tests.e2e.slurm_runs import PROGRAM, environment
 from tests.e2e.support import tracehint
+from tests.support.needs import needs_preload
 from tests.support.slurm import Cluster
-from tracehint.collectors.preload import PreloadCollector
 from tracehint.schemas.store import Bundle, read_bundle
 
-_CHECK = PreloadCollector().check()
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.engine,
-    pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.engine, needs_preload()]
 RECORD = f"{PROGRAM} record --quiet --collector preload --"
 MOST_FILES = 15  # that one recorder leaves on a node
 

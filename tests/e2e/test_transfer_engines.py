@@ -69,7 +69,7 @@ def test_rules_of_one_run_hold_on_the_next(runs: tuple[Path, Path], given: str) 
 def test_the_summary_prints_a_work_directory_as_one_star(runs: tuple[Path, Path]) -> None:
     for run in runs:
         text = inside("analyze", run, "--nodes", "8", cwd=run.parent).stdout
-        best = text.partition("Where hints would save most")[2]
+        best = text.partition("Placement of the largest groups of files")[2]
         names = [w for w in best.split() if w.startswith(("o/", "t/", "work/"))]
         assert names
         for name in names:

@@ -15,18 +15,24 @@ from itertools import chain
 from pathlib import Path
 
 from tests.support.ebpf import compile_workloads
-from tracehint.collectors.ebpf.blind import LOADER
+from tracehint.collectors.ebpf.collector import LOADER
 from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.spool.convert import convert_spool
 from tracehint.schemas.store import Bundle
 
 HERE = Path(__file__).parent
-CACHE = HERE.parent.parent / "build" / "kernels"  # git-ignored; some 500 MB
-TOOLS = ("qemu-system-x86_64", "busybox", "mkfs.ext4", "xz")
+ROOT = HERE.parent.parent
+CACHE = ROOT / "build" / "kernels"  # git-ignored; some 500 MB
+TOOLS = ("qemu-system-x86_64", "qemu-system-aarch64", "aarch64-linux-gnu-gcc", "busybox",
+         "mkfs.ext4", "xz")  # fmt: skip  # a table
 BASE = Path("/data/base")  # the cases' directory in the guest, on ext4
 SECONDS = 400  # 12 s on an idle machine with software emulation
+_MACHINES = {  # by processor as Debian names it: the machine, its console
+    "amd64": (("qemu-system-x86_64",), "ttyS0"),
+    "arm64": (("qemu-system-aarch64", "-machine", "virt"), "ttyAMA0"),
+}
 _QEMU = (
-    "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1G", "-cpu", "max",
+    "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1G", "-cpu", "max",
     "-display", "none", "-no-reboot", "-nic", "none",
 )  # fmt: skip  # a table
 _DISK, _OUT = 512 << 20, 192 << 20
@@ -47,10 +53,14 @@ class BootError(Exception):
     """The guest did not come to its end; the text is the console's."""
 
 
+def _kernels() -> list[list[str]]:
+    """The rows of kernels.txt: name, suite, processor, and whether it lacks something."""
+    return [line.split() for line in (HERE / "kernels.txt").read_text().splitlines()]
+
+
 def kernel_names() -> list[str]:
-    """The first column of kernels.txt."""
-    lines = (HERE / "kernels.txt").read_text().splitlines()
-    return [line.split()[0] for line in lines if line.strip()]
+    """The kernels that record."""
+    return [row[0] for row in _kernels() if "refused" not in row]
 
 
 def missing_tools() -> list[str]:
@@ -63,9 +73,11 @@ def boot(name: str, folder: Path, options: tuple[str, ...] = ()) -> Booted:
     """Boot the kernel `name`, record all cases with these loader options. Raises BootError."""
     subprocess.run([HERE / "fetch.sh", CACHE, name], check=True, timeout=900)
     kernel = CACHE / name
-    program = compile_workloads(folder, "-static")
+    processor = next(row[2] for row in _kernels() if row[0] == name)
+    loader, compiler = (LOADER, "cc") if processor == "amd64" else _cross_built(kernel, folder)
+    program = compile_workloads(folder, "-static", compiler=compiler)
     image = folder / "initramfs.gz"
-    subprocess.run([HERE / "initramfs.sh", kernel, LOADER, program, image], check=True)
+    subprocess.run([HERE / "initramfs.sh", kernel, loader, program, image], check=True)
     disk, out, log = folder / "disk.img", folder / "out.img", folder / "console.log"
     for path, size in ((disk, _DISK), (out, _OUT)):
         with path.open("wb") as stream:
@@ -74,13 +86,28 @@ def boot(name: str, folder: Path, options: tuple[str, ...] = ()) -> Booted:
     given = f" tracehint.options={','.join(options)}" if options else ""
     (vmlinuz,) = kernel.glob("boot/vmlinuz-*")
     disks = [("-drive", f"file={path},format=raw,if=virtio") for path in (disk, out)]
-    console = ("-append", f"console=ttyS0 panic=-1 quiet{given}", "-serial", f"file:{log}")
-    machine = (*_QEMU, "-kernel", vmlinuz, "-initrd", image, *console, *chain(*disks))
+    qemu, port = _MACHINES[processor]
+    console = ("-append", f"console={port} panic=-1 quiet{given}", "-serial", f"file:{log}")
+    machine = (*qemu, *_QEMU, "-kernel", vmlinuz, "-initrd", image, *console, *chain(*disks))
     try:
         subprocess.run(machine, check=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         raise BootError(_text(log)) from None
     return _read(folder, out, _text(log))
+
+
+def _cross_built(root: Path, folder: Path) -> tuple[Path, str]:
+    """The loader for aarch64 and the compiler; `root` has the libraries."""
+    compiler, build = "/usr/bin/aarch64-linux-gnu-gcc", folder / "cross"
+    target = {
+        "CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": "aarch64",
+        "CMAKE_C_COMPILER": compiler, "CMAKE_SYSROOT": root, "WITH_BPF": "ON",
+        "CMAKE_FIND_ROOT_PATH_MODE_PROGRAM": "NEVER",
+    }  # fmt: skip  # a table
+    options = [f"-D{name}={value}" for name, value in target.items()]
+    for step in (["-S", ROOT, "-B", build, *options], ["--build", build, "-t", "tracehint-rec"]):
+        subprocess.run(["cmake", *step], check=True, timeout=300, stdout=subprocess.DEVNULL)
+    return build / "tracehint-rec", compiler
 
 
 def _text(log: Path) -> str:

@@ -2,6 +2,7 @@
 # The guest's whole system: busybox, the loader, the workloads, the few programs that they run,
 # and the modules of one kernel for the disks and overlayfs.
 #   initramfs.sh KERNEL_FOLDER LOADER WORKLOAD OUTPUT.cpio.gz
+# The programs are this machine's, or, for another processor, those in the kernel's folder.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 kernel=$1 loader=$2 workload=$3 output=$4
@@ -11,24 +12,30 @@ wanted="virtio_pci virtio_blk crc32c_generic ext4 overlay"
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/data" "$root/modules"
-cp /bin/busybox "$root/bin/busybox"
+from=""
+[ ! -e "$kernel/bin/busybox" ] || from=$kernel
+cp "$from/bin/busybox" "$root/bin/busybox"
 cp "$loader" "$root/bin/tracehint-rec"
 cp "$workload" "$root/bin/workload"
 cp "$here/init" "$root/init"
 chmod 755 "$root/init"
 
-# with_libraries PROGRAM: a dynamic program where it lies on this machine, and what it loads
+# with_libraries PROGRAM: a dynamic program at its place, and what it loads
 with_libraries() {
     mkdir -p "$root$(dirname "$1")"
-    cp -L "$1" "$root$1"
-    ldd "$1" | grep -o '/[^ ]*' | while read -r library; do
-        mkdir -p "$root$(dirname "$library")"
-        [ -e "$root$library" ] || cp -L "$library" "$root$library"
+    cp -L "$from$1" "$root$1"
+    for needed in $(readelf -dlW "$from$1" | sed -n 's/.*\(NEEDED\|interpreter:\).*[[ ]\(.*\)\]/\2/p'); do
+        case $needed in
+            /*) ;;
+            *) needed=$(cd "$from/" && find -L lib usr/lib -maxdepth 2 -name "$needed" | sed 's|^|/|;q') ;;
+        esac
+        [ -e "$root$needed" ] || (with_libraries "$needed")
     done
 }
-for program in /bin/sh /bin/cat /bin/cp /usr/bin/head; do
+for program in /bin/dash /bin/cat /bin/cp /usr/bin/head; do
     with_libraries "$program"
 done
+ln -s dash "$root/bin/sh"
 
 modules=$(find "$kernel" -type d -path '*/lib/modules/*/kernel' -prune)
 # with_module NAME: the module after those that it needs; one that is built in has no file

@@ -22,15 +22,17 @@ the workloads, records all cases on ext4, brings the spool out on a disk image a
 by byte on the host (`tests/test_kernels.py`). This page is what `python -m tests.kernels.matrix`
 printed.
 
-**The floor is Linux 6.1**, the oldest kernel that was booted. The programs need `bpf_loop` and
-`bpf_find_vma`, which came with 5.17. What newer ones add:
+6.1 is the oldest kernel that was booted and records. The programs need `bpf_loop` and
+`bpf_find_vma`, which came with 5.17; Debian 11's 5.10 refuses them, and the loader names what it
+lacks. What newer ones add:
 
 | since | what |
 |---|---|
 | 6.2 | kernel memory is read by a plain load (`bpf_rdonly_cast`); before, by a call (34 ns) |
 | 6.12 | faults on files have tracepoints: mappings are recorded by the pages touched and written |
 
-Before 6.12 a mapping is recorded as the mapped range, a bound (`exact` is false).
+Before 6.12 a mapping is recorded as the mapped range, a bound (`exact` is false); on aarch64
+always, as the processor's faults have no tracepoints there.
 
 The other distributions' kernels between 6.1 and 6.18 were not booted.
 """

@@ -20,6 +20,6 @@ int main(int argc, char **argv)
 	unsigned int n = find_sites(&text, sites, TH_MAX_SITES);
 
 	for (unsigned int i = 0; i < n; i++)
-		printf("%ld %d\n", (long)(sites[i].at - code) + sites[i].before, sites[i].nr);
+		printf("%ld %d\n", (long)(site_mark(&sites[i]) - code), sites[i].nr);
 	return 0;
 }

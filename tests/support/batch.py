@@ -86,7 +86,9 @@ def _start(number: str, path: Path) -> None:
         done = subprocess.run(words, env=env, cwd=cwd, capture_output=True)
         (path.parent / f"{number}.out").write_bytes(done.stdout + done.stderr)
         status = status or done.returncode
-    path.with_suffix(".end").write_text(str(status))
+    written = path.with_suffix(".part")  # who waits for the end reads it whole
+    written.write_text(str(status))
+    written.rename(path.with_suffix(".end"))
 
 
 @contextmanager

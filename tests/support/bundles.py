@@ -158,6 +158,16 @@ class RunBuilder:
             new_path=None if new_path is None else raw(new_path),
         )
 
+    def declared(self, task: str, **more: Any) -> None:
+        """A task that an engine declares; what `more` does not give is not known."""
+        usual = {"name": task, "type": task, "command": b"", "attempt": 1, "parents": []}
+        self._add("declared_tasks", **{"task": task, "engine": "make", **usual, **more})
+
+    def declared_file(self, task: str, direction: str, path: bytes, size: int | None) -> None:
+        """A file that a declared task reads (`in`) or writes (`out`)."""
+        more = {"direction": direction, "size_bytes": size}
+        self._add("declared_io", task=task, path=path, **more)
+
     def path_of(self, file: int) -> bytes:
         """The first name of the file."""
         return next(r["path"] for r in self.rows["names"] if r["file"] == file)

@@ -26,14 +26,14 @@ from typing import ClassVar
 from tests.support.bed import HEAD, LINK, Bed, network, ok
 from tests.support.needs import missing_for
 from tests.support.patience import PATIENCE_S, until
-from tracehint.adapters.stores.ceph_ask import Question
+from tracehint.adapters.stores.cephfs import Question
 
 TOOLS = (
     "ceph", "ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool", "nsenter",
     "osdmaptool", "tc",
 )  # fmt: skip  # a table
 ASKER = """import json, sys
-from tracehint.adapters.stores.ceph_ask import Question, ask_ceph
+from tracehint.adapters.stores.cephfs import Question, ask_ceph
 for line in sys.stdin:
     print(json.dumps(ask_ceph([Question(*q) for q in json.loads(line)])), flush=True)
 """

@@ -13,15 +13,23 @@ from typing import Any
 from tests.support import forked
 from tests.support.patience import PATIENCE_S
 
+TRACEHINT = [sys.executable, "-m", "tracehint"]
+# Commands that read files and write others: in this process they take a third.
+INSIDE = ("analyze", "compare", "diff", "emit", "export", "graph", "hints", "lint", "plan",
+          "predict", "report")  # fmt: skip  # a table
+
 
 def tracehint(
     *arguments: str | Path, cwd: Path = Path(), env: dict[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
     """`python -m tracehint ...` in `cwd`, with what it printed.
 
-    Where the process needs nothing special it is forked from one that has loaded the libraries.
+    Where the process needs nothing special it is forked from one that has loaded the libraries, or
+    is this one.
     """
     words, values = list(map(str, arguments)), {**os.environ, **(env or {})}
+    if words[:1] and words[0] in INSIDE and not env and not more:
+        return inside(*words, cwd=cwd)
     if more or not forked.fits(values):
         return process(*words, cwd=cwd, env=values, **more)
     code, *said = forked.run(words, cwd, values, PATIENCE_S)
@@ -29,12 +37,40 @@ def tracehint(
     return subprocess.CompletedProcess(["tracehint", *words], code, *texts)
 
 
+def said(folder: Path, *words: str | Path, status: int = 0) -> str:
+    """What a command that must end with this code prints: its output, and after it its errors."""
+    done = tracehint(*words, cwd=folder)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def record_words(
+    *command: str | Path, collector: str, to: str | Path = "run.trace", options: str = "--quiet"
+) -> list[str]:
+    """The words that record the command; `options` of `record` are separated by blanks."""
+    words = ["record", *options.split(), "--collector", collector, "-o", str(to), "--"]
+    return [*words, *map(str, command)]
+
+
+def record(
+    *command: str | Path,
+    cwd: Path,
+    collector: str,
+    to: str | Path = "run.trace",
+    options: str = "--quiet",
+    **more: Any,
+) -> subprocess.CompletedProcess[str]:
+    """The command, recorded in `cwd`."""
+    words = record_words(*command, collector=collector, to=to, options=options)
+    return tracehint(*words, cwd=cwd, **more)
+
+
 def process(
     *arguments: str | Path, cwd: Path = Path(), env: dict[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
     """The same begun as users begin it: for what is decided before the first command."""
     return subprocess.run(
-        [sys.executable, "-m", "tracehint", *map(str, arguments)],
+        [*TRACEHINT, *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, **(env or {})},
         capture_output=True,

@@ -140,7 +140,7 @@ def _strace(case: str) -> str:
 def _preload(case: str) -> str:
     if case in UNSEEN_PRELOAD:
         return f"no: {UNSEEN_PRELOAD[case]}"
-    return "yes, whole pages" if case.startswith("map_") else "exact"
+    return "mapped range" if case.startswith("map_") else "exact"
 
 
 HEAD = """# What each collector sees
@@ -177,7 +177,7 @@ Not had on eBPF, and why:
   as written. A written page that `mprotect` takes away and gives back raises no fault again: of
   later writes to it only the first is timed.
 - A fault at the moment in which another thread changes the mappings cannot be placed: of writes
-  the bound is recorded from then on, of reads what the kernel's own tracepoints tell.
+  the bound is recorded from then on, of reads what the kernel's own tracepoints report.
 - A mapping that is used more than four generations of forks below the process that made it.
 - Before Linux 6.12 there are no tracepoints of faults on files: the mapped range is recorded.
 - A program that changes credentials is not followed unless root records; counted as

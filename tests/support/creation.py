@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 from tests.support.built import built
-from tracehint.adapters.creation.compile import compile_rules
 from tracehint.adapters.creation.journal import make_journal
 from tracehint.adapters.creation.resolution import Resolution, resolution_of
+from tracehint.adapters.creation.rule_table import compile_rules
 from tracehint.adapters.paths import Paths
 from tracehint.adapters.stores.base import Store
 from tracehint.adapters.stores.registry import open_store

@@ -26,10 +26,12 @@ def require_ebpf() -> None:
         pytest.skip(f"{found.reason}: {found.remedy}")
 
 
-def compile_workloads(folder: Path, *flags: str, name: str = "workload") -> Path:
+def compile_workloads(
+    folder: Path, *flags: str, name: str = "workload", compiler: str = "cc"
+) -> Path:
     """Compile tests/workloads into one program."""
     warned = ("-std=gnu11", "-O1", "-Wall", "-Wextra", *flags)
-    return built(folder / name, "cc", *warned, *sorted(WORKLOADS.glob("*.c")), "-lpthread")
+    return built(folder / name, compiler, *warned, *sorted(WORKLOADS.glob("*.c")), "-lpthread")
 
 
 def record(

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.byte_ranges import Range, common, length, minus, union
+from tests.support.rows import file_row, task_row
 from tracehint.analyzer import model
 from tracehint.analyzer.model import Options
 
@@ -77,23 +78,9 @@ class FlowBuilder:
     ) -> int:
         task = len(self.tasks) + 1
         start = float(task) if start is None else start
-        self.tasks.append(
-            {
-                "task": task,
-                "name": name,
-                "type": name.split()[0],
-                "command": name,
-                "host": "node1",
-                "site": "",
-                "start_s": start,
-                "end_s": start + 1 if end is None else end,
-                "exit_status": 0,
-                "attempt": attempt,
-                "processes": 1,
-                "engine": engine,
-                "source": "observed",
-            }
-        )
+        times = {"start_s": start, "end_s": start + 1 if end is None else end}
+        more = {"type": name.split()[0], "attempt": attempt, "engine": engine}
+        self.tasks.append(task_row(task, name, **times, **more))
         return task
 
     def file(
@@ -108,19 +95,8 @@ class FlowBuilder:
     ) -> int:
         """A file version; without `role` it follows from who wrote and read."""
         file = len(self.files) + 1
-        self.files.append(
-            {
-                "file": file,
-                "lineage": lineage or file,
-                "version": version,
-                "path": path.encode(),
-                "other_paths": [],
-                "role": role,
-                "size_bytes": size,
-                "deleted": False,
-                "exact_share": exact,
-            }
-        )
+        more = {"lineage": lineage or file, "version": version, "exact_share": exact}
+        self.files.append(file_row(file, path.encode(), size, role=role, **more))
         return file
 
     def write(
@@ -199,10 +175,11 @@ class FlowBuilder:
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """`patterns.label` of this flow."""
-        from tracehint.analyzer.patterns.whole import label
+        from tracehint.analyzer.patterns.run_labels import label
 
         run = {"nodes": self.nodes, "completeness": {"blind_to": self.blind_to}}
-        return label(self.flow(), self.task_table(), self.options, run, self.losses())
+        found = label(self.flow(), self.task_table(), self.options, run, self.losses())
+        return found.patterns, found.groups
 
     def losses(self) -> pa.Table | None:
         """Losses by task, in the columns of `analyzer.run.lost_events`."""

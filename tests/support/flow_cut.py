@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.bundles import RunBuilder
-from tracehint.analyzer import root_paths as rules
+from tests.support.rows import task_row
+from tracehint.analyzer import roots as rules
+from tracehint.analyzer.dataflow.build import build_flow
+from tracehint.analyzer.dataflow.model import Flow
 from tracehint.analyzer.execution.local import LocalExtents
-from tracehint.analyzer.flow.build import build_flow
-from tracehint.analyzer.flow.model import Flow
-from tracehint.analyzer.model import TASKS, Options
-from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, Segmentation
+from tracehint.analyzer.model import DECLARED_TASK, PROC_TASK, TASKS, Options, Segmentation
 from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.store import Bundle, table_from_rows
 
@@ -57,24 +57,13 @@ class Case:
             if process
             else self.run._id()
         )
-        self.tasks.append(
-            {
-                "task": proc,
-                "name": name,
-                "type": name,
-                "command": name,
-                "host": self.run.host,
-                "site": "",
-                "start_s": 0.0,
-                "end_s": 999.0,
-                "exit_status": exit_status,
-                "attempt": attempt,
-                "processes": 1,
-                "engine": engine,
-                "source": source,
-            }
-        )
+        more = {"exit_status": exit_status, "attempt": attempt, "engine": engine, "source": source}
+        self.tasks.append(task_row(proc, name, host=self.run.host, end_s=999.0, **more))
         return proc
+
+    def chain(self, *names: str) -> list[int]:
+        """Tasks of these names."""
+        return [self.task(name) for name in names]
 
     def cut(self) -> Segmentation:
         """The tasks as the cutter would give them."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tests.support.rows import file_row, role, task_row
 from tests.support.wfinstances import labelled
 from tracehint.analyzer.model import CONSUMERS, FILES, PRODUCERS, TASKS, Analysis
 
@@ -31,23 +32,8 @@ class Flowing:
     def task(self, kind: str) -> int:
         """A task of a type; tasks run one after the other."""
         number = len(self.tasks)
-        self.tasks.append(
-            {
-                "task": number,
-                "name": f"{kind}_{number}",
-                "type": kind,
-                "command": kind,
-                "host": "n",
-                "site": "",
-                "start_s": 0.0,
-                "end_s": 9.0,
-                "exit_status": 0,
-                "attempt": 1,
-                "processes": 1,
-                "engine": False,
-                "source": "observed",
-            }
-        )
+        name = f"{kind}_{number}"
+        self.tasks.append(task_row(number, name, type=kind, command=kind, host="n"))
         return number
 
     def _access(
@@ -86,17 +72,13 @@ class Flowing:
         """The run with edges and labels."""
         made, used = ({row["file"] for row in rows} for rows in (self.made, self.used))
         files = [
-            {
-                "file": f,
-                "lineage": f,
-                "version": 0,
-                "other_paths": [],
-                "size_bytes": self.sizes[f],
-                "path": path if isinstance(path, bytes) else path.encode(),
-                "deleted": path in self.gone,
-                "exact_share": 1.0,
-                "role": "input" if f not in made else "intermediate" if f in used else "output",
-            }
+            file_row(
+                f,
+                path if isinstance(path, bytes) else path.encode(),
+                self.sizes[f],
+                deleted=path in self.gone,
+                role=role(f in made, f in used),
+            )
             for path, f in self.files.items()
         ]
         tables = {

@@ -30,7 +30,8 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-LIBRARIES = ("duckdb", "networkx", "numpy.ma", "pyarrow.compute", "pyarrow.parquet", "rich.console",
+LIBRARIES = ("difflib", "duckdb", "networkx", "numpy.ma", "numpy.random", "pyarrow.compute",
+             "pyarrow.dataset", "pyarrow.parquet", "rich.console", "rich.padding", "rich.table",
              "rich.text")  # fmt: skip  # a table
 NOT_LOADED = ("tracehint.__main__",)  # it looks at sys.argv when it is loaded
 
@@ -137,9 +138,12 @@ def load() -> None:
     skip_pandas()
     for library in LIBRARIES:
         importlib.import_module(library)
-    for module in pkgutil.walk_packages(tracehint.__path__, "tracehint."):
+    # in a clone tracehint.__path__ has the clone itself too, and there the tests
+    product = str(Path(str(tracehint.__file__)).parent)
+    for module in pkgutil.walk_packages([product], "tracehint."):
         if module.name not in NOT_LOADED and "spark" not in module.name:
-            with contextlib.suppress(ImportError):  # of a library that is not installed here
+            # a library that is not installed here, a file that was removed since the installation
+            with contextlib.suppress(ImportError, FileNotFoundError):
                 importlib.import_module(module.name)
     os.environ.clear()
     os.environ.update(before)

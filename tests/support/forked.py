@@ -110,19 +110,13 @@ def program(folder: Path) -> None:
     file.chmod(0o755)
 
 
-def server_process() -> int:
-    """The parent of what is forked."""
-    return _server().process
-
-
 @dataclass(frozen=True)
 class _Server:
-    """Where connections are handed over, the name of the socket for other processes, its
-    process, and the values of AT_START that it began with."""
+    """Where connections are handed over, the name of the socket for other processes, and the
+    values of AT_START that it began with."""
 
     asked: socket.socket
     name: str
-    process: int
     began: dict[str, str]
 
 
@@ -145,4 +139,4 @@ def _server() -> _Server:
         server.wait()
 
     atexit.register(end)
-    return _Server(here, name, server.pid, _at_start(usual()))
+    return _Server(here, name, _at_start(usual()))

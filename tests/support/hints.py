@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tracehint.hintgen.hints.hintfile import dump
+from tracehint.hintgen.hints.hintfile import dump, parse_hints
 from tracehint.hintgen.hints.model import Hint, HintFile, Refusal, Rule
 from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.template import parse
@@ -39,6 +40,17 @@ def rule(template: str, *, producer: str | None = "make", **values: Any) -> Rule
 def hint_file(*rules: Rule, refused: tuple[Refusal, ...] = ()) -> HintFile:
     """A hint file with these rules."""
     return HintFile(learned_from=(), parameters={}, rules=rules, refused=refused)
+
+
+def json_schema(name: str) -> Any:
+    """A JSON Schema as the documentation has it."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / f"{name}.schema.json"
+    return json.loads(page.read_text(encoding="utf-8"))
+
+
+def parsed(data: Any) -> HintFile:
+    """The hint file with this JSON data."""
+    return parse_hints(json.dumps(data).encode())
 
 
 def save(folder: Path, *rules: Rule) -> Path:

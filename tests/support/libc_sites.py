@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +21,26 @@ OBJECTS = ("libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "librt.so.1")
 HARMLESS = {
     ("mmap", "__mmap"): "code below 2 GiB, where a tunable of the loader asks for it",
     ("mmap", "_dl_mcount"): "the same, in the loader",
+    ("mmap", "_dl_catch_error"): "the same, of glibc 2.31",
     ("writev", "shmctl"): "a message of backtrace_symbols_fd or of the C library that aborts",
     ("writev", "herror"): "a message to standard error",
     ("close", "if_indextoname"): "a socket",
     ("ioctl", "isatty"): "TCGETS",
+    ("readlinkat", "_dl_find_dso_for_object"): "the loader, for the program's own directory",
 }
+# Calls whose number the code before them does not show, in the same way -> what they are.
+HARMLESS_UNKNOWN = {
+    "__fsetlocking": "futex", "aio_init": "futex", "__mmap": "arch_prctl, in a table of numbers",
+    "__pthread_get_minstack": "setxid in each thread", "raise": "tgkill",
+    "shmctl": "a message of the C library that aborts", "__pthread_mutex_lock_full": "futex",
+    "__pthread_mutex_cond_lock_full": "futex", "pthread_mutex_setprioceiling": "futex",
+    "do_futex_wait": "futex", "do_futex_wait.constprop.0": "futex",
+    "__pthread_clockjoin_ex": "futex", "sighandler_setxid": "setxid in each thread",
+    "__nptl_setxid": "setxid in each thread",
+}  # fmt: skip  # a table
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-_NUMBER = re.compile(r"^mov +\$0x([0-9a-f]+),%eax")
-_BACK = 14  # instructions between the number and the call
+_BACK = 60  # instructions between the number and the call
+_KEPT = ("bx", "bp", "r12", "r13", "r14", "r15")  # registers that a call leaves as they are
 
 
 @dataclass(frozen=True)
@@ -85,15 +97,26 @@ def all_sites(path: Path) -> list[Site]:
 
 
 def _number(before: list[str]) -> int | None:
+    """The last value of eax, also where it comes from another register."""
+    name = "ax"
     for instruction in reversed(before):
-        found = _NUMBER.match(instruction)
+        register = rf"%(?:[re]?{name}|{name}d)$"
+        found = re.match(rf"^mov +\$0x([0-9a-f]+),{register}", instruction)
         if found:
             return int(found[1], 16)
-        if re.match(r"^xor +%eax,%eax", instruction):
+        if re.match(rf"^xor +%e?{name}d?,{register}", instruction):
             return 0
-        if re.search(r",%[re]ax$", instruction) or instruction.startswith(("call", "jmp")):
+        moved = re.match(rf"^mov +%[re]?(\w+?)d?,{register}", instruction)
+        if moved:
+            name = moved[1]
+        elif re.search("," + register, instruction) or _ends(instruction, name):
             return None
     return None
+
+
+def _ends(instruction: str, name: str) -> bool:
+    """Whether the register's value behind it is another one than before."""
+    return instruction.startswith("jmp") or (instruction.startswith("call") and name not in _KEPT)
 
 
 def wanted() -> dict[int, str]:
@@ -111,10 +134,17 @@ def wanted() -> dict[int, str]:
 
 
 def missed(scan: Path, path: Path) -> list[Site]:
-    """Sites of wanted calls that the library does not find, but for the harmless ones."""
+    """Sites that the library does not find, of wanted calls and of those whose number is not known,
+    but for the harmless ones."""
     found, calls = found_by_library(scan, path), wanted()
-    sites = [s for s in all_sites(path) if s.at not in found and s.number in calls]
-    return [s for s in sites if (calls[s.number or 0], s.function.split("@")[0]) not in HARMLESS]
+    return [s for s in all_sites(path) if s.at not in found and not _is_harmless(s, calls)]
+
+
+def _is_harmless(site: Site, calls: Mapping[int, str]) -> bool:
+    function = site.function.split("@")[0]
+    if site.number is None:
+        return function in HARMLESS_UNKNOWN
+    return site.number not in calls or (calls[site.number], function) in HARMLESS
 
 
 def main() -> None:
@@ -128,7 +158,8 @@ def main() -> None:
             sites = missed(scan, path)
             print(f"{path}: {len(found_by_library(scan, path))} found of {len(all_sites(path))}")
             for s in sites:
-                print(f"  missed: {s.at:#x} {calls[s.number or 0]} in {s.function}")
+                name = "unknown number" if s.number is None else calls[s.number]
+                print(f"  missed: {s.at:#x} {name} in {s.function}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from tests.e2e.real.model import Workflow
 from tests.e2e.real.workflows import WORKFLOWS
 from tests.e2e.support import tracehint
 from tests.support.engines import engine
+from tests.support.gains import check_gains
 from tests.support.recordings import Recording, recorded
 
 # The inputs are small: at the usual thresholds most rules would have nothing to say.
@@ -135,5 +136,7 @@ def findings(run: LintRun, folder: Path, factory: pytest.TempPathFactory) -> lis
     declared = [found.work / run.declared] if run.declared else []
     options = ("--config", folder, "--nodes", "8", "--format", "json")
     done = tracehint("lint", found.bundle, *declared, *options, cwd=found.work, ok=(0, 1))
-    said: list[dict[str, Any]] = json.loads(done.stdout)["findings"]
+    document = json.loads(done.stdout)
+    check_gains(document)
+    said: list[dict[str, Any]] = document["findings"]
     return said

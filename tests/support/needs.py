@@ -6,6 +6,10 @@ import os
 import shutil
 from collections.abc import Iterable
 
+import pytest
+
+from tracehint.collectors.preload import PreloadCollector
+
 
 def missing_for(tools: Iterable[str], *, fuse: bool = False) -> str:
     """Which of the tools, root, or /dev/fuse is not there; empty: all are."""
@@ -15,3 +19,9 @@ def missing_for(tools: Iterable[str], *, fuse: bool = False) -> str:
     if os.geteuid() != 0 or (fuse and not os.access("/dev/fuse", os.R_OK | os.W_OK)):
         return "needs root and /dev/fuse" if fuse else "needs root"
     return ""
+
+
+def needs_preload() -> pytest.MarkDecorator:
+    """Skips, with the reason, where programs cannot load the library."""
+    check = PreloadCollector().check()
+    return pytest.mark.skipif(not check.usable, reason=check.reason)

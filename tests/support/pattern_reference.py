@@ -14,6 +14,7 @@ import networkx as nx
 
 from tests.support.reference_costs import Costs
 from tests.support.reference_flow import Expected
+from tracehint.analyzer.catalogue import MIN_SHARING
 
 ORDER = [
     "concurrently_shared", "scatter", "gather", "broadcast", "reduce", "distribute", "pipeline",
@@ -52,15 +53,19 @@ class Reference(Costs):
         read, owners, o = self.deciding(file), self.owners(file), self.o
         n, labels = len(read), self.out.labels[file]
         m = self.out.m[file] = self.mean_readers(file, read) if n else 0.0
-        if n >= 2:
+        if n >= MIN_SHARING:
             if m >= 1 + o.broadcast_slope * (n - 1):
                 labels.add("broadcast")
-            elif m <= o.scatter_max_m:
+            elif (
+                m <= o.scatter_max_m
+                and self.own_regions(file, read, self.header_of(file, read)) >= MIN_SHARING
+            ):
                 labels.add("scatter")
             else:
                 labels.add("partly_shared")
-        if len(owners) >= 2:
-            written = Counter(k for row in owners.values() for k in set().union(*row["bytes"]))
+        wrote = {t: set().union(*row["bytes"]) for t, row in owners.items()}
+        if self.own_regions(file, wrote) >= MIN_SHARING:
+            written = Counter(k for positions in wrote.values() for k in positions)
             twice = self.count(file, (k for k, times in written.items() if times > 1))
             if twice <= o.gather_max_overlap * max(1, self.count(file, written)):
                 labels.add("gather")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tests.support.hints import hint_file
 from tracehint.hintgen.hints.hintfile import dump
-from tracehint.hintgen.hints.model import HintFile, Rule
-from tracehint.hintgen.hints.plan import FilePart, Plan, TaskPart
+from tracehint.hintgen.hints.model import FilePart, HintFile, Plan, PlanSeconds, Rule, TaskPart
 
 HOSTS = 'start = "here"\n[[host]]\nname = "node1"\nslots = 2\n[[host]]\nname = "node2"\nslots = 2\n'
 
@@ -23,8 +22,7 @@ def planned(
     plan = Plan(
         cluster="two nodes",
         strategy=strategy,
-        default_seconds=34.0,
-        planned_seconds=13.0,
+        seconds=PlanSeconds(34.0, 13.0),
         parts=max(tasks.values(), default=-1) + 1,
         tasks=tuple(TaskPart(name, part) for name, part in tasks.items()),
         files=tuple(files),

@@ -15,7 +15,6 @@ from tests.support.built import built
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "collectors" / "preload"
-FEW = 30_000  # pages: LOOKED_MOST of record/reclaim.c is little more
 OBSERVER = ROOT / "tests" / "preload" / "observer.c"
 
 
@@ -94,10 +93,3 @@ def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:
     source.write_text(text)
     subprocess.run(["gcc", "-O1", *flags, source, "-o", folder / name], check=True)
     return folder / name
-
-
-def looked_at() -> int:
-    """Pages that the kernel looked at to take them away, until now: where there were many while a
-    file was mapped, the mapped range is recorded."""
-    text = Path("/proc/vmstat").read_text(encoding="ascii")
-    return sum(int(n) for n in re.findall(r"^pgscan_(?:anon|file) (\d+)$", text, re.M))

@@ -1,8 +1,9 @@
 """Run daemons that cannot outlive a test: `reaper.py FOLDER`, until its input ends.
 
-Each command of FOLDER/commands.json is started in the foreground. Whatever it starts becomes a
-child of this process when its parent ends (a child subreaper), so that when standard input closes,
-in whatever way the test ended, the whole tree is found and killed, and the folder removed.
+Each command of FOLDER/commands.json is started in the foreground, and again when a line of the
+input is its number. Whatever it starts becomes a child of this process when its parent ends (a
+child subreaper), so that when standard input closes, in whatever way the test ended, the whole tree
+is found and killed, and the folder removed.
 """
 
 from __future__ import annotations
@@ -52,15 +53,20 @@ def main(commands: list[list[str]]) -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     for command in commands:
-        # the daemons themselves take signals as ever
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_signals)
+        _start(command)
     threading.Thread(target=_collect, daemon=True).start()
-    sys.stdin.buffer.read()
+    for line in sys.stdin:
+        _start(commands[int(line)])
     while left := _descendants(os.getpid()):
         for pid in left:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
+
+
+def _start(command: list[str]) -> None:
+    """The daemons themselves take signals as ever."""
+    subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_signals)
 
 
 def _default_signals() -> None:

@@ -108,28 +108,39 @@ class SeenFlow:
         rows = self.readers[file]
         read = {t: self.positions(c, c["unique_bytes"]) for t, c in rows.items()}
         wide = {t: b for t, b in read.items() if not rows[t]["peek"]}
-        if not wide:
-            return read
         seen = set().union(*wide.values())
         rest = set().union(*read.values()) - seen
-        if self.count(file, rest) > self.count(file, seen):
-            return read
-        return wide
+        if not wide or self.count(file, rest) > self.count(file, seen):
+            wide = read
+        header = max(self.header_of(file, wide), default=-1)
+        return {t: b for t, b in wide.items() if not b or max(b) > header}
+
+    def header_of(self, file: int, read: dict[int, set[int]]) -> set[int]:
+        """The bytes at the beginning that nearly all read, unless nothing else was read."""
+        count = Counter(k for b in read.values() for k in b)
+        size = self.files[file]["size_bytes"]
+        limit = min(self.o.header_bytes, floor(size * self.o.header_share))
+        least = self.o.header_readers * len(read)
+        header = {k for k, n in count.items() if len(read) > 1 and k < limit and n >= least}
+        return set() if len(header) == len(count) else header
+
+    def own_regions(self, file: int, used: dict[int, set[int]], header: Iterable[int] = ()) -> int:
+        """How many tasks used mostly bytes that no other task did, behind the shared header."""
+        begin = max(header, default=-1) + 1
+        count = Counter(k for b in used.values() for k in b)
+        found = 0
+        for positions in used.values():
+            behind = [k for k in positions if k >= begin]
+            own = self.count(file, (k for k in behind if count[k] == 1))
+            found += own > 0 and self.count(file, behind) <= 2 * own
+        return found
 
     def mean_readers(self, file: int, read: dict[int, set[int]]) -> float:
         """m: readers per byte that any of them read, a shared header aside."""
         count = Counter(k for b in read.values() for k in b)
         if not count:
             return float(len(read))
-        size = self.files[file]["size_bytes"]
-        limit = min(self.o.header_bytes, floor(size * self.o.header_share))
-        header = (
-            {k for k, n in count.items() if k < limit and n >= self.o.header_readers * len(read)}
-            if len(read) > 1
-            else set()
-        )
-        if len(header) == len(count):
-            header = set()
+        header = self.header_of(file, read)
         rest = {k: n for k, n in count.items() if k not in header}
         reads = sum(n * self.weight(file, k) for k, n in rest.items())
         return reads / self.count(file, rest)

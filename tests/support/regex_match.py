@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tracehint.hintgen.hints.fitting import Places, Subject
 from tracehint.hintgen.hints.model import INPUT, HintFile, Rule
-from tracehint.hintgen.hints.template import Template
+from tracehint.hintgen.hints.template import Places, Subject, Template
 from tracehint.hintgen.match.known import Declared
 from tracehint.hintgen.match.match import Matcher
 from tracehint.hintgen.match.ruleindex import Fitting, RuleIndex, entry_of
@@ -37,7 +36,7 @@ class _EveryRule(RuleIndex):
         found = []
         for entry in self._entries:
             any_name = entry.template.parts[0] == "dirs"
-            if entry.rule.conditions.get("needs") == "types" and any_name:
+            if entry.rule.conditions.needs == "types" and any_name:
                 types = known.producer_types
                 if types is None or (types[i] or INPUT) not in entry.producers:
                     continue

@@ -10,8 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.bundles import RunBuilder
-from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis, Options
-from tracehint.analyzer.tasks.model import DECLARED_TASK, PROC_TASK, Segmentation
+from tracehint.analyzer.model import (
+    ANALYSIS_TABLES,
+    DECLARED_TASK,
+    PROC_TASK,
+    Analysis,
+    Options,
+    Segmentation,
+)
 from tracehint.schemas.store import Bundle, table_from_rows
 from tracehint.schemas.tables import TABLES
 

@@ -6,7 +6,15 @@ import json
 import re
 from typing import Any
 
+from tests.support.rows import file_row, task_row
 from tests.support.run_model import ROOT, Run, parse_size
+
+# of labels that save something, unless they name another one
+_PLACEMENT = {
+    "pipeline": "local", "broadcast": "replicas=2", "partly_shared": "replicas=2",
+    "reduce": "collocation", "distribute": "balanced", "scatter": "scatter", "gather": "regions",
+    "stage_in": "local", "stage_out": "local",
+}  # fmt: skip  # a table
 
 
 def _task(run: Run, words: list[str], o: dict[str, str]) -> None:
@@ -21,13 +29,12 @@ def _task(run: Run, words: list[str], o: dict[str, str]) -> None:
         end=end,
         exit_code=int(o.get("exit", 0)),
     )
-    row = {
-        "task": number, "name": name, "type": o.get("type", re.sub(r"[-_.]?\d+.*$", "", name)),
-        "command": o.get("cmd", name), "host": o.get("host", "node1"), "site": o.get("site", ""),
-        "start_s": start, "end_s": end, "exit_status": int(o.get("exit", 0)),
-        "attempt": int(o.get("attempt", 1)), "processes": 1, "engine": "engine" in words[1:],
-        "source": "observed",
-    }  # fmt: skip  # a table
+    row = task_row(
+        number, name, type=o.get("type", re.sub(r"[-_.]?\d+.*$", "", name)),
+        command=o.get("cmd", name), host=o.get("host", "node1"), site=o.get("site", ""),
+        start_s=start, end_s=end, exit_status=int(o.get("exit", 0)),
+        attempt=int(o.get("attempt", 1)), engine="engine" in words[1:],
+    )  # fmt: skip  # a table
     run.rows["tasks"].append(row)
     run.tasks[name] = {**row, "proc": proc}
 
@@ -40,19 +47,8 @@ def _file(run: Run, words: list[str], o: dict[str, str]) -> None:
     gone = "deleted" in words[2:] or "deleted" in o
     if "deleted" in o:
         run.raw.name(raw, "unlink", f"{ROOT}/{path}", at=float(o["deleted"]))
-    run.rows["files"].append(
-        {
-            "file": number,
-            "lineage": number,
-            "version": 0,
-            "path": path.encode(),
-            "other_paths": [],
-            "role": o.get("role"),
-            "size_bytes": parse_size(words[1]),
-            "deleted": gone,
-            "exact_share": float(o.get("exact", 1)),
-        }
-    )
+    more = {"role": o.get("role"), "deleted": gone, "exact_share": float(o.get("exact", 1))}
+    run.rows["files"].append(file_row(number, path.encode(), parse_size(words[1]), **more))
 
 
 def _access(run: Run, words: list[str], o: dict[str, str], op: str) -> None:
@@ -120,7 +116,9 @@ def _label(run: Run, words: list[str], o: dict[str, str]) -> None:
             "confidence": float(o.get("confidence", 1)),
             "group": group,
             "evidence": json.dumps({}),
-            "placement": o.get("placement", ""),
+            "placement": o.get("placement", _PLACEMENT.get(words[1], "default"))
+            if "saves" in o
+            else "default",
             "saves_bytes": parse_size(o.get("saves", "0")),
             "runner_up": "striped",
             "runner_up_saves_bytes": 0,
@@ -144,23 +142,8 @@ def _declared(run: Run, name: str) -> dict[str, Any]:
     for row in run.raw.rows["declared_tasks"]:
         if row["task"] == name:
             return row
-    run.raw._add(
-        "declared_tasks",
-        task=name,
-        name=name,
-        type=run.tasks[name]["type"],
-        command=run.tasks[name]["command"].encode(),
-        workdir=None,
-        pid=None,
-        start_ns=None,
-        end_ns=None,
-        exit_status=None,
-        attempt=1,
-        parents=[],
-        read_bytes=None,
-        written_bytes=None,
-        engine="test",
-    )
+    task = run.tasks[name]
+    run.raw.declared(name, type=task["type"], command=task["command"].encode(), engine="test")
     for row in run.rows["tasks"]:
         if row["name"] == name:
             row["source"] = "both"
@@ -171,13 +154,7 @@ def _declare(run: Run, words: list[str], o: dict[str, str]) -> None:
     _declared(run, words[0])
     size = parse_size(words[3]) if len(words) > 3 else None
     path = o.get("path", words[2]) if len(words) > 2 else o["path"]
-    run.raw._add(
-        "declared_io",
-        task=words[0],
-        path=f"{ROOT}/{path}".encode(),
-        direction=words[1],
-        size_bytes=size,
-    )
+    run.raw.declared_file(words[0], words[1], f"{ROOT}/{path}".encode(), size)
 
 
 def _after(run: Run, words: list[str], _: dict[str, str]) -> None:

@@ -43,7 +43,7 @@ def carried_out(page: str, folder: Path) -> tuple[list[str], str]:
     for room in ROOMS:
         shutil.copytree(
             ROOT / room, tree / room, symlinks=True,
-            ignore=shutil.ignore_patterns("__pycache__", "bin", "*.egg-info"),
+            ignore=shutil.ignore_patterns("bin", "*.egg-info"),
         )  # fmt: skip  # a table
     for name in ("CMakeLists.txt", "Makefile", "scripts"):  # for what is built in C
         (tree / name).symlink_to(ROOT / name)

@@ -24,14 +24,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.bed import HEAD, Node
 from tests.support.needs import missing_for
+from tests.support.shaped import MooseBed, on_node
 
 TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "unshare")
 _CONF = """ClusterName=tracehint
-SlurmctldHost=head(127.0.0.1)
+SlurmctldHost=head({head})
 SlurmctldPort={ports[0]}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire={requeue_s}
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={folder}/state
@@ -56,8 +58,9 @@ Prolog={folder}/prolog
 Epilog={folder}/epilog
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
+_FIRST_NODE = 2  # of the daemons, behind munge's and the controller
 _NODE = (
-    "NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} "
+    "NodeName={name} NodeHostname={name} NodeAddr={address} Port={port} CPUs={cpus} "
     "RealMemory=4000\n"
 )
 
@@ -81,11 +84,29 @@ def missing() -> str:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a host of the cluster is: its address, and the words that start a command there."""
+
+    address: str = "127.0.0.1"
+    words: Sequence[str] = ()
+
+
+def places_on(bed: MooseBed, nodes: Sequence[Node]) -> dict[str, Place]:
+    """Nodes of a bed, each with its network, its mount of the store at the head's place."""
+    found = {n.label: Place(n.address, on_node(bed.mount, n)[:-1]) for n in nodes}
+    return found | {"head": Place(HEAD, [str(word) for word in bed.command()])}
+
+
+@dataclass(frozen=True)
 class Cluster:
-    """A running cluster: `env` is what its commands need in their environment."""
+    """A running cluster: `env` is what its commands need in their environment, `words` start them
+    on the head."""
 
     folder: Path
     env: dict[str, str]
+    words: Sequence[str]
+    nodes: Sequence[str]
+    reaper: subprocess.Popen[bytes]
 
     def run(
         self,
@@ -98,14 +119,21 @@ class Cluster:
 
         env: what is set besides; jobs inherit it.
         """
-        done = subprocess.run(
-            [os.fspath(c) for c in command],
-            cwd=cwd,
-            env={**self.env, **env},
-            text=True,
-            capture_output=True,
-            timeout=timeout,
-        )
+        words = [*self.words, *(os.fspath(c) for c in command)]
+        try:
+            done = subprocess.run(
+                words,
+                cwd=cwd,
+                env={**self.env, **env},
+                text=True,
+                capture_output=True,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired as error:
+            said = (error.stderr or b"").decode("utf-8", "replace")
+            raise AssertionError(
+                f"no end after {timeout} s: {words}\n{said}{self.logs()}"
+            ) from None
         assert not done.returncode, f"{done.args}\n{done.stdout}\n{done.stderr}{self.logs()}"
         return done
 
@@ -124,33 +152,73 @@ class Cluster:
             time.sleep(0.2)
         raise AssertionError(f"jobs did not end:\n{queue}{self.logs()}")
 
+    def start_again(self, node: str) -> None:
+        """The daemon of a node on which everything was killed."""
+        assert self.reaper.stdin
+        self.reaper.stdin.write(b"%d\n" % (_FIRST_NODE + self.nodes.index(node)))
+        self.reaper.stdin.flush()
+        self.run("scontrol", "update", f"nodename={node}", "state=resume")
+        _wait_for_nodes(self)
+
     def state(self, job: str) -> str:
         """COMPLETED, FAILED, CANCELLED, TIMEOUT ... of a job that ended lately."""
         text = self.run("scontrol", "--oneliner", "show", "job", job).stdout
         return text.partition("JobState=")[2].split()[0]
 
     def logs(self) -> str:
-        """The ends of the daemons' logs, for a failure's message."""
-        return "".join(
+        """Queue, nodes, processes and the ends of the daemons' logs, for a failure's message."""
+        text = ""
+        for command in (
+            ["squeue", "--format=%i %j %T %r %N"],
+            ["sinfo", "--Node", "--format=%N %t %E"],
+            ["ps", "-eo", "pid,ppid,stat,etimes,wchan:20,args", "--forest"],
+        ):
+            with suppress(subprocess.TimeoutExpired):
+                done = subprocess.run(
+                    [*self.words, *command],
+                    env=self.env,
+                    text=True,
+                    capture_output=True,
+                    timeout=60,
+                )
+                text += f"\n--- {command[0]}\n{done.stdout}{done.stderr}"
+        return text + "".join(
             f"\n--- {log.name}\n{log.read_text(errors='replace')[-2000:]}"
             for log in sorted(self.folder.glob("*.log"))
         )
 
 
+@dataclass(frozen=True)
+class Site:
+    """A cluster whose nodes share a store."""
+
+    bed: MooseBed
+    slurm: Cluster
+
+
 @contextmanager
 def cluster(
-    nodes: Sequence[str] = ("node1",), prolog: str = "", epilog: str = "", scratch: bool = False
+    nodes: Sequence[str] = ("node1",),
+    prolog: str = "",
+    epilog: str = "",
+    scratch: bool = False,
+    places: Mapping[str, Place] = {},
+    requeue_s: int = 120,
 ) -> Iterator[Cluster]:
     """Start everything, wait until all nodes are idle, and end everything.
 
     prolog, epilog: shell scripts that the nodes run as root before and after each job.
     scratch: FOLDER/local is another directory on each node: FOLDER/local-NODE of this machine.
+    places: of nodes and of "head", where they have networks of their own.
+    requeue_s: what a requeued job waits before it starts again, and what a start may take.
     """
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
-    conf = _configure(folder, nodes, prolog, epilog)
-    (folder / "commands.json").write_text(json.dumps(_daemons(folder, conf, nodes, scratch)))
+    where = {name: places.get(name, Place()) for name in ("head", *nodes)}
+    conf = _configure(folder, nodes, prolog, epilog, where, requeue_s)
+    daemons = _daemons(folder, conf, nodes, scratch, where)
+    (folder / "commands.json").write_text(json.dumps(daemons))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "SBATCH_"))}
-    started = Cluster(folder, env | {"SLURM_CONF": str(conf)})
+    env["SLURM_CONF"] = str(conf)
     with (folder / "daemons.log").open("wb") as log:
         reaper = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("reaper.py"), folder],
@@ -158,10 +226,11 @@ def cluster(
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=started.env,
+            env=env,
         )
     try:
-        _wait_for_nodes(started, len(nodes))
+        started = Cluster(folder, env, where["head"].words, nodes, reaper)
+        _wait_for_nodes(started)
         yield started
     finally:
         assert reaper.stdin
@@ -169,7 +238,14 @@ def cluster(
         reaper.wait(timeout=300)
 
 
-def _configure(folder: Path, nodes: Sequence[str], prolog: str, epilog: str) -> Path:
+def _configure(
+    folder: Path,
+    nodes: Sequence[str],
+    prolog: str,
+    epilog: str,
+    where: Mapping[str, Place],
+    requeue_s: int,
+) -> Path:
     folder.chmod(0o755)
     (folder / "state").mkdir()
     (folder / "munge.key").write_bytes(os.urandom(1024))
@@ -183,11 +259,12 @@ def _configure(folder: Path, nodes: Sequence[str], prolog: str, epilog: str) -> 
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
     ports = _free_ports(1 + len(nodes))
-    text = _CONF.format(folder=folder, ports=ports)
+    head = where["head"].address
+    text = _CONF.format(folder=folder, ports=ports, head=head, requeue_s=requeue_s)
     cpus = os.cpu_count() or 1
     for name, port in zip(nodes, ports[1:], strict=True):
         (folder / f"spool-{name}").mkdir()
-        text += _NODE.format(name=name, port=port, cpus=cpus)
+        text += _NODE.format(name=name, address=where[name].address, port=port, cpus=cpus)
     conf = folder / "slurm.conf"
     conf.write_text(text)
     return conf
@@ -202,9 +279,9 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _daemons(
-    folder: Path, conf: Path, nodes: Sequence[str], scratch: bool = False
+    folder: Path, conf: Path, nodes: Sequence[str], scratch: bool, where: Mapping[str, Place]
 ) -> list[list[str]]:
-    """One command each, in the foreground."""
+    """One command each, in the foreground; those of the nodes from _FIRST_NODE on."""
     munged = [
         "munged",
         "--foreground",
@@ -216,9 +293,12 @@ def _daemons(
     ]
     return [
         munged,
-        _on("head", folder, "slurmctld", "-D", "-i", "-f", str(conf)),
+        [*where["head"].words, *_on("head", folder, "slurmctld", "-D", "-i", "-f", str(conf))],
         *(
-            _on(name, folder, *_own(name, folder, scratch), "slurmd", "-D", "-f", str(conf))
+            [
+                *where[name].words,
+                *_on(name, folder, *_own(name, folder, scratch), "slurmd", "-D", "-f", str(conf)),
+            ]
             for name in nodes
         ),
     ]
@@ -240,19 +320,19 @@ def _on(host: str, folder: Path, *command: str) -> list[str]:
     return ["unshare", "--uts", "sh", "-c", script, host, f"{folder}/munge.socket", *command]
 
 
-def _wait_for_nodes(started: Cluster, count: int) -> None:
+def _wait_for_nodes(started: Cluster) -> None:
     states = ""
     for _ in range(600):
         # sinfo waits long for a controller that is not there yet
         with suppress(subprocess.TimeoutExpired):
             states = subprocess.run(
-                ["sinfo", "--noheader", "--Node", "--format=%t"],
+                [*started.words, "sinfo", "--noheader", "--Node", "--format=%t"],
                 env=started.env,
                 capture_output=True,
                 text=True,
                 timeout=20,
             ).stdout
-            if states.split() == ["idle"] * count:
+            if states.split() == ["idle"] * len(started.nodes):
                 return
         time.sleep(0.2)
     raise AssertionError(f"the nodes did not come up: {states}{started.logs()}")

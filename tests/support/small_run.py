@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.cli import tracehint
+from tests.support.cli import record
 
 _SCRIPT = """mkdir -p out sub
 for i in 1 2 3; do seq $((i*20000)) > out/x$i; done
@@ -16,7 +16,5 @@ cat out/y1 out/y2 out/y3 > out/all
 def small_run(folder: Path) -> None:
     """Record it as run.trace in the folder."""
     (folder / "run.sh").write_text(_SCRIPT)
-    done = tracehint(
-        "record", "--collector", "strace", "-o", "run.trace", "--", "sh", "run.sh", cwd=folder
-    )
+    done = record("sh", "run.sh", collector="strace", options="", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from tracehint.collectors.strace.finish import finish
 from tracehint.collectors.strace.lexer import LexStats, lex
+from tracehint.collectors.strace.model import StraceSettings
 from tracehint.collectors.strace.parse import Parser
-from tracehint.collectors.strace.settings import StraceSettings
 
 
 def parse(text: str | bytes, **settings: Any) -> tuple[dict[str, pa.Table], LexStats]:
@@ -29,9 +29,11 @@ def rows(tables: dict[str, pa.Table], name: str, **match: Any) -> list[dict[str,
     return [r for r in found if all(r[k] == v for k, v in match.items())]
 
 
-def moved(tables: dict[str, pa.Table], path: bytes) -> list[tuple[str, str, int, int]]:
-    """(op, how, start, length) of every extent of the files that have this name, in order."""
+def moved(tables: dict[str, pa.Table], path: bytes) -> list[str]:
+    """Every extent of the files that have this name, in order: `read 10+5` is five bytes from the
+    tenth, and `read by mmap 0+9` says how, where that is another word."""
     files = {r["file"] for r in rows(tables, "names") if path in (r["path"], r["new_path"])}
     found = [r for r in rows(tables, "extents") if r["file"] in files]
     found.sort(key=lambda r: (r["first_ns"], r["op"]))
-    return [(r["op"], r["how"], r["start"], r["length"]) for r in found]
+    ways = [r["op"] if r["how"] == r["op"] else f"{r['op']} by {r['how']}" for r in found]
+    return [f"{way} {r['start']}+{r['length']}" for way, r in zip(ways, found, strict=True)]

@@ -27,8 +27,12 @@ os.setuid({OTHER})
 _EXCHANGE = """
 os.chdir(sys.argv[1])
 print(flush=True)
+while sys.argv[3:] and not os.path.exists(sys.argv[3]):
+    pass
 while ctypes.CDLL(None).renameat2(-100, b"new", -100, sys.argv[2].encode(), 2):
     pass
+for begun in sys.argv[3:]:
+    os.unlink(begun)
 """
 _SWAP = """
 os.chdir(sys.argv[1])
@@ -38,6 +42,22 @@ while True:
     os.symlink(sys.argv[2], "d")
     os.unlink("d")
     os.rename("e", "d")
+"""
+_RENAME = """
+os.chdir(sys.argv[1])
+print(flush=True)
+while True:
+    ctypes.CDLL(None).renameat2(-100, sys.argv[2].encode(), -100, sys.argv[3].encode(), 2)
+"""
+_PLANT = """
+import time
+os.chdir(sys.argv[1])
+print(flush=True)
+while not os.path.exists("d/started"):
+    time.sleep(0.001)
+os.rename(sys.argv[2], sys.argv[2] + ".moved")
+os.symlink(sys.argv[3], sys.argv[2])
+open("d.moved/go" if sys.argv[2] == "d" else "d/go", "w").close()
 """
 
 
@@ -52,9 +72,10 @@ def reachable(path: Path) -> Path:
 
 
 @contextmanager
-def exchanging(folder: Path, victim: str) -> Iterator[None]:
-    """The other user exchanges (RENAME_EXCHANGE) `new` for `victim` as soon as it is there."""
-    with _attacker(_EXCHANGE, folder, victim) as process:
+def exchanging(folder: Path, victim: str, *begun: str) -> Iterator[None]:
+    """The other user exchanges (RENAME_EXCHANGE) `new` for `victim` as soon as it is there, and the
+    file `begun`, which is removed then."""
+    with _attacker(_EXCHANGE, folder, victim, *begun) as process:
         yield
         assert process.wait(PATIENCE_S) == 0, "the exchange was made"
 
@@ -68,6 +89,23 @@ def swapping(folder: Path, outside: Path) -> Iterator[None]:
     if (folder / "e").exists():  # it was ended in the middle
         (folder / "d").unlink(missing_ok=True)
         (folder / "e").rename(folder / "d")
+
+
+@contextmanager
+def attacking(folder: Path, name: str, other: str) -> Iterator[None]:
+    """The other user exchanges two files of the directory, all the time."""
+    with _attacker(_RENAME, folder, name, other) as process:
+        yield
+        assert process.poll() is None, "the attack went on all the time"
+
+
+@contextmanager
+def planting(folder: Path, name: str, target: Path) -> Iterator[None]:
+    """When `d/started` is there the other user puts a link in the place of a directory, and makes
+    `d/go`."""
+    with _attacker(_PLANT, folder, name, target) as process:
+        yield
+        assert process.wait(PATIENCE_S) == 0, "the link was planted"
 
 
 @contextmanager

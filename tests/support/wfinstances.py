@@ -20,14 +20,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from tests.support.rows import file_row, role, task_row
 from tracehint.analyzer.model import CONSUMERS, EDGES, FILES, PRODUCERS, TASKS, Analysis, Options
-from tracehint.analyzer.patterns.whole import label
+from tracehint.analyzer.patterns.run_labels import label
 
-_DECLARED = {
-    "command": "", "host": "n", "site": "", "engine": False, "attempt": 1, "processes": 1,
-    "source": "declared",
-}  # fmt: skip  # a table
-
+_DECLARED = {"command": "", "host": "n", "source": "declared"}
+_UNKNOWN = {"start_s": None, "end_s": None, "exit_status": None}
 Instance = dict[str, Any]
 
 
@@ -73,23 +71,13 @@ def analysis_of(instance: Instance, *, hash_types: str = "", nodes: int = 4) -> 
         kind = task_type(task["name"])
         if hash_types:
             kind = hashlib.sha1((hash_types + kind).encode()).hexdigest()[:10]
-        tasks.append({"task": number, "name": f"{kind}_{number}", "type": kind, **_DECLARED})
+        tasks.append(task_row(number, f"{kind}_{number}", type=kind, **_DECLARED, **_UNKNOWN))
         for ids, rows in ((task.get("outputFiles"), made), (task.get("inputFiles"), read)):
             for name in ids or []:
                 rows.append((files.setdefault(name, len(files)), number, sizes.get(name, 0)))
     written, used = {f for f, _, _ in made}, {f for f, _, _ in read}
     rows = [
-        {
-            "file": f,
-            "lineage": f,
-            "version": 0,
-            "path": name.encode("utf-8", "surrogateescape"),
-            "other_paths": [],
-            "size_bytes": sizes.get(name),
-            "deleted": False,
-            "exact_share": 1.0,
-            "role": "input" if f not in written else "intermediate" if f in used else "output",
-        }
+        file_row(f, os.fsencode(name), sizes.get(name), role=role(f in written, f in used))
         for name, f in files.items()
     ]
     tables = {
@@ -108,8 +96,11 @@ def labelled(tables: dict[str, pa.Table], nodes: int) -> Analysis:
         "completeness": {"score": 1.0, "blind_to": [], "notes": []},
     }  # fmt: skip  # a table
     flow = SimpleNamespace(**tables, edges=_edges(tables))
-    patterns, groups = label(flow, tables["tasks"], Options(nodes=nodes), run)
-    return Analysis(run=run, **tables, edges=flow.edges, patterns=patterns, groups=groups)
+    found = label(flow, tables["tasks"], Options(nodes=nodes), run)
+    return Analysis(
+        run=run, **{**tables, "consumers": found.consumers}, edges=flow.edges,
+        patterns=found.patterns, groups=found.groups,
+    )  # fmt: skip  # a table
 
 
 def _edges(tables: dict[str, pa.Table]) -> pa.Table:
@@ -129,14 +120,9 @@ def _access(rows: list[tuple[int, int, int]], schema: pa.Schema, **more: Any) ->
     out = []
     for file, task, size in rows:
         row = {
-            "file": file,
-            "task": task,
-            "bytes": size,
-            "unique_bytes": size,
-            "ranges": [[0, size]] if size else [],
-            "how": ["declared"],
-            **more,
-        }
+            "file": file, "task": task, "bytes": size, "unique_bytes": size,
+            "ranges": [[0, size]] if size else [], "how": ["declared"], **more,
+        }  # fmt: skip  # a table
         if "owned_bytes" in row:
             row["owned_bytes"] = size
         out.append(row)

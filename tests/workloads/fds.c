@@ -52,7 +52,7 @@ static int fd_close_range(void)
 	a = open("f", O_RDONLY);
 	must(read(a, buffer, 101) == 101, "read");
 	saw("f", "read", "read", 0, 101, 101, 1);
-	if (syscall(SYS_close_range, a, ~0U, 0))
+	if (syscall(__NR_close_range, a, ~0U, 0))
 		return SKIPPED;
 	b = open("g", O_RDONLY);
 	must(a == b && read(b, buffer, 103) == 103, "read");
@@ -117,7 +117,7 @@ static int fd_pidfd_getfd(void)
 		_exit(0);
 	}
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	got = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	got = (int)syscall(__NR_pidfd_getfd, pidfd, fd, 0);
 	if (got >= 0) {
 		must(pread(got, buffer, 401, 607) == 401, "pread");
 		saw("f", "read", "read", 607, 1008, 401, 1);

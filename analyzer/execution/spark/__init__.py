@@ -1,0 +1,1 @@
+"""The accesses of runs that do not fit one machine, computed by Spark."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import Bools, Ints, column
+from tracehint.analyzer.dataflow.accesses import EpochTasks
+from tracehint.analyzer.dataflow.model import Access, Objects
+from tracehint.analyzer.dataflow.partitions import Batch, Partitions
 from tracehint.analyzer.execution.bundle_files import (
     NOT_NEEDED,
     BundleFiles,
@@ -18,23 +22,145 @@ from tracehint.analyzer.execution.bundle_files import (
 )
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.execution.spark import work as work_of
-from tracehint.analyzer.execution.spark.accesses import SparkAccesses, shuffle_partitions
-from tracehint.analyzer.execution.spark.files import files_at
-from tracehint.analyzer.execution.spark.rows import frame_of_files, frame_of_table
+from tracehint.analyzer.execution.spark.scan import files_at, frame_of_files, frame_of_table
 from tracehint.analyzer.execution.spark.session import EngineFailed, asking, session
-from tracehint.analyzer.flow.access import EpochTasks
-from tracehint.analyzer.flow.model import Objects
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts
 from tracehint.schemas.tables import TABLES
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from tracehint.analyzer.flow.extents import Execution
+    from tracehint.analyzer.dataflow.partitions import Execution
+
 
 T = TypeVar("T")
+_PARTITIONS = 2000  # of one shuffle, at most
+
+
+class SparkAccesses:
+    """`Accesses` of a Spark data frame of extents."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        frame: DataFrame,
+        lookup: work_of.Lookup,
+        sums: dict[int, tuple[Ints, Ints]],
+    ) -> None:
+        self._spark, self._frame, self._lookup = spark, frame, lookup
+        count = len(lookup.objects)
+        self._per_object, self._touched = np.zeros(count, np.int64), np.zeros(count, bool)
+        objects, n = sums[work_of.OBJECT]
+        self._per_object[objects] = n
+        self._touched[sums[work_of.TOUCHED][0]] = True
+        self._procs = sums[work_of.PROCESS][0]
+
+    def of_tasks(self, chosen: Bools) -> Access:
+        procs = self._procs[np.append(chosen, False)[self._lookup.known.of(self._procs)]]
+        return self._chosen("task", chosen, "proc", procs)
+
+    def of_objects(self, chosen: Bools) -> Access:
+        where = self._lookup
+        files = where.objects.file_ids[chosen[where.number[where.objects.file_obj]]]
+        return self._chosen("obj", chosen & (self._per_object > 0), "file", files)
+
+    def _chosen(self, by: str, mask: Bools, name: str, keys: Ints) -> Access:
+        """The accesses whose task or object is in the mask: rows with one of the keys."""
+        from pyspark.sql import functions as F  # noqa: N812 (its usual name)
+
+        if not mask.any() or not len(keys):
+            return Access.empty()
+        shared = self._spark.sparkContext.broadcast((self._lookup, mask))
+
+        def pick(batches: Any) -> Any:
+            lookup, wanted = shared.value
+            return work_of.chosen(lookup, by, wanted, batches)
+
+        with asking():
+            known = self._spark.createDataFrame(_one_column(name, keys))
+            rows = self._frame.join(F.broadcast(known), name, "leftsemi")
+            rows = rows.select(*self._frame.columns)
+            table = rows.mapInArrow(pick, work_of.ACCESSES).toArrow()
+            shared.destroy()
+        return work_of.access_of(table)
+
+    def per_object(self) -> Ints:
+        return self._per_object
+
+    def touched(self) -> Bools:
+        return self._touched
+
+    def renumber(self, number: Ints) -> None:
+        old, seen = self._per_object, self._touched
+        self._per_object, self._touched = np.empty_like(old), np.empty_like(seen)
+        self._per_object[number] = old
+        self._touched[number] = seen
+        self._lookup = replace(self._lookup, number=number[self._lookup.number])
+
+    def compute(
+        self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
+    ) -> list[T]:
+        from pyspark import StorageLevel
+
+        chosen = np.arange(len(partitions)) if only is None else only
+        if not len(chosen):
+            return []
+        wanted = np.zeros(len(partitions), bool)
+        wanted[chosen] = True
+        lookup = replace(self._lookup, partition=partitions.of_object())
+        context = self._spark.sparkContext
+        shared, task = context.broadcast((lookup, wanted)), context.broadcast(work)
+        shuffle_partitions(self._spark, min(_PARTITIONS, len(chosen)))
+
+        def pick(batches: Any) -> Any:
+            where, which = shared.value
+            return work_of.partitioned(where, which, batches)
+
+        def solve(extents: pa.Table, frames: pa.Table) -> pa.Table:
+            return work_of.solved(task.value, extents, frames)
+
+        with asking():
+            accesses = self._frame.mapInArrow(pick, work_of.PARTITIONS)
+            frames = self._spark.createDataFrame(_frames(partitions, chosen))
+            both = accesses.groupBy("partition").cogroup(frames.groupBy("partition"))
+            # Computed in parallel and kept on the workers' disks, then fetched one by one.
+            results = both.applyInArrow(solve, work_of.RESULTS).persist(StorageLevel.DISK_ONLY)
+            results.count()
+            found: dict[int, T] = {}
+            for row in results.toLocalIterator():
+                found[row["partition"]] = pickle.loads(row["result"])  # made by our own workers
+            results.unpersist()
+            shared.destroy()
+            task.destroy()
+        return [found[i] for i in chosen.tolist()]
+
+
+def _frames(partitions: Partitions, chosen: Ints) -> pa.Table:
+    """Columns partition and frame: the partitions without their extents, pickled."""
+    import pyarrow as pa
+
+    frames = []
+    for i in chosen.tolist():
+        frame = partitions.frame(i)
+        frame.objects = work_of.without_names(frame.objects)
+        frames.append(pickle.dumps(frame, protocol=5))
+    return pa.table({"partition": pa.array(chosen), "frame": pa.array(frames, pa.binary())})
+
+
+def _one_column(name: str, keys: Ints) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({name: keys})
+
+
+def shuffle_partitions(spark: SparkSession, count: int) -> None:
+    """The number of partitions of the next shuffle."""
+    spark.conf.set("spark.sql.shuffle.partitions", str(max(1, count)))
+
+
 _ELSE = "Check that all nodes can read it and have tracehint; or use --backend local."
 _ROOM = (
     "Name a directory with more room in TMPDIR (--master local) or SPARK_LOCAL_DIRS (the nodes'); "
@@ -61,7 +187,7 @@ def _run(spark: SparkSession, where: str, work: Callable[[Bundle, Execution], T]
             bundle, extents = _open(spark, files, damaged)
             return work(bundle, extents)
         except EngineFailed:
-            found = _damaged(files)
+            found = _find_damaged_files(files)
             if found.keys() <= damaged.keys():
                 raise
             damaged = found
@@ -83,7 +209,7 @@ def _open(
     return bundle, SparkExtents(spark, *frame_of_files(spark, files, segments))
 
 
-def _damaged(files: BundleFiles) -> dict[str, str]:
+def _find_damaged_files(files: BundleFiles) -> dict[str, str]:
     """The problem of each file of extents that cannot be read, found by the local reader."""
     problems: dict[str, str] = {}
     for name in files.segments("extents"):
@@ -107,7 +233,7 @@ class SparkExtents:
         )
         self._sums = self._sum(lookup)
         if damaged := int(self._sums[work_of.DAMAGED][1].sum()):
-            notes.append(f"{damaged} damaged access records were left out")
+            notes.append(f"{plural(damaged, 'damaged access record')} left out")
         return SparkAccesses(self._spark, self._frame, lookup, self._sums)
 
     def _sum(self, lookup: work_of.Lookup) -> dict[int, tuple[Ints, Ints]]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracehint.analyzer.execution.temporary import temporary_folder
+from tracehint.analyzer.execution.resources import temporary_folder
 from tracehint.errors import MissingDependencyError, TracehintError
 
 if TYPE_CHECKING:

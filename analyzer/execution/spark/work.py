@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tracehint.analyzer.arrays import Bools, Ints, order_by
-from tracehint.analyzer.columns import column
-from tracehint.analyzer.flow.access import EpochTasks, Raw, read_extents
-from tracehint.analyzer.flow.model import UNKNOWN, Access, Objects
+from tracehint.analyzer.arrays import Bools, Ints, column, order_by
+from tracehint.analyzer.dataflow.accesses import EpochTasks, Raw, read_extents
+from tracehint.analyzer.dataflow.model import UNKNOWN, Access, Objects
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.flow.partitions import Batch
+    from tracehint.analyzer.dataflow.partitions import Batch
 
 # Columns of the bundle that are read, and the row of the whole table that Spark adds.
 COLUMNS = (

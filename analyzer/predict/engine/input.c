@@ -6,7 +6,7 @@
  * padded to 8 bytes. Nothing is trusted: a count that does not fit the others, an index that points
  * nowhere and a number that is not finite end the reading.
  */
-#include "arrays.h"
+#include "sim.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -71,7 +71,7 @@ static int next(struct file *f, const char *name, size_t item, struct array *a)
 		return complain("the file ends before it", name);
 	strncpy(wanted, name, NAME);
 	if (memcmp(f->data + f->at, wanted, NAME))
-		return complain("another array stands in its place", name);
+		return complain("another array is in its place", name);
 	memcpy(&size, f->data + f->at + NAME, sizeof(size));
 	memcpy(&count, f->data + f->at + NAME + sizeof(size), sizeof(count));
 	f->at += HEAD;
@@ -86,7 +86,8 @@ static int next(struct file *f, const char *name, size_t item, struct array *a)
 	return 0;
 }
 
-int numbers(struct file *f, const char *name, size_t count, const double **at, double most)
+/* Numbers from 0 to `most`. */
+static int numbers(struct file *f, const char *name, size_t count, const double **at, double most)
 {
 	struct array a;
 
@@ -101,8 +102,9 @@ int numbers(struct file *f, const char *name, size_t count, const double **at, d
 	return 0;
 }
 
-int indices(struct file *f, const char *name, size_t count, const int32_t **at, int64_t low,
-	    int64_t high)
+/* Whole numbers from `low` to below `high`. */
+static int indices(struct file *f, const char *name, size_t count, const int32_t **at, int64_t low,
+		   int64_t high)
 {
 	struct array a;
 
@@ -117,7 +119,8 @@ int indices(struct file *f, const char *name, size_t count, const int32_t **at, 
 	return 0;
 }
 
-int amounts(struct file *f, const char *name, size_t count, const int64_t **at, int64_t low)
+/* Amounts of at least `low`. */
+static int amounts(struct file *f, const char *name, size_t count, const int64_t **at, int64_t low)
 {
 	struct array a;
 
@@ -132,7 +135,8 @@ int amounts(struct file *f, const char *name, size_t count, const int64_t **at, 
 	return 0;
 }
 
-int begins(struct file *f, const char *name, size_t count, int64_t total, const int64_t **at)
+/* Begins of `count` lists in an array of `total` items: one more than lists, never falling. */
+static int begins(struct file *f, const char *name, size_t count, int64_t total, const int64_t **at)
 {
 	if (amounts(f, name, count + 1, at, 0))
 		return -1;
@@ -144,7 +148,8 @@ int begins(struct file *f, const char *name, size_t count, int64_t total, const 
 	return 0;
 }
 
-int format_read(struct file *f)
+/* The first array: files and program belong together. */
+static int format_read(struct file *f)
 {
 	const int64_t *format;
 
@@ -162,7 +167,7 @@ int workload_read(struct workload *w, struct file *f)
 		return -1;
 	for (int i = 0; i < 5; i++)
 		if (count[i] > MOST)
-			return complain("says more than can be", "counts");
+			return complain("is larger than possible", "counts");
 	w->tasks = count[0], w->files = count[1], w->types = count[2];
 	w->ops = count[3], w->deps = count[4];
 	size_t ops = w->ops;
@@ -217,13 +222,16 @@ static int hosts_check(const struct scenario *s)
 	return slots >= 1 && slots <= MOST_SLOTS ? 0 : complain("no cores, or too many", "host");
 }
 
-static int settings_check(const double *set)
+static int settings_check(const struct scenario *s)
 {
+	const double *set = s->set;
+
 	if (set[SET_SCHEDULER] >= SCHEDULERS || set[SET_LAW] > LAW_STRIPE || set[SET_CHUNK] < 1 ||
 	    set[SET_WIDTH] < 1 || set[SET_WIDTH] > MOST_HOSTS || set[SET_COPIES] < 1 ||
 	    set[SET_COPIES] > MAX_COPIES || set[SET_WINDOW] < 1 || set[SET_META_SERVERS] < 1 ||
 	    set[SET_META_SERVERS] > MOST_HOSTS || !rate_can_be(set[SET_STREAM]) ||
-	    !rate_can_be(set[SET_CLIENT]) || !rate_can_be(set[SET_SHARED]) || set[SET_SPREAD] > 1)
+	    !rate_can_be(set[SET_CLIENT]) || !rate_can_be(set[SET_SHARED]) || set[SET_SPREAD] > 1 ||
+	    set[SET_POOL] < 1 || set[SET_POOL] > s->servers)
 		return complain("a setting that cannot be", "set");
 	return 0;
 }
@@ -270,14 +278,14 @@ int scenario_read(struct scenario *s, const struct workload *w, struct file *f)
 		return -1;
 	for (int i = 0; i < 5; i++)
 		if (count[i] > (i == 3 ? MOST : MOST_HOSTS))
-			return complain("says more than can be", "counts");
+			return complain("is larger than possible", "counts");
 	s->hosts = count[0], s->servers = count[1], s->sites = count[2], s->groups = count[3];
 	s->machines = count[4];
 	if (s->groups > w->files)
 		return complain("more groups than files", "counts");
 	if (s->hosts < 1 || s->servers < 1 || s->sites < 1 || s->machines < 1)
 		return complain("no host, no server, no site or no machine", "counts");
-	if (numbers(f, "set", SETTINGS, &s->set, 1e18) || settings_check(s->set) ||
+	if (numbers(f, "set", SETTINGS, &s->set, 1e18) || settings_check(s) ||
 	    numbers(f, "host", (size_t)s->hosts * HOST_SETTINGS, &s->host, 1e18) ||
 	    numbers(f, "site", 2 * (size_t)s->sites, &s->site, 1e18) ||
 	    numbers(f, "procs", s->machines, &s->processors, MOST_PROCESSORS) || hosts_check(s) ||
@@ -285,7 +293,7 @@ int scenario_read(struct scenario *s, const struct workload *w, struct file *f)
 	    optional(f, "law", w->files, &s->law, NONE, LAWS) ||
 	    optional(f, "copies", w->files, &s->copies, 0, MAX_COPIES + 1) ||
 	    optional(f, "target", w->files, &s->target, NONE, INT32_MAX) ||
-	    optional(f, "plan", w->tasks, &s->plan, NONE, s->hosts))
+	    optional(f, "plan", w->tasks, &s->plan, ANYWHERE, s->hosts))
 		return -1;
 	size_t where = f->at;
 	if (next(f, "chunk", sizeof(int64_t), &a))

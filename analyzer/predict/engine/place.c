@@ -29,7 +29,8 @@ static int32_t group_server(struct sim *m, int32_t group, int32_t node)
 	if (m->group[group] == NONE) {
 		int32_t own = node == NONE ? NONE : m->server_on[node];
 
-		m->group[group] = own != NONE ? own : (int32_t)(m->rotate++ % m->s->servers);
+		m->group[group] =
+			own != NONE ? own : (int32_t)(m->rotate++ % (int64_t)set(m, SET_POOL));
 	}
 	return m->group[group];
 }
@@ -72,13 +73,15 @@ void place_file(struct sim *m, int32_t file, int32_t node)
 	if (f->copies > s->servers)
 		f->copies = s->servers;
 	f->base = first_server(m, file, node);
+	if (!in_one_place(m, file) && f->copies > (int32_t)set(m, SET_POOL))
+		f->copies = (int32_t)set(m, SET_POOL);
 	f->warm = 0;
 }
 
 /* What the run finds: every file that no task makes. */
 void place_init(struct sim *m)
 {
-	m->rotate = (int64_t)(mix((uint64_t)set(m, SET_SEED)) % (uint64_t)m->s->servers);
+	m->rotate = (int64_t)(mix((uint64_t)set(m, SET_SEED)) % (uint64_t)set(m, SET_POOL));
 	for (int32_t i = 0; i < m->s->groups; i++)
 		m->group[i] = NONE;
 	for (int32_t i = 0; i < m->w->files; i++) {
@@ -99,13 +102,13 @@ bool in_one_place(const struct sim *m, int32_t file)
 
 int64_t period(const struct sim *m, int32_t file)
 {
-	int64_t width = (int64_t)set(m, SET_WIDTH);
+	int64_t width = (int64_t)set(m, SET_WIDTH), pool = (int64_t)set(m, SET_POOL);
 
 	if (in_one_place(m, file))
 		return 1;
 	if (m->file[file].law == LAW_RANDOM)
 		return 0;
-	return m->file[file].law == LAW_STRIPE && width < m->s->servers ? width : m->s->servers;
+	return m->file[file].law == LAW_STRIPE && width < pool ? width : pool;
 }
 
 int32_t server_of(const struct sim *m, int32_t file, int64_t chunk, int32_t copy)
@@ -119,6 +122,7 @@ int32_t server_of(const struct sim *m, int32_t file, int64_t chunk, int32_t copy
 		return copy == 0 ? (int32_t)(first % servers)
 				 : (int32_t)((first + 1 + (mix(salt) + copy - 1) % (servers - 1)) %
 					     servers);
+	servers = (int32_t)set(m, SET_POOL);
 	if (f->law == LAW_RANDOM)
 		first = mix(salt ^ mix((uint64_t)chunk));
 	else if (f->law == LAW_STRIPE)

@@ -40,7 +40,7 @@ static void capacities(struct sim *m)
 	processors_init(m);
 	for (int32_t i = 0; i < 2 * m->s->sites; i++)
 		r[m->site_base + i].capacity = m->s->site[i];
-	for (int32_t i = 0; i < m->s->servers; i++) {
+	for (int32_t i = 0; i < (int32_t)set(m, SET_POOL); i++) {
 		int32_t h = m->s->server[i];
 
 		r[m->pools + POOL_OUT].capacity += of_host(m, h, HOST_OUT);
@@ -154,8 +154,10 @@ void start_task(struct sim *m, int32_t task, int32_t node)
 	m->slot[slot] = (struct slot){
 		.task = task, .node = node, .op = m->w->op_begin[task], .leader = NONE};
 	cores_taken(m, node, cores_of(m, task));
-	/* even a task that does nothing ends by an event, so that starting one never nests */
-	wait_for(m, slot, IN_QUEUE, set(m, SET_TASK));
+	/* one start after the other; even a task that does nothing ends by an event, so that starting
+	 * one never nests */
+	m->dispatched = (m->dispatched > m->now ? m->dispatched : m->now) + set(m, SET_DISPATCH);
+	wait_for(m, slot, IN_QUEUE, m->dispatched - m->now + set(m, SET_TASK));
 }
 
 static void finish_task(struct sim *m, int32_t slot)

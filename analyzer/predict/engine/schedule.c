@@ -125,7 +125,7 @@ void make_ready(struct sim *m, int32_t task)
 		q->order[q->last++] = task;
 	if (node == NONE && set(m, SET_SCHEDULER) != BY_CHANCE)
 		node = preferred(m, task);
-	if (node == NONE || of_host(m, node, HOST_CORES) < 1)
+	if (node < 0 || of_host(m, node, HOST_CORES) < 1)
 		node = m->s->hosts;
 	q->next[task] = NONE;
 	if (q->head[node] == NONE)

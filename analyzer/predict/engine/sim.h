@@ -10,13 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 8 /* of the input files; analyzer/predict/request.py has the same number */
+#define FORMAT 9 /* of the input files; analyzer/predict/simulator.py has the same number */
 #define LEG_BITS 7
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: six a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
 #define MAX_COPIES 64
 #define MAX_SITE_LEGS 16 /* links of one transfer to all servers; MAX_LEGS has room for them */
 #define NONE (-1)
+#define ANYWHERE (-2) /* of a task in a plan: as BY_CHANCE starts it */
 
 enum op_kind { OP_READ, OP_WRITE, OP_COMPUTE, OP_KINDS };
 enum law { LAW_ROTATE, LAW_RANDOM, LAW_LOCAL, LAW_ONE, LAW_STRIPE, LAW_NODE, LAW_GROUP, LAWS };
@@ -40,7 +41,7 @@ struct workload {
 	int64_t ops, deps;
 };
 
-/* Numbers of one run, in the order of the file (analyzer/predict/request.py names them too). */
+/* Numbers of one run, in the order of the file (analyzer/predict/simulator.py names them too). */
 enum setting {
 	SET_SEED,
 	SET_SCHEDULER,
@@ -78,6 +79,8 @@ enum setting {
 	SET_CLIENT_CPU,
 	SET_SERVER_CPU,
 	SET_LINK_CPU,
+	SET_POOL, /* servers that the store fills itself, the first; others hold staged files */
+	SET_DISPATCH,
 	SETTINGS
 };
 enum host_setting {
@@ -113,8 +116,6 @@ struct file {
 };
 int file_open(struct file *f, const char *path);
 void file_close(struct file *f);
-/* The first array: files and program belong together. */
-int format_read(struct file *f);
 int workload_read(struct workload *w, struct file *f);
 /* 1: a scenario; 0: the file ends here; -1: it is damaged. */
 int scenario_read(struct scenario *s, const struct workload *w, struct file *f);
@@ -232,6 +233,7 @@ struct sim {
 	struct queues *queues;
 	struct seen *seen;
 	double now, network, crossed, pool_out, pool_in; /* bytes; crossed: between sites */
+	double dispatched;				 /* when the scheduler is free again */
 	int64_t meta_ops, rotate;
 	int32_t done, pools, site_base, slots, machine_base, lane_base;
 	double unit; /* of a processor: as many bytes a second as moving costs one of */

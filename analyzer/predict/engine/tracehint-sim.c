@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tracehint-sim WORKLOAD SCENARIOS: simulate a workflow on clusters (docs/explanation/predict.md).
- * tracehint-sim --metadata FILE: its metadata operations over several sites (metadata.h).
  *
  * The files are written by `tracehint predict`; the answers go to standard output, one after the
  * other. The same files give the same bytes. Exit: 0; 2 a file that cannot be; 3 no memory, or the
  * answer could not be written.
  */
-#include "metadata.h"
+#include "sim.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static int all_scenarios(const struct workload *w, struct file *f)
 {
@@ -41,10 +39,7 @@ int main(int argc, char **argv)
 		complain("use: tracehint-sim WORKLOAD SCENARIOS", "arguments");
 		return 2;
 	}
-	if (!strcmp(argv[1], "--metadata"))
-		code = file_open(&runs, argv[2]) ? 2 : metadata(&runs);
-	else if (!file_open(&work, argv[1]) && !file_open(&runs, argv[2]) &&
-		 !workload_read(&w, &work))
+	if (!file_open(&work, argv[1]) && !file_open(&runs, argv[2]) && !workload_read(&w, &work))
 		code = all_scenarios(&w, &runs);
 	if (fflush(stdout) && !code) {
 		complain("cannot be written", "the answer");

@@ -137,7 +137,8 @@ static void machines_use(struct sim *m, int32_t slot, const struct span *s, doub
 static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cached)
 {
 	struct fluid *f = &m->fluid;
-	int32_t own = m->server_on[s->node], n = m->s->servers;
+	int32_t n = (int32_t)set(m, SET_POOL);
+	int32_t own = m->server_on[s->node] < n ? m->server_on[s->node] : NONE;
 	double held = m->file[s->file].copies, copies = s->writes ? held : 1;
 	double near = s->writes || set(m, SET_ONE_COPY) > 0 ? 1 : held;
 	/* a reader takes the copy on its own node, a writer's first one lies anywhere */

@@ -4,22 +4,124 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, TypedDict
 
 import numpy as np
+from msgspec import Meta
 
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.metadata.directories import directories
 from tracehint.analyzer.predict.metadata.model import (
+    COMPUTING,
     STRATEGIES,
     MetaOutcome,
     MetaRun,
     MetaWork,
     Sites,
+    sites_of,
 )
-from tracehint.analyzer.predict.metadata.request import pinned, simulate
-from tracehint.analyzer.predict.metadata.sites import sites_of
-from tracehint.analyzer.predict.sampling import interval
+from tracehint.analyzer.predict.metadata.registries import pins_of, simulate
+from tracehint.analyzer.predict.prediction import interval
+from tracehint.schemas.fields import Amount, Count
+
+MOST = 100  # directories that are reported, those with most to gain first
+StrategyName = Annotated[str, Meta(extra_json_schema={"enum": [*STRATEGIES]})]
+
+
+class Resettled(TypedDict):
+    """A directory that had better live at this site."""
+
+    path: str
+    site: str
+    operations: Count
+    from_site: Count
+    saved_seconds: Amount
+
+
+class SiteLoad(TypedDict):
+    """What the registry of a site does."""
+
+    site: str
+    operations: Count
+    busy_seconds: Amount
+    wide_area_round_trips: Count
+
+
+class Staleness(TypedDict):
+    """Seconds until an entry is known at another site."""
+
+    mean: Amount
+    most: Amount
+
+
+class RegistryStrategy(TypedDict):
+    """A strategy, simulated. `centre`: best site of the central registry, or of the agent that
+    copies between registries; `progress_seconds`: when each tenth of the operations was done."""
+
+    name: StrategyName
+    seconds: Amount
+    seconds_low: Amount
+    seconds_high: Amount
+    centre: str | None
+    operations: Count
+    wide_area_round_trips: Count
+    staleness_seconds: Annotated[Staleness | None, Meta(description="null: at once.")]
+    progress_seconds: list[Amount]
+    sites: list[SiteLoad]
+
+
+class RegistryChoice(TypedDict):
+    """The best strategy. `margin`: how much longer the next one takes, as a share; null: only one
+    was asked for. `alike`: others that the error of the model does not part from the best."""
+
+    best: StrategyName
+    margin: float | None
+    alike: list[StrategyName]
+
+
+class MetadataPrediction(RegistryChoice):
+    """`seconds_without`: the same with a metadata service that takes no time."""
+
+    operations: Count
+    seconds_without: Amount
+    strategies: list[RegistryStrategy]
+    directories: list[Resettled]
+    assumptions: list[str]
+    left_out: str
+
+
+def directories(work: MetaWork, sites: Sites, centre: int) -> list[Resettled]:
+    """Directories whose operations would cross between sites less when they lived elsewhere than
+    at `centre`; empty where the sites of tasks are not known.
+
+    `saved_seconds`: round trips times their length, summed over the tasks; not a makespan.
+    """
+    number = {name: at for at, name in enumerate(sites.names)}
+    site = np.array([number.get(name, -1) for name in work.site], np.int64)
+    task = np.repeat(np.arange(work.tasks), np.diff(work.op_begin))
+    keep = (work.op_kind != COMPUTING) & (site[task] >= 0)
+    if not keep.any():
+        return []
+    folders, folder_of = np.unique(
+        np.array([path.rpartition(b"/")[0] for path in work.paths], object), return_inverse=True
+    )
+    count = np.zeros((len(folders), len(sites.names)), np.int64)
+    np.add.at(count, (folder_of[work.op_entry[keep]], site[task[keep]]), 1)
+    cost = count @ sites.round_trip  # seconds, by directory and the site that it lives at
+    best = cost.argmin(axis=1)
+    saved = cost[:, centre] - cost[np.arange(len(folders)), best]
+    order = np.argsort(-saved, kind="stable")[:MOST]
+    return [
+        {
+            "path": folders[i].decode("utf-8", "surrogateescape"),
+            "site": sites.names[best[i]],
+            "operations": int(count[i].sum()),
+            "from_site": int(count[i, best[i]]),
+            "saved_seconds": float(saved[i]),
+        }
+        for i in order
+        if saved[i] > 0
+    ]
+
 
 SEEDS = 3
 # strategies with one special site: which of them is best is found by trying all
@@ -43,7 +145,7 @@ class SiteChoice:
 
 def predict_metadata(
     work: MetaWork, cluster: Cluster, names: Sequence[str] = STRATEGIES, *, seed: int = 1
-) -> dict[str, Any]:
+) -> MetadataPrediction:
     """The object `metadata` of `predict --format json`: every strategy asked for, the best one."""
     sites = sites_of(cluster)
     near = cluster.scheduler.words["kind"] != "idle-random"
@@ -64,18 +166,19 @@ def predict_metadata(
 
 def _strategy(name: str, work: MetaWork, sites: Sites, near: bool, seed: int) -> SiteChoice:
     number = STRATEGIES.index(name)
+    seeds = 1 if _is_pinned(work, sites) else SEEDS  # they decide where tasks start, only
     centres = [at for at, count in enumerate(sites.nodes) if count] if name in _CENTRED else [0]
-    runs = [MetaRun(number, at, near, seed + i) for at in centres for i in range(SEEDS)]
+    runs = [MetaRun(number, at, near, seed + i) for at in centres for i in range(seeds)]
     found = simulate(work, sites, runs)
-    groups = [found[i * SEEDS : (i + 1) * SEEDS] for i in range(len(centres))]
+    groups = [found[i * seeds : (i + 1) * seeds] for i in range(len(centres))]
     best = min(range(len(centres)), key=lambda i: float(np.median([o.seconds for o in groups[i]])))
     return SiteChoice(name, centres[best] if name in _CENTRED else None, groups[best])
 
 
-def _row(found: SiteChoice, sites: Sites, error: float) -> dict[str, Any]:
+def _row(found: SiteChoice, sites: Sites, error: float) -> RegistryStrategy:
     middle = found.middle
     low, high = interval([o.seconds for o in found.outcomes], error)
-    stale = {"mean": middle.stale_mean, "most": middle.stale_most}
+    stale: Staleness = {"mean": middle.stale_mean, "most": middle.stale_most}
     return {
         "name": found.name,
         "seconds": middle.seconds,
@@ -98,7 +201,7 @@ def _row(found: SiteChoice, sites: Sites, error: float) -> dict[str, Any]:
     }
 
 
-def _choice(rows: Sequence[dict[str, Any]], error: float) -> dict[str, Any]:
+def _choice(rows: Sequence[RegistryStrategy], error: float) -> RegistryChoice:
     """The best strategy: the simplest (first) of those that the model's error does not part."""
     least = min(row["seconds"] for row in rows)
     same = [row for row in rows if row["seconds"] <= least * (1 + error)]
@@ -108,8 +211,13 @@ def _choice(rows: Sequence[dict[str, Any]], error: float) -> dict[str, Any]:
     return {"best": best["name"], "margin": margin, "alike": [row["name"] for row in same[1:]]}
 
 
+def _is_pinned(work: MetaWork, sites: Sites) -> bool:
+    """Whether tasks run at their recorded sites."""
+    return -1 not in pins_of(work, sites)
+
+
 def _where(work: MetaWork, sites: Sites, near: bool) -> str:
-    if pinned(work, sites):
+    if _is_pinned(work, sites):
         return f"every task runs at {work.where}"
     if near:
         return "tasks start at the site that made what they read last, where a core is free"

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Ints, finder, order_by
-from tracehint.analyzer.columns import column
+from tracehint.analyzer.arrays import Ints, column, finder, order_by
 from tracehint.analyzer.predict.metadata.model import COMPUTING, LOOKUP, UPDATE, MetaWork
 from tracehint.analyzer.predict.model import COMPUTE, READ, Workload
 from tracehint.errors import InputError
@@ -25,7 +24,7 @@ CALLS = {
     "unlink": UPDATE, "rename": UPDATE, "mkdir": UPDATE, "chmod": UPDATE, "xattr": UPDATE,
 }  # fmt: skip  # a table
 _ONE_EACH = (
-    "a task looks a file up once before it first reads it (where it lies included), and enters it "
+    "a task looks a file up once before it first reads it (its location included), and enters it "
     "once after it last wrote it; opening it again is not counted"
 )
 

@@ -95,6 +95,7 @@ GLOBAL u32 adopt(u32 user)
 	proc->flags |= TH_PROC_ADOPTED;
 	/* perhaps it has */
 	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPINGS);
+	spans_begin(proc->slot, 0xff);
 	proc->threads = plain(task)->signal->nr_threads;
 	if (proc->threads > 1)
 		proc->flags |= TH_PROC_THREADS;

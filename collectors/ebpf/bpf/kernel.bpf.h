@@ -3,7 +3,7 @@
 #ifndef TRACEHINT_KERNEL_BPF_H
 #define TRACEHINT_KERNEL_BPF_H
 
-#include "vmlinux.h"
+#include "processor.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -12,8 +12,8 @@
 const volatile struct th_config cfg = {};
 struct th_state state = {};
 
-/* Where cfg.direct is false no call of it is left. */
-static void *(*bpf_rdonly_cast)(const void *obj, __u32 btf_id) = (void *)TH_CALL_RDONLY_CAST;
+/* bpf_rdonly_cast. Where cfg.direct is false no call of it is left. */
+static void *(*th_rdonly_cast)(const void *obj, __u32 btf_id) = (void *)TH_CALL_RDONLY_CAST;
 
 /* libbpf 0.5 does not declare it. */
 static long (*th_loop)(__u32 count, void *callback, void *ctx, __u64 flags) = (void *)181;
@@ -21,7 +21,7 @@ static long (*th_loop)(__u32 count, void *callback, void *ctx, __u64 flags) = (v
 static long (*th_find_vma)(struct task_struct *task, __u64 addr, void *callback, void *ctx,
 			   __u64 flags) = (void *)180;
 
-#define K_CAST(type, addr) ((type *)bpf_rdonly_cast((void *)(addr), bpf_core_type_id_kernel(type)))
+#define K_CAST(type, addr) ((type *)th_rdonly_cast((void *)(addr), bpf_core_type_id_kernel(type)))
 
 /* Member of the kernel object at `addr`. A probe read costs 34 ns, a cast load 1 ns. */
 #define K(type, addr, member)                                                                      \
@@ -35,7 +35,6 @@ static long (*th_find_vma)(struct task_struct *task, __u64 addr, void *callback,
 		__v;                                                                               \
 	})
 
-#define TS_COMPAT 2
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define S_IFIFO 0010000

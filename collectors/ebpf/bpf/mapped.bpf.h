@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Pages touched through a mapping, where the kernel has tracepoints for faults
- * (Linux 6.12). Without them, and for mappings no larger than what one fault
+ * on files (Linux 6.12) and of the processor (x86). Without them, and for mappings no larger than what one fault
  * brings in, the mapped range is recorded: an upper bound either way.
  */
 #ifndef TRACEHINT_MAPPED_BPF_H
@@ -9,9 +9,11 @@
 
 #include "folio.bpf.h"
 #include "share.bpf.h"
+#include "spans.bpf.h"
 
+#define EBUSY 16
 #define FAULT_AROUND 65536
-#define PAGE_SHIFT 12
+#define PAGE_SHIFT 12 /* of x86 */
 #define PAGE_SIZE 4096ULL
 #define PMD_PAGES 512
 #define VM_WRITE 2
@@ -105,7 +107,7 @@ static __always_inline bool writes_unseen(struct th_process *proc, u64 inode)
 	u64 sb = (u64)K(struct inode, inode, i_sb);
 	u32 magic = K(struct super_block, sb, s_magic);
 
-	return !cfg.write_faults || (proc->flags & TH_PROC_WRITES_UNSEEN) || magic == TMPFS_MAGIC ||
+	return (proc->flags & TH_PROC_WRITES_UNSEEN) || magic == TMPFS_MAGIC ||
 	       magic == RAMFS_MAGIC || magic == HUGETLBFS_MAGIC;
 }
 
@@ -163,7 +165,9 @@ static __always_inline void processor_fault(u64 address, u64 error)
 	struct find f = {};
 	struct pages p = {};
 	struct th_process *proc;
+	struct spans *spans;
 	u64 id, size, start, end;
+	long missed;
 
 	if (!(state.mapped & want) || (error & (PF_WRITE | PF_PROT)) == PF_PROT)
 		return; /* most faults of most runs */
@@ -174,13 +178,16 @@ static __always_inline void processor_fault(u64 address, u64 error)
 	proc = process_at(f.slot);
 	if (!proc || !(proc->flags & want) || proc->state != TH_LIVE)
 		return;
-	if (th_find_vma(bpf_get_current_task_btf(), address, vma_seen, &found, 0)) {
-		if (error & PF_WRITE)
-			proc->flags |=
-				TH_PROC_WRITES_UNSEEN; /* busy: the bound has to do from now on */
+	spans = spans_at(f.slot);
+	if (!spans || !span_has(&spans->files, address))
 		return;
+	missed = th_find_vma(bpf_get_current_task_btf(), address, vma_seen, &found, 0);
+	if (missed == -EBUSY && (error & PF_WRITE) && span_has(&spans->writable, address)) {
+		proc->flags |= TH_PROC_WRITES_UNSEEN; /* the bound has to do from now on */
+		if (span_known(&spans->writable))
+			lose(proc, TH_LOST_EXTENTS, 1);
 	}
-	if (!found.file)
+	if (missed || !found.file)
 		return;
 	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	f.inode = file_inode(found.file);

@@ -6,7 +6,6 @@
 #include "io.bpf.h"
 #include "mapped.bpf.h"
 
-#define EBUSY 16
 #define MADV_POPULATE_WRITE 23
 #define MAP_PRIVATE 2
 #define MAP_TYPE 15
@@ -82,8 +81,15 @@ GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
 GLOBAL int do_mremap(struct call *c)
 {
 	struct vma_found found = {};
+	struct spans *mapped;
 
-	if (!c || c->arg[2] <= c->arg[1])
+	if (!c)
+		return 0;
+	mapped = spans_at(c->slot);
+	if (!mapped || !span_has(&mapped->files, c->arg[0]))
+		return 0;
+	spans_add(c->slot, c->ret, c->arg[2], span_has(&mapped->writable, c->arg[0]));
+	if (c->arg[2] <= c->arg[1])
 		return 0;
 	if (th_find_vma(bpf_get_current_task_btf(), c->ret, vma_seen, &found, 0) == -EBUSY)
 		return 1;
@@ -102,10 +108,14 @@ GLOBAL int writable(struct call *c, u32 populated)
 {
 	u64 id = bpf_get_current_pid_tgid(), start, end, size;
 	struct vma_found found = {};
+	struct spans *mapped;
 	struct th_process *proc;
 	struct find f = {};
 
 	if (!c)
+		return 0;
+	mapped = spans_at(c->slot);
+	if (!mapped || !span_has(&mapped->writable, c->arg[0]))
 		return 0;
 	if (th_find_vma(bpf_get_current_task_btf(), c->arg[0], vma_seen, &found, 0) == -EBUSY)
 		return 1;
@@ -131,18 +141,34 @@ GLOBAL int writable(struct call *c, u32 populated)
 	return 0;
 }
 
+/* `later`: writes may follow, which can be only to what is open for writing. */
+GLOBAL int map_place(struct call *c, u32 fd, u32 later)
+{
+	u64 file = fd_file(bpf_get_current_task_btf(), fd);
+
+	if (!c)
+		return 0;
+	if (!file || (K(struct inode, file_inode(file), i_mode) & S_IFMT) == S_IFREG)
+		spans_add(c->slot, c->ret, c->arg[1],
+			  later && (!file || (K(struct file, file, f_mode) & FMODE_WRITE)));
+	return 0;
+}
+
 static __always_inline void do_mmap(struct call *c, u64 offset)
 {
 	u64 len = c->arg[1], prot = c->arg[2], flags = c->arg[3];
 	u32 fd = c->arg[4];
 
-	bool written = (flags & MAP_TYPE) != MAP_PRIVATE && (prot & PROT_WRITE);
-	bool read = prot & (PROT_READ | PROT_EXEC);
+	bool shared = (flags & MAP_TYPE) != MAP_PRIVATE, written = shared && (prot & PROT_WRITE);
+	bool read = prot & (PROT_READ | PROT_EXEC), followed;
 
 	if (flags & MAP_ANONYMOUS)
 		return;
-	if (cfg.faults && (len > FAULT_AROUND || !read) && !(flags & MAP_DENYWRITE) &&
-	    map_fd(c, fd, written))
+	followed = cfg.faults && (len > FAULT_AROUND || !read) && !(flags & MAP_DENYWRITE) &&
+		   map_fd(c, fd, written);
+	if (shared || !(flags & MAP_DENYWRITE))
+		map_place(c, fd, shared && (followed || !written));
+	if (followed)
 		return;
 	touched(c, fd, OP(TH_READ, TH_HOW_MMAP, 1), offset,
 		len); /* mprotect may make it readable */

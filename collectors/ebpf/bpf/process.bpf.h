@@ -4,6 +4,7 @@
 #define TRACEHINT_PROCESS_BPF_H
 
 #include "episode.bpf.h"
+#include "spans.bpf.h"
 
 /* How far down the recorder's name space is. Kernels before 6.2 want a bound (at most 32 levels). */
 static __always_inline u64 recorder_level(void)
@@ -62,6 +63,7 @@ static __always_inline struct th_process *process_new(struct task_struct *task, 
 	proc->cwd = fs_path(task, FS_CWD, user, slot);
 	proc->state = TH_LIVE;
 	proc->flags = mapped;
+	spans_begin(slot, 0);
 	set_slot(task->pid, slot);
 	__sync_fetch_and_add(&state.live, 1);
 	return proc;
@@ -185,6 +187,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 	proc->prev = old_epoch;
 	proc->start_ns = now;
 	proc->flags = TH_PROC_EXECED; /* mappings are gone */
+	spans_begin(proc->slot, 0);
 	proc->exe = exe_path;
 	proc->cwd = cwd;
 	proc->hashed = proc->opens = proc->used = proc->unknown_call = 0;

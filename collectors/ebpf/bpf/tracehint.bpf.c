@@ -7,8 +7,6 @@
 #include "adopt.bpf.h"
 #include "uring.bpf.h"
 
-#define PRCTL 157
-
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* The command says who it is: the number that this name space gives it proves nothing. */
@@ -17,7 +15,7 @@ GLOBAL int maybe_begin(u64 nr, u64 cookie)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct th_process *proc;
 
-	if (nr != PRCTL || cookie != cfg.cookie ||
+	if (nr != CALL_PRCTL || cookie != cfg.cookie ||
 	    __sync_val_compare_and_swap(&state.armed, TH_ARMED, TH_IDLE) != TH_ARMED)
 		return 0;
 	state.pid_level = plain(task)->thread_pid->level;
@@ -42,33 +40,23 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 	c.slot = slot_of((u32)id);
 	if (!c.slot) {
 		if (state.armed == TH_ARMED)
-			maybe_begin(regs->orig_ax, regs->di);
+			maybe_begin(call_number(regs), first_argument(regs));
 		if (adopting())
 			c.slot = adopt(SCRATCH_EXIT);
 		if (!c.slot)
 			return 0;
 	}
-	nr = regs->orig_ax;
+	nr = call_number(regs);
 	if (nr >= TH_MAX_CALLS)
 		return 0;
-	if (bpf_get_current_task_btf()->thread_info.status & TS_COMPAT) {
+	if (is_32bit_call(bpf_get_current_task_btf())) {
 		class = cfg.calls32[nr];
-		c.arg[0] = (u32)regs->bx;
-		c.arg[1] = (u32)regs->cx;
-		c.arg[2] = (u32)regs->dx;
-		c.arg[3] = (u32)regs->si;
-		c.arg[4] = (u32)regs->di;
-		c.arg[5] = (u32)regs->bp;
+		arguments_32bit(regs, c.arg);
 		if (class >= TH_CALL_PREAD_SPLIT)
 			class = joined(&c, class);
 	} else {
 		class = cfg.calls[nr];
-		c.arg[0] = regs->di;
-		c.arg[1] = regs->si;
-		c.arg[2] = regs->dx;
-		c.arg[3] = regs->r10;
-		c.arg[4] = regs->r8;
-		c.arg[5] = regs->r9;
+		arguments(regs, c.arg);
 	}
 	if (!class)
 		return 0;
@@ -103,6 +91,7 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 {
 	u32 slot = slot_of((u32)bpf_get_current_pid_tgid());
 	struct th_process *proc, *child;
+	struct spans *from, *to;
 	u32 i;
 
 	if (!slot && adopting())
@@ -125,6 +114,10 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 	child->ancestors[0] = proc->epoch;
 	for (i = 1; i < TH_ANCESTORS; i++)
 		child->ancestors[i] = proc->ancestors[i - 1];
+	from = spans_at(slot);
+	to = spans_at(child->slot);
+	if (from && to)
+		*to = *from;
 	return 0;
 }
 

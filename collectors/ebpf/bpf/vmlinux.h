@@ -49,9 +49,25 @@ enum bpf_map_type {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+#if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r10, r9, r8, bp, bx, cx, dx, si, di, orig_ax;
 };
+
+struct thread_info {
+	u32 status;
+};
+#else
+struct pt_regs {
+	u64 regs[31];
+	u64 orig_x0;
+	s32 syscallno;
+};
+
+struct thread_info {
+	unsigned long flags;
+};
+#endif
 
 struct qstr {
 	union {
@@ -159,10 +175,6 @@ struct upid {
 struct pid {
 	unsigned int level;
 	struct upid numbers[1];
-};
-
-struct thread_info {
-	u32 status;
 };
 
 typedef struct {

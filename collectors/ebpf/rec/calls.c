@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which system call numbers do what to files: one row each, per call table of x86. */
+/* Which system calls do what to files: one row each, by the processor's own numbers and by those
+ * of its 32-bit programs. */
+#include <asm/unistd.h>
+#include <string.h>
 #include "rec.h"
+
+#ifndef __NR_fchmodat2 /* Linux 6.6 */
+#define __NR_fchmodat2 452
+#endif
 
 struct row {
 	unsigned short nr;
@@ -8,83 +15,86 @@ struct row {
 };
 
 /* clang-format off */
-static const struct row x86_64[] = {
-	{0, TH_CALL_READ},
-	{19, TH_CALL_READ}, /* readv */
-	{1, TH_CALL_WRITE},
-	{20, TH_CALL_WRITE}, /* writev */
-	{17, TH_CALL_PREAD},
-	{295, TH_CALL_PREAD}, /* preadv */
-	{327, TH_CALL_PREAD}, /* preadv2 */
-	{18, TH_CALL_PWRITE},
-	{296, TH_CALL_PWRITE}, /* pwritev */
-	{328, TH_CALL_PWRITE}, /* pwritev2 */
-	{2, TH_CALL_OPEN},
-	{257, TH_CALL_OPENAT},
-	{437, TH_CALL_OPENAT2},
-	{85, TH_CALL_CREAT},
-	{304, TH_CALL_OPEN_HANDLE},
-	{3, TH_CALL_CLOSE},
-	{33, TH_CALL_DUP2},
-	{292, TH_CALL_DUP2}, /* dup3 */
-	{436, TH_CALL_CLOSE_RANGE},
-	{326, TH_CALL_COPY_RANGE},
-	{40, TH_CALL_SENDFILE},
-	{275, TH_CALL_SPLICE},
-	{9, TH_CALL_MMAP},
-	{25, TH_CALL_MREMAP},
-	{77, TH_CALL_FTRUNCATE},
-	{76, TH_CALL_TRUNCATE},
-	{285, TH_CALL_FALLOCATE},
-	{16, TH_CALL_IOCTL},
-	{209, TH_CALL_IO_SUBMIT},
-	{82, TH_CALL_RENAME},
-	{264, TH_CALL_RENAMEAT},
-	{316, TH_CALL_RENAMEAT2},
-	{86, TH_CALL_LINK},
-	{265, TH_CALL_LINKAT},
-	{88, TH_CALL_SYMLINK},
-	{266, TH_CALL_SYMLINKAT},
-	{87, TH_CALL_UNLINK},
-	{263, TH_CALL_UNLINKAT},
-	{83, TH_CALL_MKDIR},
-	{258, TH_CALL_MKDIRAT},
-	{84, TH_CALL_RMDIR},
-	{4, TH_CALL_STAT},
-	{6, TH_CALL_STAT}, /* lstat */
-	{262, TH_CALL_STATAT},
-	{332, TH_CALL_STATX},
-	{78, TH_CALL_READDIR},
-	{217, TH_CALL_READDIR},
-	{90, TH_CALL_CHMOD},
-	{91, TH_CALL_CHMOD}, /* fchmod */
-	{268, TH_CALL_CHMOD}, /* fchmodat */
-	{452, TH_CALL_CHMOD}, /* fchmodat2 */
-	{188, TH_CALL_XATTR}, /* setxattr to fremovexattr */
-	{189, TH_CALL_XATTR},
-	{190, TH_CALL_XATTR},
-	{191, TH_CALL_XATTR},
-	{192, TH_CALL_XATTR},
-	{193, TH_CALL_XATTR},
-	{194, TH_CALL_XATTR},
-	{195, TH_CALL_XATTR},
-	{196, TH_CALL_XATTR},
-	{197, TH_CALL_XATTR},
-	{198, TH_CALL_XATTR},
-	{199, TH_CALL_XATTR},
-	{21, TH_CALL_ACCESS},
-	{269, TH_CALL_ACCESS}, /* faccessat */
-	{439, TH_CALL_ACCESS}, /* faccessat2 */
-	{276, TH_CALL_TEE},
-	{278, TH_CALL_VMSPLICE},
-	{10, TH_CALL_MPROTECT},
-	{329, TH_CALL_MPROTECT}, /* pkey_mprotect */
-	{28, TH_CALL_MADVISE},
-	{133, TH_CALL_MKNOD},
-	{259, TH_CALL_MKNODAT},
-	{216, TH_CALL_UNKNOWN}, /* remap_file_pages */
+static const struct row native[] = {
+	{__NR_read, TH_CALL_READ},
+	{__NR_readv, TH_CALL_READ},
+	{__NR_write, TH_CALL_WRITE},
+	{__NR_writev, TH_CALL_WRITE},
+	{__NR_pread64, TH_CALL_PREAD},
+	{__NR_preadv, TH_CALL_PREAD},
+	{__NR_preadv2, TH_CALL_PREAD},
+	{__NR_pwrite64, TH_CALL_PWRITE},
+	{__NR_pwritev, TH_CALL_PWRITE},
+	{__NR_pwritev2, TH_CALL_PWRITE},
+	{__NR_openat, TH_CALL_OPENAT},
+	{__NR_openat2, TH_CALL_OPENAT2},
+	{__NR_open_by_handle_at, TH_CALL_OPEN_HANDLE},
+	{__NR_close, TH_CALL_CLOSE},
+	{__NR_dup3, TH_CALL_DUP2},
+	{__NR_close_range, TH_CALL_CLOSE_RANGE},
+	{__NR_copy_file_range, TH_CALL_COPY_RANGE},
+	{__NR_sendfile, TH_CALL_SENDFILE},
+	{__NR_splice, TH_CALL_SPLICE},
+	{__NR_mmap, TH_CALL_MMAP},
+	{__NR_mremap, TH_CALL_MREMAP},
+	{__NR_ftruncate, TH_CALL_FTRUNCATE},
+	{__NR_truncate, TH_CALL_TRUNCATE},
+	{__NR_fallocate, TH_CALL_FALLOCATE},
+	{__NR_ioctl, TH_CALL_IOCTL},
+	{__NR_io_submit, TH_CALL_IO_SUBMIT},
+	{__NR_renameat, TH_CALL_RENAMEAT},
+	{__NR_renameat2, TH_CALL_RENAMEAT2},
+	{__NR_linkat, TH_CALL_LINKAT},
+	{__NR_symlinkat, TH_CALL_SYMLINKAT},
+	{__NR_unlinkat, TH_CALL_UNLINKAT},
+	{__NR_mkdirat, TH_CALL_MKDIRAT},
+	{__NR_newfstatat, TH_CALL_STATAT},
+	{__NR_statx, TH_CALL_STATX},
+	{__NR_getdents64, TH_CALL_READDIR},
+	{__NR_fchmod, TH_CALL_CHMOD},
+	{__NR_fchmodat, TH_CALL_CHMOD},
+	{__NR_fchmodat2, TH_CALL_CHMOD},
+	{__NR_setxattr, TH_CALL_XATTR},
+	{__NR_lsetxattr, TH_CALL_XATTR},
+	{__NR_fsetxattr, TH_CALL_XATTR},
+	{__NR_getxattr, TH_CALL_XATTR},
+	{__NR_lgetxattr, TH_CALL_XATTR},
+	{__NR_fgetxattr, TH_CALL_XATTR},
+	{__NR_listxattr, TH_CALL_XATTR},
+	{__NR_llistxattr, TH_CALL_XATTR},
+	{__NR_flistxattr, TH_CALL_XATTR},
+	{__NR_removexattr, TH_CALL_XATTR},
+	{__NR_lremovexattr, TH_CALL_XATTR},
+	{__NR_fremovexattr, TH_CALL_XATTR},
+	{__NR_faccessat, TH_CALL_ACCESS},
+	{__NR_faccessat2, TH_CALL_ACCESS},
+	{__NR_tee, TH_CALL_TEE},
+	{__NR_vmsplice, TH_CALL_VMSPLICE},
+	{__NR_mprotect, TH_CALL_MPROTECT},
+	{__NR_pkey_mprotect, TH_CALL_MPROTECT},
+	{__NR_madvise, TH_CALL_MADVISE},
+	{__NR_mknodat, TH_CALL_MKNODAT},
+	{__NR_remap_file_pages, TH_CALL_UNKNOWN},
+#ifdef __x86_64__ /* calls that later processors began without */
+	{__NR_open, TH_CALL_OPEN},
+	{__NR_creat, TH_CALL_CREAT},
+	{__NR_dup2, TH_CALL_DUP2},
+	{__NR_rename, TH_CALL_RENAME},
+	{__NR_link, TH_CALL_LINK},
+	{__NR_symlink, TH_CALL_SYMLINK},
+	{__NR_unlink, TH_CALL_UNLINK},
+	{__NR_mkdir, TH_CALL_MKDIR},
+	{__NR_rmdir, TH_CALL_RMDIR},
+	{__NR_stat, TH_CALL_STAT},
+	{__NR_lstat, TH_CALL_STAT},
+	{__NR_getdents, TH_CALL_READDIR},
+	{__NR_chmod, TH_CALL_CHMOD},
+	{__NR_access, TH_CALL_ACCESS},
+	{__NR_mknod, TH_CALL_MKNOD},
+#endif
 };
 
+#ifdef __x86_64__
 static const struct row i386[] = {
 	{3, TH_CALL_READ},
 	{145, TH_CALL_READ}, /* readv */
@@ -152,6 +162,7 @@ static const struct row i386[] = {
 	{187, TH_CALL_UNKNOWN}, /* sendfile with a 32-bit offset */
 	{248, TH_CALL_UNKNOWN}, /* io_submit with 32-bit pointers */
 };
+#endif
 /* clang-format on */
 
 static void fill(unsigned char *table, const struct row *rows, size_t n)
@@ -162,6 +173,10 @@ static void fill(unsigned char *table, const struct row *rows, size_t n)
 
 void calls_fill(struct th_config *cfg)
 {
-	fill(cfg->calls, x86_64, sizeof(x86_64) / sizeof(*x86_64));
+	fill(cfg->calls, native, sizeof(native) / sizeof(*native));
+#ifdef __x86_64__
 	fill(cfg->calls32, i386, sizeof(i386) / sizeof(*i386));
+#else
+	memset(cfg->calls32, TH_CALL_UNKNOWN, sizeof(cfg->calls32)); /* counted, not followed */
+#endif
 }

@@ -80,6 +80,7 @@ int config_object(struct bpf_object *object, const struct options *options,
 	programs_choose(object, cfg, direct);
 	if (bpf_map__set_max_entries(config_map(object, "tids"), pid_max() / TID_BLOCK + 1) ||
 	    bpf_map__set_max_entries(config_map(object, "procs"), maps.slots) ||
+	    bpf_map__set_max_entries(config_map(object, "spans"), maps.slots) ||
 	    bpf_map__set_max_entries(config_map(object, "direct_episodes"),
 				     maps.slots * TH_DIRECT_FDS) ||
 	    bpf_map__set_max_entries(config_map(object, "free_slots"), maps.slots) ||

@@ -24,7 +24,7 @@
 #include <unistd.h>
 #include "standard.h"
 
-#define MARK "TRACEHINT_RECORDING" /* collectors/session.py: a nested recording does not double */
+#define MARK "TRACEHINT_RECORDING" /* collectors/begin.py: a nested recording does not double */
 #ifndef PATIENCE_S
 #define PATIENCE_S 10 /* a busy recorder answers within milliseconds */
 #endif

@@ -9,8 +9,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,8 +59,45 @@ void signal_forward(int fd, pid_t pid)
 			kill(pid, (int)info.ssi_signo);
 }
 
-static void child_main(int go, int ready, int failed, char **command, unsigned long long cookie)
+/*
+ * Of a program with file capabilities the C library removes LD_LIBRARY_PATH, TMPDIR and others from
+ * the environment before main. They are the command's, which has no capabilities.
+ */
+static int environment_take(int fd)
 {
+	struct stat st;
+	size_t have = 0, count = 0;
+
+	if (fstat(fd, &st))
+		return -errno;
+	size_t size = (size_t)st.st_size;
+	char *text = calloc(size + 1, 1);
+
+	while (text && have < size) {
+		ssize_t n = pread(fd, text + have, size - have, (off_t)have);
+
+		if (n <= 0)
+			return -EIO;
+		have += (size_t)n;
+	}
+	for (size_t i = 0; text && i < size; i++)
+		count += !text[i];
+	char **names = text ? calloc(count + 1, sizeof(*names)) : NULL;
+
+	if (!names)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		names[i] = text;
+		text += strlen(text) + 1;
+	}
+	environ = names;
+	return 0;
+}
+
+static void child_main(int go, int ready, int failed, const struct options *o,
+		       unsigned long long cookie)
+{
+	char **command = o->command;
 	char byte;
 	int error;
 
@@ -68,6 +107,8 @@ static void child_main(int go, int ready, int failed, char **command, unsigned l
 	if (write(ready, "r", 1) != 1 || read(go, &byte, 1) != 1)
 		_exit(REC_FAILED);
 	signals_restore();
+	if (o->environment >= 0 && environment_take(o->environment))
+		_exit(REC_FAILED);
 	execvp(command[0], command);
 	error = errno;
 	if (write(failed, &error, sizeof(error)) < 0)
@@ -77,7 +118,7 @@ static void child_main(int go, int ready, int failed, char **command, unsigned l
 
 static int ready_fd = -1;
 
-int child_start(struct child *child, char **command, unsigned long long cookie)
+int child_start(struct child *child, const struct options *o, unsigned long long cookie)
 {
 	int go[2], failed[2], ready[2];
 
@@ -90,7 +131,7 @@ int child_start(struct child *child, char **command, unsigned long long cookie)
 		close(go[1]);
 		close(failed[0]);
 		close(ready[0]);
-		child_main(go[0], ready[1], failed[1], command, cookie);
+		child_main(go[0], ready[1], failed[1], o, cookie);
 	}
 	close(go[0]);
 	close(failed[1]);

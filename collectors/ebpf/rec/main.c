@@ -110,7 +110,7 @@ static int run(struct options *o)
 		if (err)
 			return complain(o->spool, err);
 		signals_block();
-		err = options_follow(o) ? 0 : child_start(&child, o->command, cookie);
+		err = options_follow(o) ? 0 : child_start(&child, o, cookie);
 		if (err) {
 			code = complain("cannot fork", err);
 			goto cleanup;
@@ -123,6 +123,7 @@ static int run(struct options *o)
 		err = tracer_attach();
 	load_ns = clock_ns(CLOCK_MONOTONIC) - load_ns;
 	if (err) {
+		features_print_missing(stderr);
 		code = complain("cannot load the tracer", err);
 		fputs(log_text, stderr);
 		goto cleanup;
@@ -148,9 +149,15 @@ static int run(struct options *o)
 		goto cleanup;
 	}
 	signals = signals_fd();
+	if (o->ready >= 0) /* files may disappear: the recorder is told of the command here */
+		dprintf(o->ready, "%d\n", (int)child.pid);
 	err = child_exec(&child);
 	status = follow(o, &child, signals);
 	child.pid = 0;
+	if (o->ready >= 0)
+		dprintf(o->ready, "%d %d\n",
+			WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+			WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 	tracer_finish();
 	stamp_end(o, status, tracer_live(), load_ns);
 	code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -175,6 +182,7 @@ int main(int argc, char **argv)
 		.listen = -1,
 		.lock = -1,
 		.ready = -1,
+		.environment = -1,
 	};
 
 	if (standard_fds_hold())
@@ -183,6 +191,10 @@ int main(int argc, char **argv)
 		fputs(options_usage, stderr);
 		return REC_FAILED;
 	}
+	if (options.ready >= 0)
+		fcntl(options.ready, F_SETFD, FD_CLOEXEC);
+	if (options.environment >= 0)
+		fcntl(options.environment, F_SETFD, FD_CLOEXEC);
 	if (options.version)
 		return printf("%d\n", TH_SPOOL_VERSION) < 0 || fflush(stdout) ? REC_FAILED : 0;
 	return run(&options);

@@ -20,8 +20,12 @@ const char options_usage[] =
 	"  --duration MS       of following (default: until the processes have ended)\n"
 	"  --listen FD         follow the processes that connect to this socket (see join.c)\n"
 	"  --lock FD           file that they lock\n"
-	"  --ready FD          write one byte there when it records\n"
-	"  --idle MS           end when nobody was followed for so long (default: never)\n"
+	"  --ready FD          write one byte there when it records; of a command its process, "
+	"then\n"
+	"                      its exit status and signal\n"
+	"  --environment FD    file with the command's environment, each string ended by a zero "
+	"byte\n"
+	"  --idle MS           end when no process was followed for so long (default: never)\n"
 	"  --no-direct         read kernel memory as on Linux before 6.2\n";
 
 /* In how many ways what runs already is to be followed. */
@@ -46,6 +50,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		LISTEN,
 		LOCK,
 		READY,
+		ENVIRONMENT,
 		IDLE
 	};
 	static const struct option table[] = {
@@ -62,6 +67,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{"listen", required_argument, NULL, LISTEN},
 		{"lock", required_argument, NULL, LOCK},
 		{"ready", required_argument, NULL, READY},
+		{"environment", required_argument, NULL, ENVIRONMENT},
 		{"idle", required_argument, NULL, IDLE},
 		{},
 	};
@@ -112,6 +118,9 @@ int options_parse(int argc, char **argv, struct options *o)
 			break;
 		case READY:
 			o->ready = (int)n;
+			break;
+		case ENVIRONMENT:
+			o->environment = (int)n;
 			break;
 		case IDLE:
 			o->idle_ms = n;

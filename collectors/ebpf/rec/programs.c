@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The programs: which ones the kernel has tracepoints for, loading and attaching them.
- *
- * libbpf reads all of the kernel's type information, 7 MB, to find the number of
- * a tracepoint's type. We have looked for the numbers already (types.c), so it
- * is told them. The kernel function bpf_rdonly_cast is called by number too.
+ * The programs: which ones the kernel has tracepoints for, loading and attaching them. The kernel
+ * function bpf_rdonly_cast is called by its number, so that older kernels, which have none, load the
+ * same object.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/btf.h>
@@ -16,7 +15,7 @@
 #include "object.h"
 #include "rec.h"
 
-/* The last ones only where the kernel has their tracepoints. */
+/* Those for page faults only where the kernel has the tracepoints of all four. */
 static const struct {
 	const char *name;
 	bool optional;
@@ -25,12 +24,15 @@ static const struct {
 	{"th_exit", false},	{"th_uring", true},	 {"th_fault", true},
 	{"th_map_pages", true}, {"th_user_fault", true}, {"th_kernel_fault", true},
 };
-#define MAP_PAGES 6
+#define FAULTS 5 /* the first of four */
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
 #define CAST PROGRAMS
 
 /* In the order of the programs: what they are attached to; then the function. */
-static struct type_wanted wanted[PROGRAMS + 1] = {
+static struct {
+	const char *name;
+	unsigned int kind, id; /* id 0: the kernel has none */
+} wanted[PROGRAMS + 1] = {
 	{.name = "btf_trace_sys_exit", .kind = BTF_KIND_TYPEDEF},
 	{.name = "btf_trace_task_newtask", .kind = BTF_KIND_TYPEDEF},
 	{.name = "btf_trace_sched_process_exec", .kind = BTF_KIND_TYPEDEF},
@@ -45,6 +47,7 @@ static struct type_wanted wanted[PROGRAMS + 1] = {
 
 static struct bpf_link *links[PROGRAMS];
 static int handler;
+static bool faults;
 
 static struct bpf_program *program_of(struct bpf_object *object, size_t i)
 {
@@ -54,7 +57,19 @@ static struct bpf_program *program_of(struct bpf_object *object, size_t i)
 /* Ask the kernel's own type information what it has. */
 void programs_find(void)
 {
-	types_find(wanted, PROGRAMS + 1);
+	struct btf *kernel = btf__load_vmlinux_btf();
+
+	for (size_t i = 0; kernel && i <= PROGRAMS; i++) {
+		int id = btf__find_by_name_kind(kernel, wanted[i].name, wanted[i].kind);
+
+		wanted[i].id = id > 0 ? (unsigned int)id : 0;
+	}
+	btf__free(kernel);
+	faults = true;
+	for (size_t i = FAULTS; i < PROGRAMS; i++)
+		faults = faults && wanted[i].id;
+	for (size_t i = FAULTS; !faults && i < PROGRAMS; i++)
+		wanted[i].id = 0;
 }
 
 /* The calls that stand for the kernel function become calls of it. */
@@ -96,7 +111,7 @@ static int by_number(struct bpf_program *program, struct bpf_prog_load_opts *opt
 	return err ? err : name_function(program);
 }
 
-/* Before the object is opened. Not of the type TRACING yet: for one of these libbpf reads all. */
+/* Before the object is opened. */
 int programs_prepare_by_number(void)
 {
 	LIBBPF_OPTS(libbpf_prog_handler_opts, how, .prog_prepare_load_fn = by_number);
@@ -122,8 +137,7 @@ void programs_choose(struct bpf_object *object, struct th_config *cfg, bool dire
 	for (size_t i = 0; i < PROGRAMS; i++)
 		if (programs[i].optional)
 			bpf_program__set_autoload(program_of(object, i), wanted[i].id);
-	cfg->faults = wanted[MAP_PAGES].id && wanted[MAP_PAGES - 1].id;
-	cfg->write_faults = cfg->faults && wanted[PROGRAMS - 1].id && wanted[PROGRAMS - 2].id;
+	cfg->faults = faults;
 	cfg->direct = direct && wanted[CAST].id;
 }
 

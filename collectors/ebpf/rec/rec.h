@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include "../control.h"
 #include "../spool.h"
@@ -23,6 +24,7 @@ struct options {
 	int listen;		  /* a listening socket: follow who connects; -1: none */
 	int lock;		  /* held, shared, by who connects */
 	int ready;		  /* one byte is written there when it records; -1: none */
+	int environment;	  /* file of the command's; -1: it is this program's own */
 	unsigned int idle_ms;	  /* end when nobody was followed for so long; 0: never */
 	unsigned int ring;	  /* bytes, powers of two */
 	unsigned int extents_ring;
@@ -52,7 +54,7 @@ struct child {
 	int go;	    /* write end: one byte lets it run */
 	int failed; /* read end: errno of a failed exec */
 };
-int child_start(struct child *child, char **command, unsigned long long cookie);
+int child_start(struct child *child, const struct options *o, unsigned long long cookie);
 int child_announce(struct child *child);
 int child_exec(struct child *child);
 void child_abandon(struct child *child);
@@ -81,22 +83,14 @@ size_t spool_fetch(uint64_t off, char *out, size_t len);
 void spool_flush(void);
 void spool_close(void);
 unsigned long long spool_lost(void);
-int spool_write_json(const char *dir, const char *name, const char *text);
+int spool_write_json(const char *name, const char *text);
 
 /* resolve.c: strings of calls that change names */
 void resolve_path_added(const struct th_path *rec);
 void resolve_name(const struct th_name *rec);
 
-/* types.c, types_part.c: the kernel's type information */
-struct type_wanted {
-	const char *name;
-	unsigned int kind, id; /* id 0: there is none */
-	unsigned int place;    /* of the name */
-};
-bool types_read(void);
-int types_find(struct type_wanted *wanted, size_t n);
-int types_part(void);
-void types_free(void);
+/* features.c */
+void features_print_missing(FILE *out);
 
 /* tracer.c: the BPF object and its maps */
 int tracer_load(const struct options *options, unsigned long long cookie);

@@ -126,13 +126,13 @@ static bool follow_link(char *path, size_t size, const char *root)
 /*
  * Without symbolic links, as far as they are still there. A directory that was
  * renamed or removed since the call keeps the name that it had then: it is not
- * asked for its name. schemas/spool/links.py goes on with links that are gone.
+ * asked for its name. schemas/spool/names.py goes on with links that are gone.
  */
 static void canonical_dir(char *path, size_t size, const char *root)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 			       .resolve = RESOLVE_NO_SYMLINKS};
-	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	int fd = (int)syscall(__NR_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (fd >= 0)
 		close(fd);

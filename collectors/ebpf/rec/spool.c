@@ -27,6 +27,7 @@ static struct {
 	unsigned int records; /* in the buffer; strings in the heap's */
 	unsigned char *buffer;
 } files[SPOOL_FILES];
+static int folder = -1; /* held open: its name may come to lead elsewhere */
 static uint64_t heap_size;
 static unsigned long long lost;
 
@@ -45,24 +46,18 @@ int spool_open(const char *dir)
 {
 	for (int i = 0; i < SPOOL_FILES; i++)
 		files[i].fd = -1;
-	int at = open(dir, O_DIRECTORY | O_CLOEXEC);
-
-	if (at < 0)
+	folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
 		return -errno;
 	for (int i = 0; i < SPOOL_FILES; i++) {
-		files[i].fd = openat(at, names[i], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		files[i].fd = openat(folder, names[i], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		files[i].buffer = malloc(BUFFER);
-		if (files[i].fd < 0 || !files[i].buffer) {
-			int error = errno ? errno : ENOMEM;
-
-			close(at);
-			return -error;
-		}
+		if (files[i].fd < 0 || !files[i].buffer)
+			return -(errno ? errno : ENOMEM);
 	}
-	close(at);
 	int err = losses_place(files[SPOOL_LOSSES].fd);
 
-	return err ? err : spool_write_json(dir, "end.json", "");
+	return err ? err : spool_write_json("end.json", "");
 }
 
 /* Writes whole buffers; after a short write the file is cut back to whole records. */
@@ -156,6 +151,9 @@ void spool_close(void)
 		files[i].fd = -1;
 		files[i].buffer = NULL;
 	}
+	if (folder >= 0)
+		close(folder);
+	folder = -1;
 }
 
 unsigned long long spool_lost(void)
@@ -163,15 +161,14 @@ unsigned long long spool_lost(void)
 	return lost;
 }
 
-int spool_write_json(const char *dir, const char *name, const char *text)
+int spool_write_json(const char *name, const char *text)
 {
-	char path[4096 + 64], whole[512];
+	char whole[512];
 	int fd;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	snprintf(whole, sizeof(whole), "%-511s", text);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(folder, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	n = write(fd, whole, sizeof(whole) - 1);

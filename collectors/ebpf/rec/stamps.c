@@ -37,7 +37,7 @@ void stamp_start(const struct options *o, pid_t command)
 		 "\"pid\": %d, \"command\": %d, \"joined\": %s}\n",
 		 TH_SPOOL_VERSION, boot, real, best, (int)getpid(), (int)command,
 		 o->listen >= 0 ? "true" : "false");
-	if (spool_write_json(o->spool, "start.json", text))
+	if (spool_write_json("start.json", text))
 		fprintf(stderr, "tracehint-rec: %s: cannot write start.json\n", o->spool);
 }
 
@@ -55,6 +55,6 @@ void stamp_end(const struct options *o, int status, unsigned int left, unsigned 
 		 (self.ru_utime.tv_sec + self.ru_stime.tv_sec) * 1000 +
 			 (self.ru_utime.tv_usec + self.ru_stime.tv_usec) / 1000,
 		 load_ns / 1000000);
-	if (spool_write_json(o->spool, "end.json", text))
+	if (spool_write_json("end.json", text))
 		fprintf(stderr, "tracehint-rec: %s: cannot write end.json\n", o->spool);
 }

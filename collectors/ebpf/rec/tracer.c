@@ -14,8 +14,6 @@
 #include "object.h"
 #include "rec.h"
 
-#define PAGE 4096UL
-
 /* The object file, put into this program by tracehint_bpf.S. */
 extern const unsigned char tracehint_bpf_start[], tracehint_bpf_end[];
 
@@ -28,41 +26,31 @@ static void *map_memory(const char *name, size_t *size, size_t value, unsigned i
 {
 	void *memory;
 
-	*size = (value * entries + PAGE - 1) & ~(PAGE - 1);
+	*size = value * entries;
 	memory = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		      bpf_map__fd(config_map(object, name)), 0);
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* quick: with a part of the kernel's types and the numbers of those that are attached to,
- * and bpf_rdonly_cast where that is known. */
-static int load(const struct options *options, unsigned long long cookie, bool quick)
+/* direct: with the kernel function bpf_rdonly_cast, where the kernel has it. */
+static int load(const struct options *options, unsigned long long cookie, bool direct)
 {
-	char name[32];
 	LIBBPF_OPTS(bpf_object_open_opts, how);
-	int err = 0, part;
+	int err = 0;
 
-	types_read();
 	programs_find();
-	part = quick && !programs_prepare_by_number() ? types_part() : -1;
-	if (part < 0)
+	direct = direct && !programs_prepare_by_number();
+	if (!direct)
 		programs_prepare_by_name();
-	quick = part >= 0;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", part);
-	if (quick)
-		how.btf_custom_path = name;
-	types_free(); /* libbpf needs the memory now */
 	object = bpf_object__open_mem(tracehint_bpf_start,
 				      (size_t)(tracehint_bpf_end - tracehint_bpf_start), &how);
 	err = (int)libbpf_get_error(object);
 	if (err)
 		object = NULL;
 	else
-		err = config_object(object, options, cookie, quick);
+		err = config_object(object, options, cookie, direct);
 	if (!err)
 		err = bpf_object__load(object);
-	if (quick)
-		close(part);
 	malloc_trim(0); /* what libbpf took to load is of no use any more */
 	return err;
 }

@@ -9,6 +9,7 @@
 #include <asm/unistd.h>
 
 #define FORK_PART 19
+#define STACKS 256
 #define STACK_BITS 14
 #define TH_CALLS 512
 
@@ -42,7 +43,7 @@ th_bare_entry:
 	lea th_actions(%rip), %r11
 	cmpb $0, (%r11, %rax)
 	je 5f
-	mov $63, %ecx
+	mov $(STACKS - 1), %ecx
 2:
 	lock btsq %rcx, th_bare_busy(%rip)
 	jnc 3f

@@ -10,13 +10,13 @@
 #include "bare.h"
 #include "sites.h"
 
-#define STACKS 64
+#define STACKS 256 /* threads within our calls at one time; bare.S has the same */
 #define STACK 16384
 #define EXE "/proc/self/exe"
 
 extern const Elf64_Dyn own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
 
-unsigned long th_bare_busy; /* a bit for each stack */
+unsigned long th_bare_busy[STACKS / 64]; /* a bit for each stack */
 char *th_bare_stacks;
 static bool bare;
 static TH_LARGE char true_exe[1024];
@@ -107,11 +107,11 @@ static void leave_processes(bool go)
 
 static void patch(const struct start *s, bool go)
 {
-	static const char *entries[2];
+	const char *const entries[ENTRIES] = {go ? th_bare_entry : th_entry,
+					      go ? th_bare_fork_after : th_fork_entry_after,
+					      th_cancel_entry};
 	unsigned long head = (unsigned long)s->parts - sizeof(Elf64_Ehdr), bias = head;
 
-	entries[0] = go ? th_bare_entry : th_entry;
-	entries[1] = go ? th_bare_fork_after : th_fork_entry_after;
 	for (unsigned long i = 0; i < s->part_count; i++)
 		if (s->parts[i].p_type == PT_LOAD && !s->parts[i].p_offset)
 			bias = head - s->parts[i].p_vaddr;

@@ -19,7 +19,7 @@ bool th_is_bare(void);
 
 /* patch.c */
 struct text;
-unsigned int th_patch_text(const struct text *text, const char *const entries[2]);
+unsigned int th_patch_text(const struct text *text, const char *const *entries);
 void th_patch_later(const struct text *text);
 
 char *th_fd_name(char *to, int fd); /* "/proc/self/fd/N"; 32 bytes */

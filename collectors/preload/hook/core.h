@@ -12,8 +12,9 @@ enum th_action {
 	TH_ACT_CREATES = 1 << 2, /* may make a file */
 	TH_ACT_EXEC = 1 << 3,
 	TH_ACT_FORK = 1 << 4,
-	TH_ACT_EXE = 1 << 5,  /* may read the name of an entered program (bare.c) */
-	TH_ACT_MAPS = 1 << 6, /* may load an object that has system calls of its own (later.c) */
+	TH_ACT_EXE = 1 << 5,   /* may read the name of an entered program (bare.c) */
+	TH_ACT_MAPS = 1 << 6,  /* may load an object that has system calls of its own (later.c) */
+	TH_ACT_CHECK = 1 << 7, /* is only counted (check.c) */
 };
 
 #define TH_SITES "TRACEHINT_SITES" /* names the file of known sites (sites.h) */
@@ -34,24 +35,30 @@ struct th_state {
 
 extern unsigned char th_actions[TH_CALLS]; /* enum th_action by number */
 extern unsigned char th_quick[TH_QUICK];   /* whether th_quick_after is told, by number */
-extern unsigned char th_foreseen; /* whether calls are made for returns to come (entry.S) */
+extern unsigned long th_checked;	   /* calls that arrived with TH_ACT_CHECK */
 extern struct th_state *th_state;
 
 /* entry.S */
-extern const char th_entry[], th_fork_entry_after[];
+extern const char th_entry[], th_fork_entry_after[], th_cancel_entry[];
+long th_call_cancel(const struct th_call *call, const void *function, const void *thread);
 
 bool th_dispatch_start(const struct th_program *program);
 void th_dispatch_missed(const struct th_program *program);
 bool th_wanted_by_any(int nr);
 void th_created(int dirfd, const char *path, int fd);
 void th_check_created(const struct th_call *call);
+bool th_exec_readable(const struct th_call *call);
 enum th_class th_exec_class(const struct th_call *call);
 long th_exec(const struct th_call *call, enum th_class class);
+void th_exec_instead(const struct th_call *call, size_t bytes, const char *without);
 void th_mapped(const struct th_call *call);
 void th_exec_start(const struct th_program *program);
+void th_tell_incomplete(void);
 void th_tell_forking(const struct th_call *call, unsigned long flags);
 void th_tell_forked(long pid, unsigned long flags);
 long th_dispatch(struct th_call *call);
+bool th_dispatch_cancel(struct th_call *call, const void *function, const int *thread);
+bool th_may_create(const struct th_call *call);
 void th_fork_before(const struct th_call *call);
 void th_fork_after(const struct th_call *call);
 /* `script`, where given: set where the path is one, whose interpreter's class is returned. */

@@ -8,7 +8,7 @@
 #define AT_EMPTY_PATH 0x1000
 
 /* Where the arguments of an open lie; -1: there is none. */
-static const struct {
+static const struct open_row {
 	short nr;
 	signed char dir, path, flags;
 } opens[] = {
@@ -27,24 +27,38 @@ static bool is_empty_file(int fd)
 	       (facts.stx_mode & S_IFMT) == S_IFREG && !facts.stx_size;
 }
 
+/* The row of an open; NULL: another call. */
+static const struct open_row *open_row(const struct th_call *call)
+{
+	for (unsigned int i = 0; i < sizeof(opens) / sizeof(*opens); i++)
+		if (opens[i].nr == call->nr)
+			return &opens[i];
+	return NULL;
+}
+
+/* Whether it is an open that makes its file where there is none. */
+bool th_may_create(const struct th_call *call)
+{
+	const struct open_row *row = open_row(call);
+
+	if (!row)
+		return false;
+	if (call->nr == __NR_openat2)
+		return th_readable((const void *)call->arg[2], 8) &&
+		       (((const struct open_how *)call->arg[2])->flags & O_CREAT);
+	return row->flags < 0 || (call->arg[(int)row->flags] & O_CREAT);
+}
+
 static bool opened(const struct th_call *call)
 {
-	for (unsigned int i = 0; i < sizeof(opens) / sizeof(*opens); i++) {
-		if (opens[i].nr != call->nr)
-			continue;
-		unsigned long flags = O_CREAT;
-		int dirfd = opens[i].dir < 0 ? TH_AT_FDCWD : (int)call->arg[(int)opens[i].dir];
+	const struct open_row *row = open_row(call);
 
-		if (call->nr == __NR_openat2)
-			flags = ((const struct open_how *)call->arg[2])->flags;
-		else if (opens[i].flags >= 0)
-			flags = (unsigned long)call->arg[(int)opens[i].flags];
-		if ((flags & O_CREAT) && is_empty_file((int)call->ret))
-			th_created(dirfd, (const char *)call->arg[(int)opens[i].path],
-				   (int)call->ret);
-		return true;
-	}
-	return false;
+	if (!row)
+		return false;
+	if (th_may_create(call) && is_empty_file((int)call->ret))
+		th_created(row->dir < 0 ? TH_AT_FDCWD : (int)call->arg[(int)row->dir],
+			   (const char *)call->arg[(int)row->path], (int)call->ret);
+	return true;
 }
 
 /* The descriptor in "/proc/self/fd/N" or the like, -1 where there is none. */

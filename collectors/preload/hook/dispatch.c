@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Every call of interest passes here: the call itself, then the observers. */
+#include <asm/errno.h>
 #include "bare.h"
 
 unsigned char th_actions[TH_CALLS];
 unsigned char th_quick[TH_QUICK];
-unsigned char th_foreseen;
+unsigned long th_checked;
 
 static const struct {
 	unsigned short nr;
@@ -126,14 +127,40 @@ static inline __attribute__((always_inline)) long make(const struct th_call *cal
 		       call->arg[4], call->arg[5]);
 }
 
+/* Returns where no observer has another command, or it could not be started. */
+static void execute_other(const struct th_call *call)
+{
+	for (unsigned int i = 0; i < observers; i++) {
+		size_t bytes = 0;
+		char **argv = on[i]->replacing ? on[i]->replacing(call, &bytes) : NULL;
+
+		if (!argv)
+			continue;
+		struct th_call other = {.nr = __NR_execve,
+					.arg = {(long)argv[0], (long)argv, call->arg[2]}};
+
+		TELL(executing, &other, TH_CLASS_DYNAMIC);
+		th_exec_instead(&other, bytes, on[i]->variable);
+		TELL(not_executed, &other);
+	}
+}
+
 static long execute(struct th_call *call)
 {
+	if (!th_exec_readable(call))
+		return make(call);
+	execute_other(call);
 	enum th_class class = th_exec_class(call);
 
 	TELL(executing, call, class);
 	call->ret = th_exec(call, class);
 	TELL(not_executed, call);
 	return call->ret;
+}
+
+void th_tell_incomplete(void)
+{
+	TELL(incomplete);
 }
 
 void th_tell_forking(const struct th_call *call, unsigned long flags)
@@ -146,24 +173,64 @@ void th_tell_forked(long pid, unsigned long flags)
 	TELL(forked, pid, flags);
 }
 
-long th_dispatch(struct th_call *call)
+static long check(struct th_call *call)
 {
-	unsigned char action = (unsigned long)call->nr < TH_CALLS ? th_actions[call->nr] : 0;
+	th_checked++;
+	return call->ret = -EBADF;
+}
 
-	if (!action)
-		return make(call);
-	if (action & TH_ACT_EXEC)
-		return execute(call);
-	if ((action & TH_ACT_EXE) && th_true_exe(call))
-		return call->ret;
-	if (action & TH_ACT_BEFORE)
-		tell_before(call);
-	call->ret = make(call);
+static void tell_done(struct th_call *call, unsigned char action)
+{
 	if ((action & TH_ACT_CREATES) && !th_failed(call->ret))
 		th_check_created(call);
 	if ((action & TH_ACT_MAPS) && !th_failed(call->ret))
 		th_mapped(call);
 	if (action & TH_ACT_AFTER)
 		tell_after(call);
+}
+
+long th_dispatch(struct th_call *call)
+{
+	unsigned char action = (unsigned long)call->nr < TH_CALLS ? th_actions[call->nr] : 0;
+
+	if (!action)
+		return make(call);
+	if (action & (TH_ACT_EXEC | TH_ACT_CHECK))
+		return action & TH_ACT_CHECK ? check(call) : execute(call);
+	if ((action & TH_ACT_EXE) && th_true_exe(call))
+		return call->ret;
+	if (action & TH_ACT_BEFORE)
+		tell_before(call);
+	call->ret = make(call);
+	tell_done(call, action);
 	return call->ret;
+}
+
+#pragma weak th_quick_after /* not there with observers of others */
+
+#define CANCELED 8 /* in the thread's state */
+
+/*
+ * A call in which the thread can be cancelled: `function` of the C library makes it. False: go on there
+ * as if we were not. A static program's unwinder does not find our frames: there only calls that may
+ * make a file are ours, they hardly wait, and a thread that is cancelled meanwhile ends at its next call.
+ */
+bool th_dispatch_cancel(struct th_call *call, const void *function, const int *thread)
+{
+	unsigned char action = th_actions[call->nr];
+
+	if (action & TH_ACT_CHECK) {
+		check(call);
+		return true;
+	}
+	if (th_is_bare() && ((*thread & CANCELED) || !th_may_create(call)))
+		return false;
+	if (action & TH_ACT_BEFORE)
+		tell_before(call);
+	call->ret = th_is_bare() ? make(call) : th_call_cancel(call, function, thread);
+	if (call->nr >= TH_QUICK || !th_quick[call->nr])
+		tell_done(call, action);
+	else if (call->ret > 0)
+		th_quick_after(call->arg[0], (unsigned long)call->nr, call->arg[3], call->ret);
+	return true;
 }

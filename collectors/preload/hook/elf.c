@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <linux/fcntl.h>
 #include <linux/stat.h>
+#include <sys/stat.h>
 #include "core.h"
 
 #define MAX_SCRIPTS 4

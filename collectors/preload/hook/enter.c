@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <linux/fcntl.h>
 #include <linux/stat.h>
+#include "../trusted.h"
 #include "bare.h"
 #include "core.h"
 
@@ -18,6 +19,9 @@
 #define AT_EACCESS 0x200
 #define X_OK 1
 #define PT_GO_FLAGS 0x65041580 /* says nothing to the kernel of today */
+#ifndef PT_GNU_PROPERTY	       /* before glibc 2.32 */
+#define PT_GNU_PROPERTY 0x6474e553
+#endif
 
 struct copy {
 	char path[MAX_PATH];
@@ -166,6 +170,18 @@ static bool make_copy(struct copy *c, enum th_class class)
 	return true;
 }
 
+/* By this user or by root. */
+static bool is_made(const struct copy *c)
+{
+	long fd = th_open_trusted(c->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	bool made =
+		!th_failed(fd) && !th_failed(th_sys(__NR_faccessat, TH_AT_FDCWD, c->path, X_OK));
+
+	if (!th_failed(fd))
+		th_sys(__NR_close, fd);
+	return made;
+}
+
 static bool prepare(struct copy *c, const struct th_call *call, enum th_class class)
 {
 	bool at = call->nr == __NR_execveat;
@@ -183,8 +199,7 @@ static bool prepare(struct copy *c, const struct th_call *call, enum th_class cl
 	    th_failed(th_sys(__NR_faccessat, TH_AT_FDCWD, th_fd_name(name, c->from), X_OK)) ||
 	    !name_copy(c, th_base(path)))
 		return false;
-	return !th_failed(th_sys(__NR_faccessat, TH_AT_FDCWD, c->path, X_OK)) ||
-	       make_copy(c, class);
+	return is_made(c) || make_copy(c, class);
 }
 
 __attribute__((noinline)) void th_exec_entered(const struct th_call *call, enum th_class class,

@@ -9,15 +9,10 @@
  * part, which makes the call and calls th_fork_entry_after in the parent.
  *
  * Reads and writes are told to th_quick_after where nobody else wants them: no struct is filled.
- *
- * The processor foresees where a return goes by the calls before it, and behind a system call those
- * are the kernel's: with some kernels' mitigations (AMD, "Safe RET") such a return takes 130 to 500 ns.
- * Behind calls of ours, which nobody returns from, it takes some: so we make them, for our returns and
- * for the program's, which is then faster than without us. Where the kernel has no such mitigation it
- * would send sixteen returns astray: who makes the recording has measured it (known_make.c).
  */
 #include <asm/unistd.h>
 
+#define TH_CALLS 512
 #define FORK_PART 19 /* from after the first call in the trampoline to its second part */
 
 .text
@@ -56,20 +51,6 @@
 	restore %r11
 	.cfi_register %rip, %r11
 .endm
-/* As many as the program's functions that often return one after the other. */
-.macro foresee
-	cmpb $0, th_foreseen(%rip)
-	je 8f
-.rept 16
-	call 9f
-	int3
-9:
-	.cfi_adjust_cfa_offset 8
-.endr
-	add $16 * 8, %rsp
-	.cfi_adjust_cfa_offset -16 * 8
-8:
-.endm
 /* The caller is the site, not the trampoline, which no table describes: 8 bytes of its call and
    128 left alone lie between. */
 .macro begin_at_site
@@ -78,7 +59,6 @@
 	.cfi_register %rip, %r11
 .endm
 
-.hidden th_foreseen
 .weak th_quick_after /* not there with observers of others */
 .hidden th_quick_after
 
@@ -117,7 +97,6 @@ th_entry:
 	.cfi_offset %rip, -(8 + 128 + 8)
 	save %rax
 	syscall
-	foresee
 	test %rax, %rax
 	jle 4f
 	save %rdi
@@ -159,18 +138,82 @@ th_fork_entry_after:
 	.cfi_endproc
 .size th_fork_entry_after, . - th_fork_entry_after
 
-/* A system call of ours. Its return is a jump: that would be the first one that is not foreseen. */
-.globl th_syscall
-.hidden th_syscall
-.type th_syscall, @function
-th_syscall:
+/*
+ * In place of __syscall_cancel_arch, whose address is in r11: rdi is the thread's state, rsi the number;
+ * rdx, rcx, r8, r9 and two words on the stack are the arguments. An ordinary frame: a thread that is
+ * cancelled is unwound through it. Calls of no interest go straight on.
+ */
+.hidden th_actions
+.globl th_cancel_entry
+.hidden th_cancel_entry
+.type th_cancel_entry, @function
+th_cancel_entry:
 	.cfi_startproc
-	syscall
-	foresee
+	cmp $TH_CALLS, %rsi
+	jae 1f
+	lea th_actions(%rip), %rax
+	cmpb $0, (%rax, %rsi)
+	jne 2f
+1:
+	jmp *%r11
+2:
+	save %rdi
+	save %r11
+	save $0 /* th_call.note */
+	save $0 /* th_call.ret */
+	save 48(%rsp)
+	save 48(%rsp)
+	save %r9
+	save %r8
+	save %rcx
+	save %rdx
+	save %rsi /* th_call.nr */
+	mov %rsp, %rdi
+	mov 72(%rsp), %rsi
+	mov 80(%rsp), %rdx
+	call th_dispatch_cancel
+	restore %rsi
+	restore %rdx
 	restore %rcx
-	.cfi_register %rip, %rcx
-	jmp *%rcx
+	restore %r8
+	restore %r9
+	add $16, %rsp
+	.cfi_adjust_cfa_offset -16
+	restore %r10 /* th_call.ret */
+	add $8, %rsp
+	.cfi_adjust_cfa_offset -8
+	restore %r11
+	restore %rdi
+	test %al, %al
+	je 1b
+	mov %r10, %rax
+	ret
 	.cfi_endproc
-.size th_syscall, . - th_syscall
+.size th_cancel_entry, . - th_cancel_entry
+
+/* th_call_cancel(call, function, thread): calls the function that th_cancel_entry is in place of. */
+.globl th_call_cancel
+.hidden th_call_cancel
+.type th_call_cancel, @function
+th_call_cancel:
+	.cfi_startproc
+	mov %rdi, %r10
+	mov %rsi, %rax
+	mov %rdx, %rdi
+	mov (%r10), %rsi
+	mov 8(%r10), %rdx
+	mov 16(%r10), %rcx
+	mov 24(%r10), %r8
+	mov 32(%r10), %r9
+	sub $8, %rsp
+	.cfi_adjust_cfa_offset 8
+	save 48(%r10)
+	save 40(%r10)
+	call *%rax
+	add $24, %rsp
+	.cfi_adjust_cfa_offset -24
+	ret
+	.cfi_endproc
+.size th_call_cancel, . - th_call_cancel
 
 .section .note.GNU-stack, "", @progbits

@@ -4,6 +4,7 @@
  * caller made for it; a program that breaks below a preloaded library gets its environment without
  * it.
  */
+#include <asm/errno.h>
 #include <linux/fcntl.h>
 #include "bare.h"
 
@@ -11,6 +12,8 @@
 #define MAX_CARRIED 8
 #define MAX_TEXT 12288
 #define MAX_ENV 65536
+#define PAGE 4096UL
+#define NO_PAGE 1UL
 
 static struct {
 	const char *name;
@@ -135,6 +138,80 @@ static enum th_class class_of_path(const char *path)
 	return class;
 }
 
+/* By a copy that fails where a load would be a signal. Where it is forbidden, all counts as mapped. */
+static bool is_mapped(unsigned long at)
+{
+	char byte;
+	struct {
+		void *at;
+		size_t n;
+	} to = {&byte, 1}, from = {(void *)at, 1};
+
+	return th_sys(__NR_process_vm_readv, th_pid(), &to, 1, &from, 1, 0) != -EFAULT;
+}
+
+bool th_readable(const void *at, size_t n)
+{
+	unsigned long first = (unsigned long)at, last = first + n - 1;
+
+	if (!n)
+		return true;
+	if (last < first)
+		return false;
+	for (unsigned long page = first & -PAGE; page <= last; page += PAGE)
+		if (!is_mapped(page < first ? first : page))
+			return false;
+	return true;
+}
+
+/* `page`: one that is known to be mapped; most texts of a program lie on a few. */
+static bool byte_readable(const void *byte, unsigned long *page)
+{
+	unsigned long at = (unsigned long)byte;
+
+	if ((at & -PAGE) == *page)
+		return true;
+	if (!is_mapped(at))
+		return false;
+	*page = at & -PAGE;
+	return true;
+}
+
+static bool text_readable(const char *text, unsigned long *page)
+{
+	for (; byte_readable(text, page); text++)
+		if (!*text)
+			return true;
+	return false;
+}
+
+static bool list_readable(char *const *list, unsigned long *page)
+{
+	unsigned long own = NO_PAGE;
+
+	if (!list)
+		return true;
+	for (; byte_readable(list, &own) && byte_readable((const char *)(list + 1) - 1, &own);
+	     list++) {
+		if (!*list)
+			return true;
+		if (!text_readable(*list, page))
+			return false;
+	}
+	return false;
+}
+
+/* Else the call fails with EFAULT. */
+bool th_exec_readable(const struct th_call *call)
+{
+	bool at = call->nr == __NR_execveat;
+	unsigned long page = NO_PAGE;
+
+	return text_readable((const char *)call->arg[at], &page) &&
+	       list_readable((char *const *)call->arg[at ? 2 : 1], &page) &&
+	       list_readable((char *const *)call->arg[at ? 3 : 2], &page);
+}
+
 enum th_class th_exec_class(const struct th_call *call)
 {
 	if (*own_path && !is_there())
@@ -216,8 +293,8 @@ static char *write_preload(char *to, const char *given, bool enter)
 	return at > to + sizeof(PRELOAD) ? to : NULL;
 }
 
-/* The environment for the next program in one piece of memory, or NULL. */
-static char **make_environment(char *const *envp, bool enter, size_t *bytes)
+/* The environment for the next program in one piece of memory, or NULL; `without` a variable. */
+static char **make_environment(char *const *envp, bool enter, const char *without, size_t *bytes)
 {
 	const char *given = th_variable(envp, PRELOAD);
 	size_t n = 0, at = 0;
@@ -237,7 +314,8 @@ static char **make_environment(char *const *envp, bool enter, size_t *bytes)
 		if (!is_carried(envp[i]))
 			made[at++] = envp[i];
 	for (unsigned int i = 0; i < carried_count; i++)
-		made[at++] = carried[i].entry;
+		if (!without || !th_equal(carried[i].name, without))
+			made[at++] = carried[i].entry;
 	char *preload = write_preload((char *)made + pointers, given, enter);
 
 	if (preload)
@@ -264,7 +342,7 @@ long th_exec(const struct th_call *call, enum th_class class)
 
 	if (!*own_path || class == TH_CLASS_SETUID || as_wanted(envp, enter))
 		return make_call(call, envp, class);
-	char **made = make_environment(envp, enter, &bytes);
+	char **made = make_environment(envp, enter, NULL, &bytes);
 
 	if (!made)
 		return make_call(call, envp, class);
@@ -274,4 +352,22 @@ long th_exec(const struct th_call *call, enum th_class class)
 	th_unleave(made);
 	th_sys(__NR_munmap, made, bytes);
 	return ret;
+}
+
+/* Another command, whose words take so many bytes. Returns where it could not be started. */
+void th_exec_instead(const struct th_call *call, size_t bytes, const char *without)
+{
+	void *argv = (void *)call->arg[1];
+	size_t size = 0;
+	char **envp = make_environment((char *const *)call->arg[2], true, without, &size);
+
+	if (envp) {
+		th_leave(argv, bytes);
+		th_leave(envp, size);
+		th_sys(__NR_execve, call->arg[0], argv, envp);
+		th_unleave(argv);
+		th_unleave(envp);
+		th_sys(__NR_munmap, envp, size);
+	}
+	th_sys(__NR_munmap, argv, bytes);
 }

@@ -6,6 +6,7 @@
  */
 #include <elf.h>
 #include <linux/fcntl.h>
+#include "../trusted.h"
 #include "sites.h"
 
 #define MAP_PRIVATE 2
@@ -39,14 +40,10 @@ void known_open(struct known_file *file, const struct th_program *program)
 {
 	const char *path = th_variable(program->envp, TH_SITES);
 
-	fd = path ? (int)th_sys(__NR_open, path, O_RDONLY | O_CLOEXEC, 0) : -1;
+	fd = path ? (int)th_open_trusted(path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0 || th_sys(__NR_pread64, fd, file, sizeof(*file), 0) != sizeof(*file) ||
-	    file->magic != TH_KNOWN_MAGIC || file->objects > TH_KNOWN_MOST) {
+	    file->magic != TH_KNOWN_MAGIC || file->objects > TH_KNOWN_MOST)
 		file->objects = 0;
-		return;
-	}
-	if (file->foreseen)
-		th_foreseen = 1;
 }
 
 void known_close(void)
@@ -113,10 +110,10 @@ static bool is_third(const unsigned char *list)
 static bool way_ready(const struct known_file *file, const struct known *known,
 		      unsigned char *start)
 {
-	unsigned int entry[2];
+	unsigned int entry[ENTRIES];
 	uint64_t *slots = (uint64_t *)(start + known->slots_at);
 
-	if (known->slots_at && !slots[0] && !slots[1]) {
+	if (known->slots_at && !slots[ENTRY] && !slots[ENTRY_FORK_AFTER] && !slots[ENTRY_CANCEL]) {
 		write_slots((unsigned char *)slots);
 		return true;
 	}

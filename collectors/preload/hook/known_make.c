@@ -10,8 +10,6 @@
 
 #define AT_EMPTY_PATH 0x1000
 #define MAP_PRIVATE_NORESERVE 0x4022
-#define TRIES 12
-#define CALLS 32
 
 /* An object's file in memory, and its code in a place that its trampolines reach. */
 struct making {
@@ -148,19 +146,23 @@ static bool put_object(struct making *m, const struct link_map *map, long fd, st
 		       size_t *end)
 {
 	unsigned char *start = page_of(m->text.start);
+	bool cancels = false;
 
 	th_copy(known->id, build_id(m->base), TH_BUILD_ID);
 	known->count = find_sites(&m->text, m->sites, TH_MAX_SITES);
 	known->count = keep_any(m->sites, known->count);
-	for (unsigned int i = 0; i < known->count; i++)
-		m->offsets[i] = (unsigned int)(m->sites[i].at - m->text.start) + m->sites[i].before;
-	known->cancels = any_cancels(m->sites, known->count);
+	for (unsigned int i = 0; i < known->count; i++) {
+		cancels |= !!m->sites[i].cancel;
+		m->offsets[i] = (unsigned int)(site_mark(&m->sites[i]) - m->text.start);
+	}
 	known->sites_at = (unsigned int)*end;
 	known->island_at = known->sites_at + (unsigned int)to_pages(known->count * 4UL);
 	known->text_at = known->island_at + (unsigned int)to_pages(island_size(known->count));
 	known->text_bytes = (unsigned int)to_pages((size_t)(m->text.end - start));
 	*end = known->text_at + known->text_bytes;
-	return find_way(m, map, known) && put_island(m, fd, known) &&
+	/* by the loader's list an entry is found through a register that is an argument there */
+	return find_way(m, map, known) && (known->slots_at || !cancels) &&
+	       put_island(m, fd, known) &&
 	       put_at(fd, m->offsets, known->count * 4UL, known->sites_at) &&
 	       put_at(fd, start, known->text_bytes, known->text_at);
 }
@@ -178,42 +180,6 @@ static bool make(struct making *m, const struct link_map *map, long fd, struct k
 		th_sys(__NR_munmap, m->base, m->size);
 	m->room = m->base = NULL;
 	return done;
-}
-
-static __attribute__((noinline)) long ask(void)
-{
-	long answer = th_sys(__NR_getppid);
-
-	asm volatile("" : "+r"(answer));
-	return answer;
-}
-
-static __attribute__((noinline)) long ask_deeper(void)
-{
-	long answer = ask();
-
-	asm volatile("" : "+r"(answer));
-	return answer;
-}
-
-/* Ticks of system calls below two functions that return, the least of some tries. */
-static unsigned long long returning(unsigned char foreseen)
-{
-	unsigned long long least = ~0ULL;
-	unsigned char was = th_foreseen;
-
-	th_foreseen = foreseen;
-	for (int i = 0; i < TRIES; i++) {
-		unsigned long long began = __builtin_ia32_rdtsc();
-
-		for (int k = 0; k < CALLS; k++)
-			ask_deeper();
-		unsigned long long taken = __builtin_ia32_rdtsc() - began;
-
-		least = taken < least ? taken : least;
-	}
-	th_foreseen = was;
-	return least;
 }
 
 __attribute__((visibility("default"))) int tracehint_sites(int fd);
@@ -238,6 +204,5 @@ int tracehint_sites(int fd)
 	}
 	th_sys(__NR_munmap, m.sites, bytes);
 	entries_of(file.entry);
-	file.foreseen = returning(1) < returning(0);
 	return file.objects == wanted && put_at(fd, &file, sizeof(file), 0) ? (int)file.objects : 0;
 }

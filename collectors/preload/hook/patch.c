@@ -4,7 +4,8 @@
 #include "sites.h"
 
 #define TRAMPOLINE 96
-#define STUB 32		  /* of an island there are two before the trampolines */
+#define STUB 32 /* of an island there is one for each entry before the trampolines */
+#define STUBS (ENTRIES * STUB)
 #define REACH (1UL << 30) /* jumps reach 2 GiB; the library itself lies in between */
 
 static unsigned char *put(unsigned char *at, const void *bytes, size_t n)
@@ -22,7 +23,14 @@ static unsigned char *put_relative(unsigned char *at, const char *opcode, size_t
 	return put(at, &offset, 4);
 }
 
-/* See entry.S; `stubs` lead to the two entries. */
+/* In place of a function's call, which begins with its arguments where they are. */
+static void write_cancel(unsigned char *at, const struct site *site, const unsigned char *stubs)
+{
+	at = put_relative(at, "\x4c\x8d\x1d", 3, site->cancel); /* lea function, %r11 */
+	put_relative(at, "\xe9", 1, stubs + ENTRY_CANCEL * STUB);
+}
+
+/* See entry.S; `stubs` lead to the entries. */
 static void write_trampoline(unsigned char *at, const struct site *site, const unsigned char *stubs)
 {
 	static const char down[] = "\x48\x8d\x64\x24\x80", up[] = "\x48\x8d\xa4\x24\x80\0\0\0";
@@ -51,32 +59,34 @@ static void write_trampoline(unsigned char *at, const struct site *site, const u
 	at = put(at, &hop, 1);
 	at = put(at, down, 5);
 	at = put_relative(at, "\x4c\x8d\x1d", 3, back);
-	at = put_relative(at, "\xe8", 1, stubs + STUB);
+	at = put_relative(at, "\xe8", 1, stubs + ENTRY_FORK_AFTER * STUB);
 	at = put(at, up, 8);
 	put_relative(at, "\xe9", 1, compare);
 }
 
 size_t island_size(unsigned int sites)
 {
-	return 2 * STUB + (size_t)sites * TRAMPOLINE;
+	return STUBS + (size_t)sites * TRAMPOLINE;
 }
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
-void entries_of(unsigned int entry[2])
+static const char *const usual[ENTRIES] = {th_entry, th_fork_entry_after, th_cancel_entry};
+
+void entries_of(unsigned int entry[ENTRIES])
 {
-	entry[0] = (unsigned int)(th_entry - __ehdr_start);
-	entry[1] = (unsigned int)(th_fork_entry_after - __ehdr_start);
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		entry[i] = (unsigned int)(usual[i] - __ehdr_start);
 }
 
-/* To an entry; rcx is free: the system call would change it. */
-static void write_stub(unsigned char *at, const struct way *way, unsigned int which)
+/* To an entry. By the loader's list: rcx is free, the system call would change it. */
+static void write_stub(unsigned char *at, const struct way *way, enum entry which)
 {
 	static const char third[] = "\x48\x8b\x49\x18" /* mov 24(%rcx), %rcx: l_next */
 				    "\x48\x8b\x49\x18" /* again */
 				    "\x48\x8b\x09"     /* mov (%rcx), %rcx: l_addr */
 				    "\x48\x81\xc1";    /* add $entry, %rcx */
-	unsigned int entry[2];
+	unsigned int entry[ENTRIES];
 
 	if (way->slots) {
 		put_relative(at, "\xff\x25", 2, way->slots + which * 8); /* jmp *slot */
@@ -92,19 +102,21 @@ static void write_stub(unsigned char *at, const struct way *way, unsigned int wh
 void write_island(unsigned char *island, const struct way *way, const struct site *sites,
 		  unsigned int n)
 {
-	write_stub(island, way, 0);
-	write_stub(island + STUB, way, 1);
+	for (enum entry i = 0; i < ENTRIES; i++)
+		write_stub(island + i * STUB, way, i);
 	for (unsigned int i = 0; i < n; i++)
-		write_trampoline(island + 2 * STUB + i * TRAMPOLINE, &sites[i], island);
+		if (sites[i].cancel)
+			write_cancel(island + STUBS + i * TRAMPOLINE, &sites[i], island);
+		else
+			write_trampoline(island + STUBS + i * TRAMPOLINE, &sites[i], island);
 }
 
 void lead_sites(unsigned char *island, const struct site *sites, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		put_relative(sites[i].at, "\xe9", 1, island + 2 * STUB + i * TRAMPOLINE);
+		put_relative(sites[i].at, sites[i].cancel ? "\xe8" : "\xe9", 1,
+			     island + STUBS + i * TRAMPOLINE);
 }
-
-static const char *const usual[2] = {th_entry, th_fork_entry_after};
 
 void write_slots(unsigned char *slots)
 {
@@ -132,11 +144,9 @@ static unsigned char *map_near(const unsigned char *near, size_t bytes)
 	return NULL;
 }
 
-bool th_threads_unseen;
-
 /* In this process alone: a copy of each page that has sites. */
 static bool patch(const struct text *text, const struct site *sites, unsigned int n,
-		  const char *const entries[2])
+		  const char *const *entries)
 {
 	size_t bytes = to_pages(TH_SLOTS_BYTES + island_size(n));
 	unsigned char *start = page_of(text->start);
@@ -177,7 +187,6 @@ static void patch_alone(const struct text *text, const struct known *known, stru
 	unsigned int n = known ? known_sites(known, text, sites) : 0;
 
 	n = keep_wanted(sites, n ? n : find_sites(text, sites, TH_MAX_SITES));
-	th_threads_unseen |= any_cancels(sites, n);
 	if (n && patch(text, sites, n, usual))
 		done->sites += n;
 	else
@@ -186,7 +195,7 @@ static void patch_alone(const struct text *text, const struct known *known, stru
 }
 
 /* Another program's code than that of a library; how many sites it has. */
-unsigned int th_patch_text(const struct text *text, const char *const entries[2])
+unsigned int th_patch_text(const struct text *text, const char *const *entries)
 {
 	size_t bytes = TH_MAX_SITES * sizeof(struct site);
 	struct site *sites = th_map(bytes);
@@ -211,6 +220,7 @@ void th_patch_later(const struct text *text)
 
 struct th_patched th_patch_all(const struct th_program *program)
 {
+	const struct link_map *untried = NULL;
 	struct th_patched done = {0, 0};
 	struct known_file file;
 	struct text text;
@@ -223,13 +233,15 @@ struct th_patched th_patch_all(const struct th_program *program)
 			continue;
 		const struct known *known = known_object(&file, map);
 
-		if (known && image_use(&file, known, &text)) {
+		if (!known && th_starts(th_base(map->l_name), "libc.so.6"))
+			untried = map;
+		if (known && image_use(&file, known, &text))
 			done.sites += known->count;
-			th_threads_unseen |= !!known->cancels;
-		} else {
+		else
 			patch_alone(&text, known, &done);
-		}
 	}
 	known_close();
+	if (done.failed || (untried && !th_check_calls(untried)))
+		th_tell_incomplete();
 	return done;
 }

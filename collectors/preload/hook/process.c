@@ -77,7 +77,7 @@ static unsigned long clone_flags(const struct th_call *call)
 {
 	if (call->nr == __NR_clone)
 		return (unsigned long)call->arg[0];
-	if (call->nr == __NR_clone3 && call->arg[0] > 4095) /* not a probe with NULL */
+	if (call->nr == __NR_clone3 && th_readable((const void *)call->arg[0], 8))
 		return *(const uint64_t *)call->arg[0];
 	return call->nr == __NR_vfork ? TH_CLONE_VM | TH_CLONE_VFORK : 0;
 }

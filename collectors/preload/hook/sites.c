@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the system-call sites of the C library and the loader. Four forms have room for a jump of
+ * Finds the system-call sites of the C library and the loader. These forms have room for a jump of
  * five bytes, which leads to th_entry (patch.c):
  *   mov $nr,%eax; syscall                   the mov becomes the jump, the syscall stays
  *   syscall; cmp $-4096 or -4095,%rax       the jump takes the place of both
  *   syscall; cmp $-4096,%eax                the same
- *   mov N(%rsp),%rax; syscall; pop; ret     as the first: the calls that glibc 2.41 can cancel, in a
- *                                           process without threads
+ *   mov N(%rsp),%rax; syscall               as the first: calls that a thread can be cancelled in, of
+ *                                           glibc 2.41 and later, in a process without threads
+ *   mov N(%rbp),%rax; syscall               the same with frame pointers: the jump takes a byte more
+ * In a process with threads the same glibc makes those calls in __syscall_cancel_arch, whose
+ * instruction must stay where it is: a thread is cancelled by where it stands. The one call of
+ * that function is led to th_cancel_entry.
  * All calls of glibc 2.31 to 2.40 that move data or names have one of the first three. No jump of
- * glibc leads to the comparison of those with one. Sites whose number is known and of no interest stay as they
- * are.
+ * glibc leads to the comparison of those with one. Sites whose number is known and of no interest
+ * stay as they are.
  */
 #include <elf.h>
 #include <link.h>
@@ -21,36 +25,86 @@ static const char *const objects[] = {
 	"librt.so.1", "libaio.so.1",	      "liburing.so.2",
 };
 
-/* The number is an argument on the stack; `p`: the syscall. */
-static bool takes_number(const struct text *text, const unsigned char *p)
+/* Bytes of the instruction before the syscall `p` that takes the number from the stack, or 0. */
+static unsigned char stack_load(const struct text *text, const unsigned char *p)
 {
-	return p - 5 >= text->start && p + 4 <= text->end && p[-5] == 0x48 && p[-4] == 0x8b &&
-	       p[-3] == 0x44 && p[-2] == 0x24 && (p[2] == 0x5b || p[2] == 0x5d) && p[3] == 0xc3;
+	if (p - 5 >= text->start && th_same(p - 5, "\x48\x8b\x44\x24", 4))
+		return 5; /* mov N(%rsp), %rax */
+	if (p - 4 >= text->start && th_same(p - 4, "\x48\x8b\x45", 3))
+		return 4; /* mov N(%rbp), %rax */
+	return 0;
 }
 
-bool any_cancels(const struct site *sites, unsigned int n)
+/* __syscall_cancel_arch, written by hand; a build for CET begins it with endbr64. */
+static const char cancel_head[] = "\x8b\x07\xf6\x07\x08\x0f\x85"; /* and where that jumps to */
+static const char cancel_code[] =
+	"\x49\x89\xfb\x48\x89\xf0\x48\x89\xd7\x48\x89\xce\x4c\x89\xc2\x4d\x89\xca"
+	"\x4c\x8b\x44\x24\x08\x4c\x8b\x4c\x24\x10\x4c\x89\x5c\x24\x08\x0f\x05\xc3";
+static const char endbr64[] = "\xf3\x0f\x1e\xfa";
+#define CANCEL_HEAD (sizeof(cancel_head) - 1 + 4)
+#define CANCEL_MARK (CANCEL_HEAD + sizeof(cancel_code) - 1 - 3) /* of the syscall */
+#define CANCEL_NEAR (1L << 18)					/* of its caller */
+
+static unsigned char *cancel_at(const struct text *text, unsigned char *p)
 {
-	for (unsigned int i = 0; i < n; i++)
-		if (sites[i].nr < 0 && sites[i].before)
-			return true;
-	return false;
+	unsigned char *head = p - CANCEL_MARK;
+
+	if (head < text->start || p + 3 > text->end ||
+	    !th_same(head, cancel_head, sizeof(cancel_head) - 1) ||
+	    !th_same(head + CANCEL_HEAD, cancel_code, sizeof(cancel_code) - 1))
+		return NULL;
+	return head - 4 >= text->start && th_same(head - 4, endbr64, 4) ? head - 4 : head;
+}
+
+/* The one call of that function. */
+static bool cancel_site(const struct text *text, unsigned char *p, struct site *site)
+{
+	unsigned char *function = cancel_at(text, p), *call = NULL;
+
+	if (!function)
+		return false;
+	for (unsigned char *at = text->start; at + 5 <= text->end; at++) {
+		int32_t to;
+
+		if (*at != 0xe8 || at < function - CANCEL_NEAR || at > function + CANCEL_NEAR)
+			continue;
+		__builtin_memcpy(&to, at + 1, 4);
+		if (at + 5 + to != function)
+			continue;
+		if (call)
+			return false; /* not as any glibc that is known */
+		call = at;
+	}
+	*site = (struct site){.at = call, .length = 5, .nr = -1, .cancel = function};
+	return call;
+}
+
+unsigned char *site_mark(const struct site *site)
+{
+	if (!site->cancel)
+		return site->at + site->before;
+	return site->cancel + (th_same(site->cancel, endbr64, 4) ? 4 : 0) + CANCEL_MARK;
 }
 
 /* Whether a site begins at or before the `0f 05` at `p`. */
 bool site_at(const struct text *text, unsigned char *p, struct site *site)
 {
 	bool told = p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2;
+	unsigned char before = told ? 5 : stack_load(text, p);
 
-	if (told || takes_number(text, p)) {
-		site->at = p - 5;
-		site->length = 7;
+	site->cancel = NULL;
+	if (before) {
+		site->at = p - before;
+		site->length = before + 2;
 		site->compare = 0;
-		site->before = 5;
+		site->before = before;
 		site->nr = told ? p[-4] | p[-3] << 8 : -1;
 		return true;
 	}
 	if (p + 8 > text->end)
 		return false;
+	if (p[2] == 0xc3)
+		return cancel_site(text, p, site);
 	unsigned char *cmp = p + 2;
 	unsigned int wide = *cmp == 0x48;
 

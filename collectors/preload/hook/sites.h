@@ -23,6 +23,8 @@ struct site {
 	unsigned char compare; /* bytes of the comparison that moves to the trampoline */
 	unsigned char before;  /* bytes before the `0f 05` */
 	int nr;		       /* -1: not known */
+	/* NULL, or __syscall_cancel_arch of glibc 2.41 and later: the site is the call of it */
+	unsigned char *cancel;
 };
 
 static inline size_t to_pages(size_t bytes)
@@ -38,13 +40,16 @@ static inline unsigned char *page_of(const unsigned char *at)
 /* sites.c */
 /* Whether a site begins at or before the `0f 05` at `p`. */
 bool site_at(const struct text *text, unsigned char *p, struct site *site);
-bool any_cancels(const struct site *sites, unsigned int n);
+unsigned char *site_mark(const struct site *site); /* the `0f 05` that it is found by */
 unsigned int find_sites(const struct text *text, struct site *sites, unsigned int room);
 bool find_text(const struct link_map *map, struct text *text);
 bool is_patched(const char *name);
 
-#define TH_SLOTS_BYTES 16 /* addresses of the two entries (entry.S) */
-#define TH_DEBUG_MAP 8	  /* r_map of struct r_debug */
+/* Of entry.S: of a call, behind a call that makes a process, of a call that a thread is cancelled in. */
+enum entry { ENTRY, ENTRY_FORK_AFTER, ENTRY_CANCEL, ENTRIES };
+
+#define TH_SLOTS_BYTES (8UL * ENTRIES) /* their addresses */
+#define TH_DEBUG_MAP 8		       /* r_map of struct r_debug */
 
 /* How trampolines find the entries: all is relative to where they lie. */
 struct way {
@@ -59,14 +64,14 @@ void write_island(unsigned char *island, const struct way *way, const struct sit
 		  unsigned int n);
 void lead_sites(unsigned char *island, const struct site *sites, unsigned int n);
 void write_slots(unsigned char *slots);
-void entries_of(unsigned int entry[2]); /* where they are in the library */
+void entries_of(unsigned int entry[ENTRIES]); /* where they are in the library */
 
 /*
  * The file that TRACEHINT_SITES names, made once per recording (known_make.c): of the C library and
  * the loader, by build identifier, the places of their sites, and their code as it is when it is
  * patched. Processes map that code instead of their own (known.c): no page is copied.
  */
-#define TH_KNOWN_MAGIC 0x454d4148U
+#define TH_KNOWN_MAGIC 0x464d4148U
 #define TH_KNOWN_MOST 8		     /* objects */
 #define TH_KNOWN_APART (512UL << 20) /* from an object's island to its code */
 
@@ -77,7 +82,6 @@ struct known {
 		sites_at; /* in the file: 32 bits each, from the beginning of the code to `0f 05` */
 	unsigned int island_at;		  /* in the file: the trampolines; 0: behind the code */
 	unsigned int text_at, text_bytes; /* in the file: the code, whole pages */
-	unsigned int cancels; /* cancellable calls of threads are made elsewhere: not seen */
 	/* from the code's first page: where the object's data have room behind their end for the
 	 * entries' addresses; 0: the loader, whose list of objects (r_map) is told by list_at */
 	unsigned int slots_at, list_at;
@@ -85,8 +89,7 @@ struct known {
 
 struct known_file {
 	unsigned int magic, objects;
-	unsigned int entry[2];
-	unsigned int foreseen; /* th_foreseen, as it is faster here */
+	unsigned int entry[ENTRIES];
 	struct known object[TH_KNOWN_MOST];
 };
 
@@ -97,5 +100,8 @@ const struct known *known_object(const struct known_file *file, const struct lin
 unsigned int known_sites(const struct known *known, const struct text *text, struct site *sites);
 bool image_use(const struct known_file *file, const struct known *known, const struct text *text);
 void known_close(void);
+
+/* check.c */
+bool th_check_calls(const struct link_map *map);
 
 #endif

@@ -17,6 +17,10 @@ static unsigned long long bytes_of(const struct iocb *request)
 
 	if (request->aio_lio_opcode == IOCB_CMD_PREAD || request->aio_lio_opcode == IOCB_CMD_PWRITE)
 		return request->aio_nbytes;
+	if (!th_readable(vectors,
+			 sizeof(*vectors) * (request->aio_nbytes < MAX_VECTORS ? request->aio_nbytes
+									       : MAX_VECTORS)))
+		return 0;
 	for (unsigned int i = 0; i < request->aio_nbytes && i < MAX_VECTORS; i++)
 		sum += vectors[i].length;
 	return sum;
@@ -50,6 +54,6 @@ void aio_submit(struct rec *rec, struct th_call *c)
 	struct iocb *const *list = (struct iocb *const *)c->arg[2];
 
 	for (long i = 0; i < c->arg[1] && i < MAX_REQUESTS; i++)
-		if (list && list[i])
+		if (th_readable(&list[i], sizeof(*list)) && th_readable(list[i], sizeof(**list)))
 			submitted(rec, list[i]);
 }

@@ -5,6 +5,7 @@
  */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
+#include "../trusted.h"
 #include "record.h"
 
 #define WINDOW (64ULL << 20)
@@ -18,6 +19,7 @@
 #define MAX_FOLDER 4000
 
 struct th_arena *arena;
+static bool nameless;	   /* the recorder holds it open, and `path` is its descriptor in /proc */
 static char *first_window; /* most recordings have no other */
 static TH_LARGE char *windows[WINDOWS];
 static const char *path;
@@ -30,7 +32,17 @@ static char **window_at(unsigned long long i)
 
 static int open_file(void)
 {
-	return (int)th_sys(__NR_open, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+	return (int)th_open_trusted(path, O_RDWR | O_CLOEXEC | (nameless ? 0 : O_NOFOLLOW));
+}
+
+static bool choose_path(const char *value)
+{
+	nameless = th_starts(value, "/proc/");
+	if (nameless)
+		path = th_keep(value, "");
+	else
+		path = th_len(value) > MAX_FOLDER ? NULL : th_keep(value, "/" TH_ARENA_FILE);
+	return path;
 }
 
 static char *map_window(int fd, unsigned long long i)
@@ -59,10 +71,9 @@ static void choose_window(void)
 }
 
 /* A program that cannot be recorded is counted, where the recording can be reached. */
-void arena_missed(const char *folder)
+void arena_missed(const char *value)
 {
-	path = th_len(folder) > MAX_FOLDER ? NULL : th_keep(folder, "/" TH_ARENA_FILE);
-	int fd = path ? open_file() : -1;
+	int fd = choose_path(value) ? open_file() : -1;
 
 	if (fd < 0)
 		return;
@@ -87,10 +98,16 @@ bool arena_reachable(void)
 	return fd >= 0;
 }
 
-bool arena_open(const char *folder)
+/* In a name space of its own for users or processes, a program cannot reach one without a name. */
+bool arena_out_of_reach(void)
 {
-	path = th_len(folder) > MAX_FOLDER ? NULL : th_keep(folder, "/" TH_ARENA_FILE);
-	int fd = path ? open_file() : -1;
+	return nameless && !arena_reachable();
+}
+
+/* `value`: the directory that the file is in, or the file itself in /proc. */
+bool arena_open(const char *value)
+{
+	int fd = choose_path(value) ? open_file() : -1;
 
 	if (fd < 0)
 		return false;

@@ -100,6 +100,7 @@ const struct th_observer th_recorder = {
 	.calls = wanted,
 	.before = before_call,
 	.after = after_call,
+	.incomplete = process_incomplete,
 	.forking = process_forking,
 	.forked = process_forked,
 	.executing = process_executing,

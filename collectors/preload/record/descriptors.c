@@ -24,8 +24,9 @@ static struct open_args open_args(const struct th_call *c)
 					  O_CREAT | O_TRUNC | O_WRONLY};
 	case __NR_openat2:
 		return (struct open_args){(int)c->arg[0], (const char *)c->arg[1],
-					  c->arg[2] > 4095 ? ((struct open_how *)c->arg[2])->flags
-							   : 0};
+					  th_readable((const void *)c->arg[2], 8)
+						  ? ((struct open_how *)c->arg[2])->flags
+						  : 0};
 	}
 	return (struct open_args){(int)c->arg[0], (const char *)c->arg[1], (unsigned int)c->arg[2]};
 }
@@ -58,7 +59,6 @@ void do_open(struct rec *rec, const struct th_call *c)
 
 void before_close(struct rec *rec, struct th_call *c)
 {
-	uring_closed(rec, (int)c->arg[0]);
 	slot_settle(rec, (int)c->arg[0]);
 }
 
@@ -72,7 +72,6 @@ void before_dup2(struct rec *rec, struct th_call *c)
 {
 	if (c->arg[0] == c->arg[1])
 		return;
-	uring_closed(rec, (int)c->arg[1]);
 	slot_settle(rec, (int)c->arg[1]);
 }
 
@@ -105,11 +104,8 @@ void do_fcntl(struct rec *rec, const struct th_call *c)
 void before_close_range(struct rec *rec, struct th_call *c)
 {
 	for (unsigned long fd = (unsigned int)c->arg[0];
-	     fd <= (unsigned int)c->arg[1] && fd < rec->top; fd++) {
-		if (!(c->arg[2] & CLOSE_RANGE_CLOEXEC))
-			uring_closed(rec, (int)fd);
+	     fd <= (unsigned int)c->arg[1] && fd < rec->top; fd++)
 		slot_settle(rec, (long)fd);
-	}
 }
 
 void do_close_range(struct rec *rec, const struct th_call *c)

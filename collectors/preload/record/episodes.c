@@ -79,25 +79,6 @@ struct th_episode *episode_part(struct rec *rec, const struct th_episode *from)
 	return ep;
 }
 
-/* One of this process, which uses a file without a descriptor. */
-struct th_episode *episode_like(struct rec *rec, const struct th_episode *from)
-{
-	struct th_episode *ep = record_new(rec, TH_EPISODE, sizeof(*ep));
-
-	if (!ep) {
-		lose(rec, TH_LOST_TABLE, 1);
-		return NULL;
-	}
-	unsigned int n = __atomic_fetch_add(&rec->page->proc.opens, 1, __ATOMIC_RELAXED);
-
-	same_file(ep, from);
-	ep->open_id = (unsigned long long)rec->epoch << 32 | n;
-	ep->epoch = rec->epoch;
-	ep->fd = -1;
-	ep->state = TH_EP_LIVE | TH_EP_INHERITED;
-	return ep;
-}
-
 /* The episode that this thread counts in. */
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd)
 {

@@ -1,23 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs that are about to be executed, and those that cannot be entered. */
-#include "follow.h"
 #include "process.h"
 
 #define MAX_PATH 4096
-
-/* A process below a followed program. */
-struct th_process_page *process_followed(int tgid, int ppid, unsigned int parent)
-{
-	struct th_process_page *page = epoch_new(0);
-
-	if (!page)
-		return NULL;
-	page->proc.pid = page->proc.tgid = (unsigned int)tgid;
-	page->proc.ppid = (unsigned int)ppid;
-	page->proc.parent = parent;
-	clock_sample(&page->began);
-	return page;
-}
 
 /* The program that cannot be entered: what is known of it is written here. */
 static void successor(struct rec *rec, const struct th_call *call, enum th_class class)
@@ -35,6 +20,7 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 	next.chunks[TH_PATH] = &page->head;
 	page->proc.pid = page->proc.tgid = rec->page->proc.pid;
 	page->proc.ppid = rec->page->proc.ppid;
+	page->space = rec->page->space;
 	page->proc.flags = TH_PROC_EXECED;
 	page->proc.cwd = rec->cwd;
 	page->proc.exe =
@@ -42,21 +28,20 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 	page->unentered = class;
 	put_arguments(&next, argv, envp);
 	rec->page->proc.hashed = page->proc.epoch; /* void where the exec fails */
-	if (image.follow && (class == TH_CLASS_STATIC || class == TH_CLASS_GO))
-		follow_start(page);
 }
 
 void process_executing(const struct th_call *call, enum th_class class)
 {
-	/* of a child that does nothing else before, its parent and the program tell all */
-	bool silent = class == TH_CLASS_DYNAMIC && !rec_begun() && !image.foreign && !track_used();
+	/* of a child that does nothing else before, its parent and the program tell all, where both
+	 * number processes alike */
+	bool silent =
+		class == TH_CLASS_DYNAMIC && !rec_begun() && !image.foreign && !image.other_space;
 	struct rec *rec = silent || class == TH_CLASS_UNREADABLE ? NULL : rec_here();
 
 	if (!rec)
 		return;
-	if (class == TH_CLASS_DYNAMIC && rec->foreign)
+	if (class == TH_CLASS_DYNAMIC && (rec->foreign || arena_out_of_reach()))
 		class = TH_CLASS_FOREIGN;
-	track_look(rec);
 	slots_settle(rec);
 	if (class != TH_CLASS_DYNAMIC)
 		successor(rec, call, class);

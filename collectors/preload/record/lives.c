@@ -29,17 +29,18 @@ void process_forking(const struct th_call *call, unsigned long flags)
 	struct rec *rec = rec_here();
 
 	(void)call;
-	if (rec && (flags & TH_CLONE_THREAD) && th_threads_unseen &&
-	    !__atomic_exchange_n(&rec->threads_told, 1, __ATOMIC_RELAXED))
-		lose(rec, TH_LOST_UNKNOWN_CALL, 1);
 	if (!rec || (flags & TH_CLONE_THREAD))
 		return;
+	if (flags & TH_CLONE_NEWPID)
+		image.other_space |= TH_SPACE_CLONED;
 	rec->forks++;
 	rec->fork_ticks = now_ticks();
 }
 
 void process_forked(long pid, unsigned long flags)
 {
+	if (flags & TH_CLONE_NEWPID)
+		image.other_space &= ~(unsigned int)TH_SPACE_CLONED;
 	if ((flags & TH_CLONE_VFORK) && pid > 0)
 		vforked_done((int)pid);
 	struct rec *rec = (flags & TH_CLONE_THREAD) || pid <= 0 ? NULL : rec_here();
@@ -51,11 +52,10 @@ void process_forked(long pid, unsigned long flags)
 /* A child that did nothing writes nothing: its parent saw it begin and end. */
 void process_exits(int code)
 {
-	struct rec *rec = rec_begun() || track_used() ? rec_here() : NULL;
+	struct rec *rec = rec_begun() ? rec_here() : NULL;
 
 	if (!rec)
 		return;
-	track_look(rec);
 	slots_settle(rec);
 	rec->page->proc.exit_status = (code & 0xff) << 8;
 	rec->page->proc.cpu_ns = cpu_used();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Mapped files: the range that is mapped, an upper bound of what is touched; of large mappings the
- * pages (tracked.c). A few of the others are remembered, for those that grow (mremap) or become
- * writable later (mprotect).
+ * Mapped files: the range that is mapped, an upper bound of what is touched. A few mappings are
+ * remembered, for those that grow (mremap) or become writable later (mprotect).
  */
 #include <linux/mman.h>
 #include "record.h"
@@ -26,7 +25,7 @@ static void forget(struct rec *rec, unsigned long at, unsigned long len)
 	}
 }
 
-void map_remember(struct rec *rec, const struct mapping *new)
+static void map_remember(struct rec *rec, const struct mapping *new)
 {
 	for (unsigned int i = 0; i < TH_MAPS; i++)
 		if (!rec->maps[i].len) {
@@ -56,7 +55,6 @@ void map_mmap(struct rec *rec, const struct th_call *c)
 
 	if (th_failed(c->ret))
 		return;
-	track_give_up(rec, (unsigned long)c->ret, (unsigned long)c->arg[1]);
 	if ((c->arg[3] & MAP_FIXED) || rec->maps_lost)
 		forget(rec, (unsigned long)c->ret, (unsigned long)c->arg[1]);
 	if ((c->arg[3] & MAP_ANONYMOUS) || (int)c->arg[4] < 0)
@@ -75,31 +73,11 @@ void map_mmap(struct rec *rec, const struct th_call *c)
 
 	slot->writes |= written;
 	slot->held |= HELD_MAPPING;
-	if (track_begin(rec, &m, slot->ep, c))
-		return;
 	m.ep = episode_of(rec, slot, (int)c->arg[4]);
 	if (!m.ep)
 		return;
 	map_used(rec, &m, m.start, m.len, true, written);
 	map_remember(rec, &m);
-}
-
-void before_munmap(struct rec *rec, struct th_call *c)
-{
-	if (!((unsigned long)c->arg[0] & (TH_ARENA_PAGE - 1))) /* else it fails */
-		track_unmap(rec, (unsigned long)c->arg[0], (unsigned long)c->arg[1]);
-}
-
-/* Pages that are used no more are taken away at once. */
-void before_madvise(struct rec *rec, struct th_call *c)
-{
-	switch (c->arg[2]) {
-	case MADV_DONTNEED:
-	case MADV_REMOVE:
-	case MADV_PAGEOUT:
-	case MADV_DONTNEED_LOCKED:
-		track_give_up(rec, (unsigned long)c->arg[0], (unsigned long)c->arg[1]);
-	}
 }
 
 void map_munmap(struct rec *rec, const struct th_call *c)
@@ -122,10 +100,6 @@ void map_mremap(struct rec *rec, const struct th_call *c)
 {
 	unsigned long before = (unsigned long)c->arg[1], after = (unsigned long)c->arg[2];
 
-	if (!th_failed(c->ret)) {
-		track_give_up(rec, (unsigned long)c->ret, after);
-		track_give_up(rec, (unsigned long)c->arg[0], before);
-	}
 	struct mapping *m = th_failed(c->ret) ? NULL : find(rec, (unsigned long)c->arg[0]);
 
 	if (!m)
@@ -144,8 +118,6 @@ void map_mremap(struct rec *rec, const struct th_call *c)
 
 void map_mprotect(struct rec *rec, const struct th_call *c)
 {
-	if (!c->ret && (c->arg[2] & PROT_WRITE))
-		track_writable(rec, (unsigned long)c->arg[0], (unsigned long)c->arg[1]);
 	struct mapping *m =
 		c->ret || !(c->arg[2] & PROT_WRITE) ? NULL : find(rec, (unsigned long)c->arg[0]);
 

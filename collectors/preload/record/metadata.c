@@ -20,6 +20,17 @@ void count_unknown(struct rec *rec, const struct th_call *c)
 	lose(rec, TH_LOST_UNKNOWN_CALL, 1);
 }
 
+/* What a ring moves is not seen: counted are rings, and requests that are submitted by a call. */
+void do_uring(struct rec *rec, const struct th_call *c)
+{
+	unsigned int n = c->nr == __NR_io_uring_setup ? 1 : (unsigned int)c->ret;
+
+	if (th_failed(c->ret) || !n)
+		return;
+	rec->page->proc.unknown_call = (unsigned int)c->nr;
+	lose(rec, TH_LOST_UNKNOWN_CALL, n);
+}
+
 void do_stat(struct rec *rec, const struct th_call *c)
 {
 	bool by_fd = (c->nr == __NR_newfstatat && (c->arg[3] & AT_EMPTY_PATH)) ||

@@ -8,7 +8,6 @@
 
 #define VFORKS 32
 #define TABLES (TH_SHARES * sizeof(struct share) + TH_MAPS * sizeof(struct mapping))
-#define FOLLOW "TRACEHINT_FOLLOW"
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
 
@@ -54,8 +53,22 @@ struct th_process_page *epoch_new(unsigned int room)
 	return page;
 }
 
+/* The number in the name of the link, as in `pid:[4026531836]`. In a name space with a PID 1 of its
+ * own, numbers of processes are those of other processes outside. 0: no /proc. */
+static unsigned int space_now(void)
+{
+	char text[32];
+	long n = th_sys(__NR_readlink, "/proc/self/ns/pid", text, sizeof(text));
+	unsigned int number = 0;
+
+	for (long i = 0; i < n; i++)
+		if (text[i] >= '0' && text[i] <= '9')
+			number = number * 10 + (unsigned int)(text[i] - '0');
+	return number;
+}
+
 /* Texts of the process go into the rest of its own chunk first. */
-static bool epoch_begin(struct rec *rec, unsigned int room)
+static bool epoch_begin(struct rec *rec, unsigned int room, unsigned int space)
 {
 	struct th_process_page *page = epoch_new(room);
 
@@ -67,6 +80,7 @@ static bool epoch_begin(struct rec *rec, unsigned int room)
 
 	page->proc.pid = page->proc.tgid = (unsigned int)pid;
 	page->proc.ppid = (unsigned int)th_sys(__NR_getppid);
+	page->space = space;
 	clock_sample(&page->began);
 	rec->epoch = page->proc.epoch;
 	rec->chunks[TH_PATH] = &page->head;
@@ -97,7 +111,13 @@ static void child_begin(struct rec *rec, unsigned int parent, unsigned int slots
 		th_leave(tables, bytes);
 		set_tables(rec, tables, slots);
 	}
-	if (!epoch_begin(rec, 0))
+	unsigned int space = image.other_space ? space_now() : image.space;
+
+	if (!th_vforked()) {
+		image.space = space;
+		image.other_space = 0;
+	}
+	if (!epoch_begin(rec, 0, space))
 		return;
 	rec->page->proc.parent = parent;
 	rec->page->proc.cwd = rec->cwd = image.cwd;
@@ -112,6 +132,17 @@ void process_foreign(struct rec *rec)
 	rec->foreign = !arena_reachable();
 	if (!th_vforked())
 		image.foreign = rec->foreign;
+}
+
+/* What it does by some calls of its C library is not seen. */
+void process_incomplete(void)
+{
+	struct rec *rec = rec_here();
+
+	if (!rec)
+		return;
+	lose(rec, TH_LOST_UNKNOWN_CALL, 1);
+	rec->page->proc.unknown_call = TH_UNKNOWN_LIBC;
 }
 
 /* A filter may forbid the calls that are made here, in the children too. */
@@ -184,8 +215,6 @@ struct rec *rec_here(void)
 		set_tables(rec, own + 1, TH_SLOTS);
 		child_begin(rec, image.epoch, TH_SLOTS);
 		image.epoch = rec->epoch;
-		if (rec->page)
-			track_inherit(rec);
 	}
 	return rec->failed ? NULL : rec;
 }
@@ -202,7 +231,8 @@ bool process_start(const struct th_program *program)
 	struct rec *rec = own_rec = &own->rec;
 
 	set_tables(rec, own + 1, TH_SLOTS);
-	if (!epoch_begin(rec, arguments_size(program->argv)))
+	image.space = space_now();
+	if (!epoch_begin(rec, arguments_size(program->argv), image.space))
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;
 	rec->page->proc.cpu_from = cpu_used();
@@ -211,9 +241,6 @@ bool process_start(const struct th_program *program)
 	put_arguments(rec, program->argv, program->envp);
 	image.epoch = rec->epoch;
 	libraries_put(rec);
-	image.follow = th_variable(program->envp, FOLLOW) != NULL;
-	if (image.follow)
-		th_carry(FOLLOW, "1");
 	return true;
 }
 

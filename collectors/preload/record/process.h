@@ -10,9 +10,13 @@ extern const struct th_observer th_recorder;
 
 /* Kept by a child by fork: who its parent was. */
 struct image {
-	unsigned int epoch, cwd, exe, root, stopped, follow, foreign;
+	unsigned int epoch, cwd, exe, root, stopped, foreign;
+	unsigned int space, other_space; /* of processes; enum other_space: of the children */
 };
 extern struct image image;
+
+/* Why a child's PID namespace may be another one. */
+enum other_space { TH_SPACE_CALLED = 1, TH_SPACE_CLONED = 2 };
 
 /* Zeroed in a child by fork. */
 extern struct rec *own_rec;

@@ -36,7 +36,6 @@ struct share {
 #define TH_MAPS 64
 #define TH_SPARES 4
 #define TH_TEXTS 16
-#define TH_RINGS 8
 
 /* A mapped file. */
 struct mapping {
@@ -54,11 +53,10 @@ struct rec {
 	unsigned int share_count;
 	unsigned int slot_count, top; /* top: above the highest descriptor in use */
 	unsigned int epoch, cwd;
-	unsigned int root;	   /* of all absolute names, after chroot; 0: the whole tree */
-	unsigned int foreign;	   /* programs that it executes may not open the recording */
-	unsigned int failed;	   /* no place in the arena: nothing is recorded */
-	unsigned int threads_told; /* that its threads' calls are not seen */
-	int pid;		   /* 0: free, among those of children of vfork */
+	unsigned int root;    /* of all absolute names, after chroot; 0: the whole tree */
+	unsigned int foreign; /* programs that it executes may not open the recording */
+	unsigned int failed;  /* no place in the arena: nothing is recorded */
+	int pid;	      /* 0: free, among those of children of vfork */
 	unsigned int forks;
 	unsigned long long fork_ticks; /* of the last one */
 	struct th_chunk *chunks[TH_BRIEF + 1];
@@ -66,9 +64,6 @@ struct rec {
 	const struct th_text *texts[TH_TEXTS]; /* put lately */
 	unsigned int maps_lost;		       /* more mappings than are remembered */
 	struct mapping *maps;		       /* TH_MAPS of them */
-	struct ring *rings[TH_RINGS];
-	unsigned int rings_unseen; /* that some are not looked into was counted */
-	unsigned int rings_polled; /* that there was one which the kernel polls */
 };
 
 static inline unsigned long long now_ticks(void)
@@ -94,9 +89,10 @@ void clock_sample(struct th_clock *clock);
 
 /* arena.c */
 extern struct th_arena *arena;
-bool arena_open(const char *folder);
-void arena_missed(const char *folder);
+bool arena_open(const char *value);
+void arena_missed(const char *value);
 bool arena_reachable(void);
+bool arena_out_of_reach(void);
 struct th_chunk *chunk_new(unsigned int kind, unsigned int size, unsigned int epoch);
 void *record_new(struct rec *rec, unsigned int kind, unsigned int size);
 unsigned int text_put(struct rec *rec, unsigned int dir, const char *text, unsigned int len);
@@ -109,11 +105,11 @@ bool rec_begun(void);	    /* whether this process has a record already */
 bool process_start(const struct th_program *program);
 void process_moved(struct rec *rec); /* its working directory */
 void process_rooted(struct rec *rec, unsigned int root);
-struct th_process_page *process_followed(int tgid, int ppid, unsigned int parent);
 void process_waited(struct rec *rec, int pid, int status);
 void process_exits(int code);
 void process_stopped(struct rec *rec);
 void process_foreign(struct rec *rec);
+void process_incomplete(void);
 void process_forking(const struct th_call *call, unsigned long flags);
 void process_forked(long pid, unsigned long flags);
 void process_executing(const struct th_call *call, enum th_class class);
@@ -121,30 +117,12 @@ void process_not_executed(const struct th_call *call);
 
 /* maps.c */
 void map_mmap(struct rec *rec, const struct th_call *c);
-void before_munmap(struct rec *rec, struct th_call *c);
 void map_munmap(struct rec *rec, const struct th_call *c);
-void map_remember(struct rec *rec, const struct mapping *m);
-void before_madvise(struct rec *rec, struct th_call *c);
 void map_mremap(struct rec *rec, const struct th_call *c);
 void map_mprotect(struct rec *rec, const struct th_call *c);
 
-/* tracked.c: mapped files of which the pages that were used are told */
-bool track_begin(struct rec *rec, const struct mapping *m, const struct th_episode *ep,
-		 const struct th_call *c);
-void track_look(struct rec *rec);
-void track_give_up(struct rec *rec, unsigned long at, unsigned long len);
-void track_cut(struct rec *rec, const struct th_episode *of, unsigned long long size);
-void track_unmap(struct rec *rec, unsigned long at, unsigned long len);
-void track_writable(struct rec *rec, unsigned long at, unsigned long len);
-
-/* inherit.c */
-void track_inherit(struct rec *rec);
-bool track_used(void);
-
-/* aio.c, libraries.c, uring.c */
+/* aio.c, libraries.c */
 void aio_submit(struct rec *rec, struct th_call *c);
-void uring_closed(struct rec *rec, int fd);
-void uring_settle(struct rec *rec);
 void libraries_put(struct rec *rec);
 
 /* names.c */
@@ -175,7 +153,6 @@ void slots_settle(struct rec *rec);
 struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
 			       unsigned long flags, unsigned int state);
 struct th_episode *episode_part(struct rec *rec, const struct th_episode *from);
-struct th_episode *episode_like(struct rec *rec, const struct th_episode *from);
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
 struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, unsigned long who);
 unsigned int path_of_fd(struct rec *rec, long fd);
@@ -188,8 +165,6 @@ unsigned int path_at(struct rec *rec, long dirfd, const char *path);
 #define TH_OP(op, how, inexact) ((op) | (how) << 8 | (inexact) << 16)
 void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
 	     unsigned long long len);
-void run_add_at(struct rec *rec, struct th_episode *ep, unsigned int op_how,
-		unsigned long long start, unsigned long long len, unsigned long long now);
 void run_end(struct rec *rec, struct th_episode *ep);
 void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len);
 void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long start,

@@ -67,8 +67,6 @@ void do_mkdir(struct rec *rec, const struct th_call *c)
 
 void do_truncate(struct rec *rec, const struct th_call *c)
 {
-	if (!c->ret) /* of which file is not known */
-		track_give_up(rec, 0, ~0UL);
 	changed(rec, c, TH_NAME_TRUNCATE, -1, 0, -1, -1);
 }
 

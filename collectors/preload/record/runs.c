@@ -96,12 +96,7 @@ static void run_begin(struct rec *rec, struct th_episode *ep, unsigned int op_ho
 void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
 	     unsigned long long len)
 {
-	run_add_at(rec, ep, op_how, start, len, now_ticks());
-}
-
-void run_add_at(struct rec *rec, struct th_episode *ep, unsigned int op_how,
-		unsigned long long start, unsigned long long len, unsigned long long now)
-{
+	unsigned long long now = now_ticks();
 	unsigned int op = op_how & 0xff;
 	struct th_run *in = &ep->inner;
 

@@ -3,22 +3,10 @@
 #include <linux/fs.h>
 #include "handlers.h"
 
-#define UFFDIO_REGISTER 0xc020aa00U
-
-/* Mapped pages from `size` on are gone. */
-static void cut(struct rec *rec, const struct th_call *c, unsigned long long size)
-{
-	const struct slot *slot = slot_at(rec, (int)c->arg[0]);
-
-	if (slot && slot->kind == SLOT_FILE)
-		track_cut(rec, slot->ep, size);
-}
-
 void do_ftruncate(struct rec *rec, const struct th_call *c)
 {
 	if (c->ret)
 		return;
-	cut(rec, c, (unsigned long)c->arg[1]);
 	touched(rec, (int)c->arg[0], TH_OP(TH_TRUNCATE, TH_HOW_TRUNCATE, 0),
 		(unsigned long)c->arg[1], 0);
 }
@@ -47,8 +35,6 @@ void do_fallocate(struct rec *rec, const struct th_call *c)
 
 	if (c->ret)
 		return;
-	if (mode & (2 | 8 | 16 | 32))
-		cut(rec, c, offset);
 	if (mode & 2 /* PUNCH_HOLE */)
 		touched(rec, (int)c->arg[0], TH_OP(TH_DEALLOCATE, TH_HOW_FALLOCATE, 0), offset,
 			len);
@@ -57,15 +43,6 @@ void do_fallocate(struct rec *rec, const struct th_call *c)
 	else if (mode & 16 /* ZERO_RANGE */)
 		touched(rec, (int)c->arg[0], TH_OP(TH_WRITE, TH_HOW_FALLOCATE, 0), offset, len);
 	/* other modes reserve space and change no byte */
-}
-
-/* The program watches pages itself: the kernel lets only one do so. */
-void before_ioctl(struct rec *rec, struct th_call *c)
-{
-	const unsigned long *range = (const unsigned long *)c->arg[2];
-
-	if ((unsigned int)c->arg[1] == UFFDIO_REGISTER && c->arg[2] > 4095)
-		track_give_up(rec, range[0], range[1]);
 }
 
 void do_ioctl(struct rec *rec, const struct th_call *c)

@@ -101,10 +101,8 @@ void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flag
 	}
 	slot_closed(rec, fd); /* by a call that was not seen */
 	slot_begin(rec, slot, fd, path, flags, state);
-	if (slot->kind == SLOT_FILE && (state & TH_EP_TRUNCATED)) {
-		track_cut(rec, slot->ep, 0);
+	if (slot->kind == SLOT_FILE && (state & TH_EP_TRUNCATED))
 		run_add(rec, slot->ep, TH_OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
-	}
 }
 
 void slot_closed(struct rec *rec, long fd)
@@ -137,7 +135,6 @@ void slot_settle(struct rec *rec, long fd)
 
 void slots_settle(struct rec *rec)
 {
-	uring_settle(rec);
 	for (unsigned int fd = 0; fd < rec->top; fd++)
 		slot_settle(rec, fd);
 }

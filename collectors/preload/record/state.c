@@ -2,6 +2,7 @@
 /* What names mean to the process, how its children ended, and when it must be left alone. */
 #include <linux/stat.h>
 #include "handlers.h"
+#include "process.h"
 
 #define PR_SET_SECCOMP_MODE 22
 
@@ -47,6 +48,16 @@ void do_credentials(struct rec *rec, const struct th_call *c)
 {
 	if (!c->ret)
 		process_foreign(rec);
+}
+
+/* Children are born in the name space that was made or joined; the process itself stays. */
+void do_spaces(struct rec *rec, const struct th_call *c)
+{
+	unsigned long asked = (unsigned long)c->arg[c->nr == __NR_setns];
+
+	(void)rec;
+	if (!c->ret && (!asked || (asked & TH_CLONE_NEWPID)))
+		image.other_space |= TH_SPACE_CALLED;
 }
 
 /* A filter may forbid the calls that are made here: nothing more is recorded. */

@@ -30,12 +30,10 @@ struct pollfd32 {
 };
 
 /* In the child: its standard streams go nowhere, and it becomes the tool. */
-static void become(const char *tool, const char *class, int fd, tag_shown *shown)
+static void become(const char *tool, const char *class, int fd)
 {
-	const char *place = shown ? shown(fd) : NULL;
 	char path[32] = "/proc/self/fd/", digits[12];
-	const char *const argv[] = {tool, class, place ? place : path, NULL}, *const envp[] = {
-										      NULL};
+	const char *const argv[] = {tool, class, path, NULL}, *const envp[] = {NULL};
 	uint32_t n = 14, count = 0;
 	long null = th_sys(__NR_openat, TH_AT_FDCWD, "/dev/null", O_RDWR_CLOEXEC, 0);
 
@@ -67,7 +65,7 @@ static bool name_fits(const char *name, size_t size)
 }
 
 /* The process between: it runs no handler of the program, and ends as the tool ended. */
-static void run_tool(const char *tool, const char *class, int fd, tag_shown *shown)
+static void run_tool(const char *tool, const char *class, int fd)
 {
 	struct {
 		const void *handler;
@@ -86,7 +84,7 @@ static void run_tool(const char *tool, const char *class, int fd, tag_shown *sho
 	if (!pid) {
 		th_sys(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL); /* with the one between */
 		th_sys(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof(before));
-		become(tool, class, fd, shown);
+		become(tool, class, fd);
 	}
 	if (pid > 0)
 		th_sys(__NR_wait4, pid, &status, 0, 0);
@@ -106,7 +104,7 @@ static bool ends(int pidfd)
 }
 
 /* `tool` ends with a NUL. The name lies where a child finds it: the value's memory is wiped there. */
-long tag_class(const char *tool, const char *name, size_t size, int fd, tag_shown *shown)
+long tag_class(const char *tool, const char *name, size_t size, int fd)
 {
 	char class[MAX_CLASS];
 	int pidfd = -1, status = -1;
@@ -118,7 +116,7 @@ long tag_class(const char *tool, const char *name, size_t size, int fd, tag_show
 	long pid = th_sys(__NR_clone, CLONE_PIDFD, 0, &pidfd, 0, 0);
 
 	if (!pid)
-		run_tool(tool, class, fd, shown);
+		run_tool(tool, class, fd);
 	if (th_failed(pid))
 		return pid;
 	bool ended = ends(pidfd);

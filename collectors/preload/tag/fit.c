@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Whether a template fits a name. Each placeholder takes as much as leaves a fit for the rest, as
- * the regex of the template would: hintgen/hints/holes.py has the same placeholders. At most two
+ * the regex of the template would: hintgen/hints/template.py has the same placeholders. At most two
  * of a template can end at more than one place; the steps that a name may cost bound the rest.
  */
 #include "table.h"
@@ -11,7 +11,7 @@ enum class { DIGIT = 1, HEX = 2, LETTER = 4, UNDERSCORE = 8, SEGMENT = 16 };
 #define MAX_SEGMENT 255
 #define MAX_SEGMENTS 64
 
-/* The order of HOLES in hintgen/hints/holes.py, after the literal. */
+/* The order of HOLES in hintgen/hints/template.py, after the literal. */
 enum kind { LITERAL, N, UUID, DATE, HASH, RANDOM, WORD, ALNUM, NAME, DIRS, KINDS };
 
 /* Placeholders of one run of characters. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From a file's name to its settings and the record of them: see tag/hinter.h. */
+#include "../trusted.h"
 #include "hinter.h"
 #include "store.h"
 #include "word.h"
@@ -20,10 +21,10 @@ struct stat64 { /* struct stat of the kernel on x86-64 */
 	uint64_t rest[12];
 };
 
-static const void *map_table(const char *path, size_t *size)
+const void *tag_map(const char *path, size_t *size)
 {
 	struct stat64 st;
-	long fd = th_sys(__NR_openat, TH_AT_FDCWD, path, O_RDONLY_CLOEXEC, 0);
+	long fd = th_open_trusted(path, O_RDONLY_CLOEXEC);
 	long at = -1;
 
 	if (th_failed(fd))
@@ -39,7 +40,7 @@ static const void *map_table(const char *path, size_t *size)
 bool hinter_open(struct hinter *h, const char *table)
 {
 	size_t size = 0;
-	const void *base = map_table(table, &size);
+	const void *base = tag_map(table, &size);
 
 	if (!base || !tag_use(&h->table, base, size))
 		return false;
@@ -71,7 +72,7 @@ static uint32_t type_of(const struct hinter *h, struct tag_slot *slot, uint32_t 
 	static uint64_t last; /* process and type */
 	uint64_t known = __atomic_load_n(&last, __ATOMIC_RELAXED);
 
-	if (pid == (uint32_t)(known >> 32) && !h->agent)
+	if (pid == (uint32_t)(known >> 32))
 		return (uint32_t)known;
 	uint32_t type = tag_type_of(&h->table, pid, slot->value);
 
@@ -132,7 +133,7 @@ static long put(struct hinter *h, const struct tag_setting *setting, struct tag_
 		return size;
 	if (setting->flags & TAG_CLASS && tag_counted(&h->journal, TAG_C_SILENT) >= MAX_SILENT)
 		return -ETIMEDOUT;
-	long done = tag_put(&h->table, setting, fd, slot->value, (size_t)size, h->shown);
+	long done = tag_put(&h->table, setting, fd, slot->value, (size_t)size);
 
 	if (done == -ETIMEDOUT)
 		tag_count(&h->journal, TAG_C_SILENT);

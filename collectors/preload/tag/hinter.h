@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting the hints of one new file, whoever saw it being made: the tagger in the program itself,
- * or an agent that the kernel asks (adapters/fanotify). A hint is advice: what a store answers is
- * counted, with the first reasons in the journal.
+ * Setting the hints of one new file, in the program that creates it. A hint is advice: what a store
+ * answers is counted, with the first reasons in the journal.
  */
 #ifndef TRACEHINT_TAG_HINTER_H
 #define TRACEHINT_TAG_HINTER_H
@@ -14,8 +13,6 @@
 struct hinter {
 	struct tag_table table;
 	struct tag_journal journal;
-	bool agent;	  /* asks for others, whose numbers come again */
-	tag_shown *shown; /* how a store's tool finds a file */
 };
 
 /* What one file needs: more than a stack that may be a signal handler's holds. */
@@ -28,6 +25,8 @@ struct tag_slot {
 	char path[TAG_MAX_NAME], group[TAG_MAX_GROUP + 16], value[TAG_MAX_VALUE + 512];
 };
 
+/* A file in memory, for reading; NULL: it cannot be. */
+const void *tag_map(const char *path, size_t *size);
 /* The rule table and the journal beside it; false: there is no table. */
 bool hinter_open(struct hinter *h, const char *table);
 /* An open file's name without symbolic links and relative parts; its length, 0: it has none. */

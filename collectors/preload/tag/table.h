@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rule table that `tracehint run` compiles (adapters/creation/layout.py has the same names):
+ * The rule table that `tracehint run` compiles (adapters/creation/table_layout.py has the same names):
  * what is to be set on a file of a name. Mapped read-only, little-endian, offsets from its start.
  * Nothing in it is trusted: every offset is checked where it is followed.
  */

@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The word by which a process is known: its program, or the script that it interprets. Made of its
- * command line alone, as analyzer/tasks/process_word.py makes it of a recorded one.
+ * command line alone, as schemas/commandline/programs.py makes it of a recorded one.
  */
 #include "word.h"
 
-#define LONGEST 255
+#include "interpreters.h"
 
 struct words { /* each ended by NUL, one after the other */
 	const char *at, *end;
-};
-
-/* Lists have a blank before and after each of their words. */
-static const char shells[] = " sh bash dash zsh ksh mksh ash rbash ";
-
-static const struct interpreter {
-	const char *name, *values, *texts, *modules;
-} interpreters[] = {
-	{"python", " -W -X ", " -c ", " -m "},
-	{"pypy", " -W -X ", " -c ", " -m "},
-	{"perl", " -I -M ", " -e -E -ne -pe -le -lne ", ""},
-	{"ruby", " -I -r ", " -e ", ""},
-	{"Rscript", "", " -e ", ""},
-	{"java", " -cp -classpath --class-path -p --module-path ", "", " -jar -m "},
-	{"node", " -r ", " -e -p ", ""},
-	{"julia", " -p -t -J ", " -e ", ""},
-	{"lua", "", " -e ", ""},
-	{"php", "", " -r ", " -f "},
 };
 
 static bool is_listed(const char *list, const char *word, size_t size)
@@ -90,15 +72,31 @@ static struct tag_word shell_script(struct words w)
 	return none;
 }
 
+/* `-e`, or flags that end with it: `-lne`; not `-Mre`. */
+static bool is_text_option(const struct interpreter *by, const char *word, size_t size)
+{
+	if (is_listed(by->texts, word, size))
+		return true;
+	if (size < 3 || word[0] != '-' || is_listed(by->values, word, 2))
+		return false;
+	for (size_t i = 1; i < size; i++)
+		if (!((word[i] >= '0' && word[i] <= '9') || (word[i] >= 'a' && word[i] <= 'z') ||
+		      (word[i] >= 'A' && word[i] <= 'Z')))
+			return false;
+	const char last[2] = {'-', word[size - 1]};
+
+	return is_listed(by->texts, last, sizeof(last));
+}
+
 static struct tag_word script(struct words w, const struct interpreter *by)
 {
 	const char *word;
 	size_t size;
 
 	while ((word = next(&w, &size))) {
-		if (is_listed(by->texts, word, size))
+		if (is_text_option(by, word, size))
 			return none;
-		if (is_listed(by->modules, word, size)) {
+		if (is_listed(by->scripts, word, size)) {
 			word = next(&w, &size);
 			return word ? base_of(word, size) : none;
 		}

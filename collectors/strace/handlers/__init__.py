@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tracehint.collectors.strace.calls import ALWAYS, BYTES, IN_LOGS
-from tracehint.collectors.strace.handlers import (
-    copies,
-    data,
-    descriptors,
-    meta,
-    naming,
-    opens,
-    process,
-    ranges,
-)
+from tracehint.collectors.strace.handlers import data, descriptors, names, process
 from tracehint.collectors.strace.lexer import Call
 from tracehint.collectors.strace.model import Thread
 from tracehint.collectors.strace.state import State
 
 Handler = Callable[[State, Thread, Call], None]
 
-_MODULES = (copies, data, descriptors, meta, naming, opens, process, ranges)
+_MODULES = (data, descriptors, names, process)
 _BY_NAME = {module.__name__.rpartition(".")[2]: module for module in _MODULES}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tracehint.collectors.strace.decode import (
+from tracehint.collectors.strace.finish import absolute, lookup, real
+from tracehint.collectors.strace.lexer import (
     ANNOTATION,
     AT_FDCWD,
     LIMIT,
@@ -14,14 +15,13 @@ from tracehint.collectors.strace.decode import (
     number,
     string,
 )
-from tracehint.collectors.strace.files import absolute, lookup, real
 from tracehint.collectors.strace.model import Ofd, Thread
 from tracehint.collectors.strace.state import State
 
 _HEAD_FD = re.compile(rb"(-?\d+)(?:" + ANNOTATION + rb")?", re.DOTALL)
 
 
-def returned(result: bytes) -> int | None:
+def parse_result(result: bytes) -> int | None:
     """The call's result, None where it failed or never returned (`= ?`)."""
     try:
         value = int(result, 0)
@@ -41,13 +41,13 @@ def head_fd(st: State, thread: Thread, args: bytes, t_ns: int) -> tuple[int, Ofd
     try:
         fd = int(first, 0)
     except ValueError:
-        return _annotated(st, thread, args, first, t_ns)
+        return _lookup_annotation(st, thread, args, first, t_ns)
     if not -MAX_FD < fd < MAX_FD:
         raise MalformedError(first[:80])
     return fd, thread.table.fds.get(fd)
 
 
-def _annotated(
+def _lookup_annotation(
     st: State, thread: Thread, args: bytes, first: bytes, t_ns: int
 ) -> tuple[int, Ofd | None]:
     """`3</path>`: looked up once per open description, then compared as bytes."""

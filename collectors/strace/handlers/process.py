@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 import signal as signals
 
-from tracehint.collectors.strace.decode import (
+from tracehint.collectors.strace.finish import absolute, lookup, real
+from tracehint.collectors.strace.handlers.common import directory, parse_result, path_at
+from tracehint.collectors.strace.lexer import (
+    Call,
     descriptor,
     pid_result,
     split_args,
     string_cut,
     strings,
 )
-from tracehint.collectors.strace.files import absolute, lookup, real
-from tracehint.collectors.strace.handlers.common import directory, path_at, returned
-from tracehint.collectors.strace.lexer import Call
 from tracehint.collectors.strace.model import Epoch, Fs, Group, Thread
 from tracehint.collectors.strace.state import State
 
@@ -26,17 +26,17 @@ def clone(st: State, thread: Thread, call: Call) -> None:
     """clone, clone3, fork, vfork returned in the parent."""
     st.cloning.pop(thread.tid, None)
     early = st.early.pop(thread.tid, None)
-    if returned(call.result) is None:
+    if parse_result(call.result) is None:
         return
     child = pid_result(call.result)
     if child == early:
         return  # it may have ended by now
     known = st.threads.get(child)
     if known is None or (known.group.epoch.parent is None and not known.group.epoch.argv):
-        spawn(st, thread, child, call.args, call.t_ns)
+        start_thread(st, thread, child, call.args, call.t_ns)
 
 
-def spawn(st: State, parent: Thread, tid: int, args: bytes, t_ns: int) -> Thread:
+def start_thread(st: State, parent: Thread, tid: int, args: bytes, t_ns: int) -> Thread:
     """The child thread or process with what it shares and what it copies."""
     found = _FLAGS.search(args)
     how = found[1] if found else b""
@@ -57,7 +57,7 @@ def spawn(st: State, parent: Thread, tid: int, args: bytes, t_ns: int) -> Thread
 
 def execve(st: State, thread: Thread, call: Call) -> None:
     """execve(path, argv, envp): the process begins a new epoch."""
-    if returned(call.result) is None:
+    if parse_result(call.result) is None:
         return
     path, argv, env = [*split_args(call.args), b"", b""][:3]
     _exec(st, thread, call, None, path, argv, env)
@@ -65,7 +65,7 @@ def execve(st: State, thread: Thread, call: Call) -> None:
 
 def execveat(st: State, thread: Thread, call: Call) -> None:
     """execveat(dirfd, path, argv, envp, flags)."""
-    if returned(call.result) is None:
+    if parse_result(call.result) is None:
         return
     dirfd, path, argv, env = [*split_args(call.args), b"", b""][:4]
     _exec(st, thread, call, dirfd, path, argv, env)
@@ -174,7 +174,7 @@ def exit_group(_: State, thread: Thread, call: Call) -> None:
 
 def unshare(_: State, thread: Thread, call: Call) -> None:
     """unshare(flags): what was shared with others is the thread's own from now on."""
-    if returned(call.result) is None:
+    if parse_result(call.result) is None:
         return
     if b"CLONE_FILES" in call.args:
         thread.table = thread.table.copy()
@@ -184,19 +184,19 @@ def unshare(_: State, thread: Thread, call: Call) -> None:
 
 def chdir(st: State, thread: Thread, call: Call) -> None:
     """chdir(path)."""
-    if returned(call.result) is not None:
+    if parse_result(call.result) is not None:
         thread.fs.cwd = path_at(st, thread, None, split_args(call.args)[0], follow=True)
 
 
 def chroot(st: State, thread: Thread, call: Call) -> None:
     """chroot(path): absolute paths begin there from now on."""
-    if returned(call.result) is not None:
+    if parse_result(call.result) is not None:
         thread.fs.root = path_at(st, thread, None, split_args(call.args)[0], follow=True)
 
 
 def fchdir(st: State, thread: Thread, call: Call) -> None:
     """fchdir(fd)."""
-    if returned(call.result) is None:
+    if parse_result(call.result) is None:
         return
     fd, note, _ = descriptor(call.args.strip())
     ofd = lookup(st, thread, fd, note, call.t_ns)

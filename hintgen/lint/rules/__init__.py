@@ -1,0 +1,1 @@
+"""The lint rules, a module per topic; `registry.py` one folder up lists each rule."""

@@ -15,7 +15,6 @@ from scripts.bench.gain.replay import Replay, outputs
 from scripts.bench.gain.results import Run
 from scripts.bench.gain.stores import STORES, GainBed, Store
 from scripts.bench.load import Watch
-from tests.support.shaped import MooseBed, shaped_cluster
 
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import read_cluster
@@ -32,13 +31,6 @@ def cluster_of(path: Path, store: Store = STORES["moosefs"]) -> Cluster:
     if kept:
         nodes = tuple(part.with_number("memory_gb", kept) for part in nodes)
     return dataclasses.replace(found.with_store(client_cache=kept > 0), nodes=nodes)
-
-
-@contextmanager
-def started() -> Iterator[MooseBed]:
-    """MooseFS on five nodes, its disks in memory where there is enough."""
-    with tempfile.TemporaryDirectory(dir=room()) as name, shaped_cluster(Path(name)) as bed:
-        yield bed
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 from tracehint.hintgen.hints.hintfile import dump, load
 from tracehint.hintgen.inputs import load_run
 from tracehint.hintgen.plan.model import Problem
-from tracehint.hintgen.plan.rules import chosen_rules
+from tracehint.hintgen.plan.planner import chosen_rules
 
 NODES = 5
 

@@ -12,8 +12,7 @@ from scripts.bench.gain.rows import WIDELY, Row
 
 from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.model import READ, WRITE, Placement, Workload, law
-from tracehint.analyzer.predict.placement import default, local
+from tracehint.analyzer.predict.model import READ, WRITE, Placement, Workload, default, law, local
 
 HAND_COPIES = 4
 BY_HAND = "hand"  # the column whose copies a person asks for
@@ -70,9 +69,9 @@ def by_hand(case: Case) -> Placement:
 def per_file(case: Case) -> Placement:
     """Today's rules of `tracehint hints`, learned on the other instance."""
     from tracehint.hintgen.hints.hintfile import load
-    from tracehint.hintgen.placed import hinted
+    from tracehint.hintgen.placed import hinted_strategy
 
-    return hinted(load(case.rules), case.analysis, "per-file")(case.work, case.cluster)
+    return hinted_strategy(load(case.rules), case.analysis, "per-file")(case.work, case.cluster)
 
 
 def rules_only(case: Case) -> Placement:
@@ -102,9 +101,7 @@ COLUMNS: dict[str, Column] = {
     column.name: column
     for column in (
         Column("default", "default", lambda c: default(c.work, c.cluster)),
-        Column(
-            "local", "local-first, run where most input lies", lambda c: local(c.work, c.cluster)
-        ),
+        Column("local", "local-first, data-aware scheduling", lambda c: local(c.work, c.cluster)),
         Column(BY_HAND, "by hand, as in the paper", by_hand),
         Column("hints", "hints per file", per_file),
         Column("rules", "rules by name alone", rules_only),

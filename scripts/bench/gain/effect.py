@@ -1,5 +1,5 @@
 """A placement put into effect on a store: a directory per place (stores.py), and a file lies in the
-one that says where its bytes go. So a hint costs no call; what calls cost is in `make bench-hints`.
+one that says where its bytes go. So a hint costs no call; `make bench-adapters` measures calls.
 """
 
 from __future__ import annotations

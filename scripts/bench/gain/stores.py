@@ -12,28 +12,18 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 from scripts.bench.gain.rows import ROWS, SCALES
+from scripts.bench.probe import Nodes
 from tests.support import ceph, shaped
-from tests.support.bed import Node
 
 from tracehint.analyzer.predict.model import Placement
 
 
-class GainBed(Protocol):
+class GainBed(Nodes, Protocol):
     """A running store. `chunk`: bytes of a file that lie together; `synced`: whether a task has to
     ask for its bytes to be stored when it closes a file."""
 
     chunk: ClassVar[int]
     synced: ClassVar[bool]
-
-    @property
-    def nodes(self) -> list[Node]:
-        """Its nodes."""
-        ...
-
-    @property
-    def mount(self) -> Path:
-        """The head's mount."""
-        ...
 
     @property
     def folder(self) -> Path:

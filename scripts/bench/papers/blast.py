@@ -9,8 +9,7 @@ from scripts.bench.papers.patterns import LINK, STRIPES, WORKERS
 from tests.support.predicting import MB, Task, plain, workload
 
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.model import Placement, Workload
-from tracehint.analyzer.predict.placement import default
+from tracehint.analyzer.predict.model import Placement, Workload, default
 from tracehint.analyzer.predict.prediction import Configuration, Prediction, predict
 
 DATABASE = 1_700 * MB

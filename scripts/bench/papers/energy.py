@@ -8,8 +8,7 @@ from scripts.bench.papers.patterns import WORKERS, pipeline
 from tests.support.predicting import MB, Task, plain, workload
 
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.model import Placement, Workload, law
-from tracehint.analyzer.predict.placement import default
+from tracehint.analyzer.predict.model import Placement, Workload, default, law
 from tracehint.analyzer.predict.prediction import Configuration, Prediction, predict
 
 # watts of a node that does nothing, and on top while tasks, the store, the link work

@@ -13,8 +13,7 @@ from functools import cache
 from scripts.bench.papers.patterns import LINK, STRIPES
 from tests.support.predicting import MB, Task, plain, workload
 
-from tracehint.analyzer.predict.model import Workload
-from tracehint.analyzer.predict.placement import Strategy, default, local
+from tracehint.analyzer.predict.model import Strategy, Workload, default, local
 from tracehint.analyzer.predict.prediction import Configuration, Prediction, predict
 
 NODES = 100

@@ -41,7 +41,7 @@ def speeds() -> str:
         whole = [one.seconds for one in found]
         inner = [patterns.between_stages(work, one) for one in found]
         ratios = [f"{t[0] / t[2]:.1f} and {t[1] / t[2]:.1f}" for t in (whole, inner)]
-        return [pattern.name, pattern.said or "not said", *ratios]
+        return [pattern.name, pattern.said or "not stated", *ratios]
 
     head = ["hinted run against NFS and default", "published", "predicted", "without staging"]
     return table(head, map(row, patterns.PATTERNS))

@@ -14,8 +14,7 @@ import numpy as np
 from tests.support.predicting import Task, plain, workload
 
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.model import Placement, Workload, law
-from tracehint.analyzer.predict.placement import default, local
+from tracehint.analyzer.predict.model import Placement, Workload, default, law, local
 from tracehint.analyzer.predict.prediction import Configuration, Prediction, predict
 
 MIB = 1 << 20

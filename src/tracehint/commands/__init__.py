@@ -1,0 +1,1 @@
+"""One module per command: parse options, call, print. Names with _ hold shared options."""

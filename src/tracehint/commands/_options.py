@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+import os
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, fields
 from functools import wraps
-from typing import Any, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+from tracehint.progress import stages
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import Input
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,10 +49,16 @@ class Renamed(click.Option):
             self.opts = every
 
 
+def option(*flags: str, **attributes: Any) -> Any:
+    """A field of a record, and the option of that name (or these `flags`) of its command."""
+    return field(
+        metadata={"option": (flags, {"show_default": "default" in attributes} | attributes)}
+    )
+
+
 def gathered(**kinds: type[Any]) -> Callable[[F], F]:
     """Of `name=DATACLASS`: options named like its fields reach the command as one value `name`.
-
-    It stands directly above the command, below the options.
+    Fields that are made by `option` become options, below those of the decorators above.
     """
 
     def decorate(function: F) -> F:
@@ -53,7 +68,12 @@ def gathered(**kinds: type[Any]) -> Callable[[F], F]:
                 values[name] = kind(**{f.name: values.pop(f.name) for f in fields(kind)})
             return function(*args, **values)
 
-        return cast(F, command)
+        for f in (f for kind in reversed(kinds.values()) for f in reversed(fields(kind))):
+            if "option" in f.metadata:
+                flags, attributes = f.metadata["option"]
+                flags = flags or ("--" + f.name.replace("_", "-"),)
+                command = click.option(*flags, f.name, **attributes)(command)
+        return cast("F", command)
 
     return decorate
 
@@ -101,6 +121,247 @@ nodes_option = click.option(
     "--nodes",
     type=click.IntRange(1, 1_000_000),
     default=None,
-    help="Nodes of the cluster that savings are counted for; copies of a file never exceed them."
-    " Default: the run's hosts, or its most tasks at one time.",
+    help="Nodes of the cluster on which gains are simulated; copies of a file never exceed them.",
 )
+
+# Wherever a gain is simulated.
+cluster_option = click.option(
+    "--cluster",
+    metavar="FILE",
+    type=click.UNPROCESSED,
+    help="The cluster on which gains are simulated: a cluster file, or a built-in model by name. "
+    "Default: the one of tracehint.toml, the batch system's nodes, else a built-in model.",
+)
+
+
+_FACTOR = click.FloatRange(min=0, min_open=True, max=1e9)
+workload_options = with_options(
+    click.option(
+        "--learned",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="RUN",
+        help="Take times, sizes and bytes that are not known from this run (repeatable).",
+    ),
+    click.option(
+        "--scale-bytes", type=_FACTOR, default=1.0, show_default=True, help="Factor on all sizes."
+    ),
+    click.option(
+        "--scale-seconds",
+        type=_FACTOR,
+        default=1.0,
+        show_default=True,
+        help="Factor on the recorded times of all tasks.",
+    ),
+)
+
+
+# The names are fields of analyzer.model.Options.
+_OPTIONS = with_options(
+    click.option(
+        "--split",
+        multiple=True,
+        metavar="NAME",
+        help="Look inside the task NAME (a program, script or type): what it starts are tasks"
+        " (repeatable).",
+    ),
+    click.option(
+        "--whole",
+        multiple=True,
+        metavar="NAME",
+        help="NAME is one task with everything that it starts (repeatable).",
+    ),
+    click.option(
+        "--ranks/--no-ranks",
+        default=None,
+        help="Each rank of an MPI program is a task (default: where they run on several hosts).",
+    ),
+)
+
+
+def task_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options; the command gets them as `cut`, keywords of analyzer.model.Options."""
+
+    @wraps(function)
+    def command(*, split: Any, whole: Any, ranks: bool | None, **others: Any) -> Any:
+        return function(cut={"split": split, "whole": whole, "ranks": ranks}, **others)
+
+    return _OPTIONS(command)
+
+
+@dataclass(frozen=True)
+class Backend:
+    """This process or Spark, and the cluster."""
+
+    backend: str
+    master: str | None
+
+    def load(self, source: str, options: Options) -> Input:
+        """The run, analyzed there. Raises TracehintError."""
+        from tracehint.hintgen.inputs import load_at, load_run
+
+        if self.backend == "local" and self.master is None and "://" not in source:
+            with stages() as seen:
+                return load_run(source, options, tell=seen.tell)
+        return load_at(source, options, self.backend, self.master)
+
+
+def load(source: str, options: Options) -> Input:
+    """The run, analyzed here; shows its progress on a terminal. Raises TracehintError."""
+    return Backend("local", None).load(source, options)
+
+
+class _BackendName(click.Choice[str]):
+    """A backend, also by the name that it had."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name of today."""
+        from tracehint.analyzer.analyze import OLD_NAMES
+
+        return super().convert(OLD_NAMES.get(value, value), param, ctx)
+
+
+backend_options: Callable[[F], F] = with_options(
+    click.option(
+        "--backend",
+        cls=Renamed,
+        old="--engine",
+        type=_BackendName(["local", "spark"]),
+        default="local",
+        show_default=True,
+        help="Who computes: this process, or Spark. The result is the same.",
+    ),
+    click.option(
+        "--master", metavar="URL", help="Spark's cluster (default: local[*], this machine's cores)."
+    ),
+)
+
+
+_SHARE = click.FloatRange(0, 1)
+_COUNT = click.IntRange(0)
+
+# field of analyzer.model.Options -> (type, help); the option is that name or the one of `_NAMES`
+THRESHOLDS: dict[str, tuple[Any, str]] = {
+    "peek_share": (_SHARE, "A header read takes less than this share of the file ..."),
+    "peek_bytes": (_COUNT, "... and fewer bytes than this."),
+    "header_bytes": (_COUNT, "A shared header is within the first bytes of a file ..."),
+    "header_share": (_SHARE, "... and within this share of it ..."),
+    "header_readers": (_SHARE, "... and at least this share of the readers read it."),
+    "broadcast_slope": (_SHARE, "Broadcast: readers per byte >= 1 + SLOPE (readers - 1)."),
+    "scatter_max_m": (click.FloatRange(1), "Scatter: at most so many readers per byte."),
+    "gather_max_overlap": (_SHARE, "Gather: at most this share of the bytes written twice."),
+    "reduce_min_share": (_SHARE, "Reduce: at least this share of what the task reads."),
+    "max_versions": (_COUNT, "Files with more versions are called concurrently shared."),
+    "call_cost_bytes": (_COUNT, "A hint that saves fewer bytes does not repay its call."),
+}
+
+
+_NAMES = {"peek_share": "--header-read-share", "peek_bytes": "--header-read-bytes"}
+
+
+def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that decide how a bundle is analyzed; `options_from` takes their values."""
+    for name, (kind, text) in reversed(THRESHOLDS.items()):
+        flag = "--" + name.replace("_", "-")
+        given = {"type": kind, "default": None, "help": text}
+        if name in _NAMES:
+            option = click.option(_NAMES[name], name, cls=Renamed, old=flag, **given)
+        else:
+            option = click.option(flag, name, **given)
+        function = option(function)
+    function = click.option(
+        "--data-root",
+        "data_roots",
+        multiple=True,
+        metavar="DIR",
+        help="Workflow data is below DIR (repeatable; default: found from the run).",
+    )(function)
+    function = placement_option(function)
+    function = click.option(
+        "--bandwidth",
+        type=click.FloatRange(min=0, min_open=True, max=1e9),
+        metavar="MBIT",
+        help="Megabits per second of a node's link: savings in seconds.",
+    )(function)
+    function = click.option(
+        "--sites",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Table of sites or racks: a host (or a pattern) and its site per line.",
+    )(function)
+    return nodes_option(task_options(function))
+
+
+def options_from(values: dict[str, Any], *, ranges: bool = True) -> Options:
+    """Options of the analyzer from the command line's values; None means the default."""
+    from tracehint.analyzer.model import Options
+
+    given = {name: values[name] for name in THRESHOLDS if values.get(name) is not None}
+    return Options(
+        nodes=values.get("nodes"),
+        default_placement=values.get("default_placement") or "striped",
+        data_roots=given_roots(values.get("data_roots") or ()),
+        ranges=ranges,
+        sites=_sites(values.get("sites")),
+        link_rates=_link_rates(values.get("bandwidth")),
+        **(values.get("cut") or {}),
+        **given,
+    )
+
+
+def _sites(path: Path | None) -> tuple[tuple[str, str], ...]:
+    """The table of sites, if one was named."""
+    from tracehint.analyzer.sites import read_sites
+
+    return read_sites(path) if path else ()
+
+
+def _link_rates(mbit: float | None) -> tuple[float, float] | None:
+    """Slowest and fastest known rate of a link in bytes per second; None: none is known."""
+    return (mbit * 125_000, mbit * 125_000) if mbit else None
+
+
+WHOLE = "tracehint.whole_help"  # key in a context's meta: list all options
+
+
+class FoldedCommand(click.Command):
+    """A command whose `--help` leaves the options named in `rare` to `--help-thresholds`."""
+
+    def __init__(self, *args: Any, rare: Collection[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.rare = rare
+        self.params.append(_help_thresholds())
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The usual options; in the whole help the rare ones below them."""
+        options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        records = [(p.name in self.rare, p.get_help_record(ctx)) for p in options]
+        with formatter.section("Options"):
+            formatter.write_dl([r for rare, r in records if r is not None and not rare])
+        if ctx.meta.get(WHOLE):
+            with formatter.section("Thresholds and rarely needed options"):
+                formatter.write_dl([r for rare, r in records if r is not None and rare])
+
+
+def _help_thresholds() -> click.Option:
+    def show(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+        if wanted and not ctx.resilient_parsing:
+            ctx.meta[WHOLE] = True
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+
+    return click.Option(
+        ["--help-thresholds"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show all options, thresholds of the patterns among them.",
+    )
+
+
+def given_roots(typed: Sequence[str]) -> tuple[str, ...]:
+    """The directories as absolute paths, each also without symbolic links: collectors that ask
+    the kernel see the one, those that see what programs ask for see the other."""
+    both = ((os.path.abspath(root), os.path.realpath(root)) for root in typed)  # noqa: PTH100
+    return tuple(dict.fromkeys(path for pair in both for path in pair))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,19 +12,85 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.collectors.base import Collector, Follow, RecordRequest, RecordResult
+from tracehint.collectors.begin import default_bundle, recorded_already
 from tracehint.collectors.ebpf.follow import check_follow
+from tracehint.collectors.node_local import recorded_locally
 from tracehint.collectors.registry import COLLECTORS, choose
 from tracehint.collectors.run import Ended, find_command, run_child, runnable
-from tracehint.collectors.session import default_bundle, recorded_already
-from tracehint.commands._following import default_name, follow_collector
-from tracehint.commands._located import note_locations, project_locator
-from tracehint.commands._options import F, with_options
-from tracehint.commands._progress import progress
-from tracehint.commands._progress import wanted as progress_wanted
-from tracehint.commands._roots import given_roots
-from tracehint.commands._warming import warmed
-from tracehint.errors import EXIT_RECORDER_FAILED, NotBegunError, TracehintError, UsageError
-from tracehint.schemas.writing import make_folder, refuse_existing
+from tracehint.commands._options import F, given_roots, with_options
+from tracehint.errors import (
+    EXIT_RECORDER_FAILED,
+    CollectorError,
+    NotBegunError,
+    TracehintError,
+    UsageError,
+)
+from tracehint.progress import is_shown as progress_wanted
+from tracehint.progress import progress
+from tracehint.schemas.plain import HeldFolder
+from tracehint.schemas.writer import make_folder, refuse_existing
+
+following_options = with_options(
+    click.option(
+        "--pid",
+        type=int,
+        metavar="PID",
+        help="Follow a running process and its descendants instead (eBPF).",
+    ),
+    click.option(
+        "--cgroup",
+        metavar="DIR",
+        help="Follow the processes of a cgroup v2 directory instead (eBPF).",
+    ),
+    click.option(
+        "--duration",
+        type=float,
+        metavar="SECONDS",
+        help="End following then. Default: when the processes have ended, or at Ctrl-C.",
+    ),
+)
+
+
+def chosen_follow(
+    pid: int | None, cgroup: str | None, duration: float | None, command: tuple[str, ...]
+) -> Follow | None:
+    """What to follow, or None when a command is to be run. Raises UsageError."""
+    given = [name for name, value in (("--pid", pid), ("--cgroup", cgroup)) if value is not None]
+    if len(given) == 2 or (given and command):
+        both = "--pid and --cgroup" if len(given) == 2 else f"{given[0]} and a command"
+        raise UsageError(f"{both}: only one of them can be recorded", "Leave one of them out.")
+    if not given and not command:
+        raise UsageError("nothing to record", "Give a command, --pid PID or --cgroup DIR.")
+    if not given and duration is not None:
+        raise UsageError(
+            "--duration: a command is recorded until it ends",
+            "To end it earlier: tracehint record -- timeout SECONDS COMMAND",
+        )
+    if duration is not None and not (0.001 <= duration <= 4e6 and math.isfinite(duration)):
+        raise UsageError(f"--duration {duration:g}: not a time in seconds", "For example: 60")
+    if not given:
+        return None
+    path = os.path.abspath(cgroup) if cgroup else ""  # noqa: PTH100 (links stay as given)
+    if cgroup == "":
+        raise UsageError("--cgroup: the name is empty", "Give a cgroup v2 directory.")
+    return Follow(pid or 0, path, duration or 0.0)
+
+
+def follow_collector(name: str) -> str:
+    """The collector that can follow. Raises CollectorError for the others."""
+    if name not in ("auto", "ebpf"):
+        raise CollectorError(
+            f"--collector {name}: records a command from its start only",
+            "Use --collector ebpf with --pid or --cgroup.",
+        )
+    return "ebpf"
+
+
+def default_name(follow: Follow) -> tuple[str, ...]:
+    """What the bundle is named after."""
+    name = Path(follow.cgroup).name or "cgroup" if follow.cgroup else f"pid-{follow.pid}"
+    return (name,)
+
 
 if TYPE_CHECKING:
     pass
@@ -63,7 +129,7 @@ def recording_options(command: F, *, needs_command: bool = True) -> F:
             type=click.Choice(["auto", *COLLECTORS]),
             default="auto",
             show_default=True,
-            help="How to record; `tracehint doctor` tells what can run here.",
+            help="How to record; `tracehint doctor` lists what can run here.",
         ),
         click.option(
             "--data-root",
@@ -83,10 +149,28 @@ def recording_options(command: F, *, needs_command: bool = True) -> F:
         click.option("--force", is_flag=True, help="Replace the bundle that -o names."),
         click.option("--quiet", is_flag=True, help="Print errors only."),
         click.option(
-            "--keep-args", is_flag=True, help="Record passwords and keys in arguments too."
+            "--keep-args",
+            is_flag=True,
+            is_eager=True,  # before --args, which does not go with it
+            help="Record passwords and keys in arguments too.",
+        ),
+        click.option(
+            "--args",
+            "no_args",
+            type=click.Choice(["redacted", "none"]),
+            default="redacted",
+            show_default=True,
+            callback=_wants_no_arguments,
+            help="Arguments to store: without secrets, or none (the program alone).",
         ),
         click.argument("command", nargs=-1, required=needs_command, type=click.UNPROCESSED),
     )(command)
+
+
+def _wants_no_arguments(context: click.Context, _: click.Parameter, value: str) -> bool:
+    if value == "none" and context.params.get("keep_args"):
+        raise UsageError("--args none: not with --keep-args", "Leave one of them out.")
+    return value == "none"
 
 
 def run_plain(command: tuple[str, ...], more: Mapping[str, str] | None = None) -> Ended:
@@ -94,16 +178,23 @@ def run_plain(command: tuple[str, ...], more: Mapping[str, str] | None = None) -
     return run_child(runnable(command), {**os.environ, **(more or {})})
 
 
+_NO_ARGS = (
+    "--args none: only programs are stored. Tasks of shells and interpreters have their types "
+    "(bash, python), not those of scripts; jobs that an engine names by arguments are not "
+    "recognised; hints by type are coarser."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recording:
     """What is to be recorded: the values of `recording_options`, and what a command adds.
 
-    live: tell on a terminal how far it has come, and load meanwhile what an analysis needs.
+    live: show the progress on a terminal, and load meanwhile what an analysis needs.
     follow: what runs already, in place of `command`. locate: ask the store of tracehint.toml where
-    the files lie, else the caller asks one.
+    the files are, else the caller asks one.
     """
 
-    output: str | None
+    output: str | HeldFolder | None
     collector: str
     data_roots: tuple[str, ...]
     host_id: str
@@ -111,6 +202,7 @@ class Recording:
     force: bool
     quiet: bool
     keep_args: bool
+    no_args: bool
     command: tuple[str, ...]
     live: bool = False
     follow: Follow | None = None
@@ -123,6 +215,8 @@ def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
 
     Raises TracehintError with exit code 125, 126 or 127 when the command was not run.
     """
+    from tracehint.app.locations import note_locations, project_locator
+
     if wanted.follow is None and recorded_already():
         if not wanted.quiet:
             click.echo(
@@ -149,7 +243,7 @@ def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
 
 
 def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
-    """Choose a collector and record; a bundle that nobody named is added to `made`."""
+    """Choose a collector and record; a bundle without a given name is added to `made`."""
     collector, follow = wanted.collector, wanted.follow
     if follow is not None:
         collector = follow_collector(collector)
@@ -157,6 +251,8 @@ def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
     chosen, why = choose(collector)
     if not wanted.quiet:
         click.echo(f"tracehint: {why}", err=True)
+    if wanted.no_args and not wanted.quiet:
+        click.echo(f"tracehint: {_NO_ARGS}", err=True)
     bundle = _bundle_path(wanted.output, force=wanted.force)
     if bundle is None:
         name = wanted.command if follow is None else default_name(follow)
@@ -167,6 +263,7 @@ def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
         output=bundle,
         data_roots=given_roots(wanted.data_roots),
         keep_args=wanted.keep_args,
+        no_args=wanted.no_args,
         force=wanted.force,
         quiet=wanted.quiet,
         host=wanted.host_id,
@@ -175,9 +272,9 @@ def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
         environment=wanted.environment,
     )
     shown = wanted.live and progress_wanted(quiet=wanted.quiet)
-    beside = warmed() if wanted.live else contextlib.nullcontext()
-    with progress(bundle, shown=shown), beside:
-        return _record(chosen, request, again=collector == "auto"), bundle
+    with recorded_locally(request, chosen.name) as local, progress(local.output, shown=shown):
+        result = _record(chosen, local, again=collector == "auto")
+    return result, (result.bundle if local is request else None) or bundle
 
 
 def _record(chosen: Collector, request: RecordRequest, *, again: bool) -> RecordResult:
@@ -201,10 +298,10 @@ def chosen_settings(given: tuple[str, ...]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in given)
 
 
-def _bundle_path(output: str | None, *, force: bool) -> Path | None:
+def _bundle_path(output: str | HeldFolder | None, *, force: bool) -> Path | None:
     """The absolute bundle path; refused before anything runs when it cannot be used."""
-    if output is None:
-        return None
+    if output is None or isinstance(output, HeldFolder):
+        return output
     if not output:
         raise UsageError("-o: the name is empty", "Give a directory name.")
     path = Path(os.path.abspath(output))  # noqa: PTH100 (symbolic links stay as given)

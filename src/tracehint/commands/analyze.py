@@ -3,41 +3,59 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from tracehint.commands._analysis_options import THRESHOLDS, analysis_options, options_from
-from tracehint.commands._backend import backend_options
-from tracehint.commands._folded_help import FoldedCommand
-from tracehint.commands._memory import for_a_run
-from tracehint.commands._options import gathered
-from tracehint.commands._output import refuse_existing
-from tracehint.commands._stage_line import stages
+from tracehint.analyzer.execution.resources import silent
+from tracehint.app.last_runs import run_or_last
+from tracehint.app.output import cannot_write, refuse_existing, write_output
+from tracehint.commands._options import (
+    THRESHOLDS,
+    FoldedCommand,
+    analysis_options,
+    backend_options,
+    cluster_option,
+    gathered,
+    option,
+    options_from,
+)
 from tracehint.errors import UsageError
+from tracehint.progress import for_a_run, stages
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tracehint.analyzer.execution.resources import Resources, Tell
     from tracehint.analyzer.model import Analysis, Options
+
 
 # Options that few people need: --help-thresholds lists them.
 _RARE = ("backend", "default_placement", "master", "memory_limit", "no_ranges", "sites", "threads")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Computing:
     """Who computes, with what."""
 
     backend: str
     master: str | None
-    threads: int | None
-    memory_limit: str | None
+    threads: int | None = option(
+        type=click.IntRange(1),
+        help="Threads that compute (default: the processors that this process may use).",
+    )
+    memory_limit: str | None = option(
+        metavar="SIZE",
+        help="Accesses that would take more than half of it go through temporary files in TMPDIR"
+        " (default: half of the machine's memory).",
+    )
 
 
 @click.command(cls=FoldedCommand, rare=(*THRESHOLDS, *_RARE))
-@click.argument("bundle", type=click.Path())
+@run_or_last
 @click.option(
     "--format",
     "form",
@@ -49,25 +67,7 @@ class Computing:
 @click.option("--force", is_flag=True, help="Replace what is there.")
 @click.option("--no-ranges", is_flag=True, help="Leave the byte ranges out of the output.")
 @backend_options
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    default=None,
-    help="Threads that compute (default: the processors that this process may use).",
-)
-@click.option(
-    "--memory-limit",
-    metavar="SIZE",
-    default=None,
-    help="Accesses that would take more than half of it go through temporary files in TMPDIR"
-    " (default: half of the machine's memory).",
-)
-@click.option(
-    "--cluster",
-    metavar="FILE",
-    help="Where the next run takes place, a cluster file or a ready-made one by name: the text "
-    "tells what hints save there, in seconds.",
-)
+@cluster_option
 @analysis_options
 @gathered(computing=Computing)
 def command(
@@ -87,7 +87,6 @@ def command(
 
     Example: tracehint analyze run.trace --format json -o run.json
     """
-    from tracehint.commands._analysis_output import FORMS
 
     if form == "parquet" and output is None:
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
@@ -97,9 +96,9 @@ def command(
     options = options_from(values, ranges=not no_ranges)
     with stages() as seen:
         resources = _resources(computing, seen.tell)
-        result = FORMS[form](output, options, _threads(resources), seen.tell, cluster)
+        result = FORMS[form](output, options, _threads(resources), seen.tell, cluster, bundle)
         resources = resources and replace(resources, ready=result.ready)
-        analysis = _analyzed(bundle, options, computing, resources)
+        analysis = _run_analysis(bundle, options, computing, resources)
         seen.tell("writing", 0, 0, "")
         on_screen = output in (None, "-") and sys.stdout.isatty()
         if not on_screen:
@@ -108,12 +107,12 @@ def command(
         result.write(analysis)
 
 
-def _analyzed(
+def _run_analysis(
     bundle: str, options: Options, computing: Computing, resources: Resources | None
 ) -> Analysis:
     """By this process, or by Spark."""
     from tracehint.analyzer.analyze import analyze_at
-    from tracehint.analyzer.shared.analysis import analysis_of
+    from tracehint.analyzer.cache import analysis_of
 
     if resources is not None and computing.master is None:
         return analysis_of(bundle, options, resources).analysis
@@ -138,3 +137,114 @@ def _resources(computing: Computing, tell: Tell) -> Resources | None:
         return None
     limit = parse_size(computing.memory_limit) if computing.memory_limit else half_of_memory()
     return Resources(computing.threads or cores(), limit, tell=tell)
+
+
+@dataclass
+class Output:
+    """Where an analysis goes. Replaces what is there; raises UsageError with the remedy."""
+
+    target: str | None
+    options: Options
+    threads: int = 1
+    tell: Tell = silent
+    cluster: str | None = None  # of the gains in the text
+    source: str = ""  # the bundle
+
+    def ready(self, name: str, table: pa.Table) -> None:
+        """A table is complete, although the analysis is not."""
+
+    def write(self, analysis: Analysis) -> None:
+        """Write what is not written yet."""
+        raise NotImplementedError
+
+
+class Json(Output):
+    """One document."""
+
+    def write(self, analysis: Analysis) -> None:
+        write_output(self._pieces(analysis), self.target)
+
+    def _pieces(self, analysis: Analysis) -> Iterator[bytes]:
+        from tracehint.analyzer.output.json import write_json
+
+        done = 0
+        for piece in write_json(analysis, self.threads):
+            done += len(piece)
+            self.tell("writing", done >> 20, 0, "MiB")
+            yield piece
+
+
+@dataclass
+class Parquet(Output):
+    """One file per table in a directory, written by threads as the tables come; last run.json."""
+
+    def __post_init__(self) -> None:
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        self._folder = Path(str(self.target))
+        self._pool = ThreadPoolExecutor(self.threads)
+        self._begun: dict[str, Future[None]] = {}
+
+    def ready(self, name: str, table: pa.Table) -> None:
+        where = self._folder / f"{name}.parquet"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self._folder, error) from None
+        self._begun[name] = self._pool.submit(_table, table, where, self.options.ranges)
+
+    def write(self, analysis: Analysis) -> None:
+        import json
+
+        for name, table in analysis.tables().items():
+            if name not in self._begun:
+                self.ready(name, table)
+        text = json.dumps(analysis.run, indent=1, allow_nan=False)
+        try:
+            for begun in self._begun.values():
+                begun.result()
+            (self._folder / "run.json").write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise cannot_write(self._folder, error) from None
+
+
+def _table(table: pa.Table, path: Path, ranges: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not ranges and "ranges" in table.schema.names:
+        table = table.drop_columns(["ranges"])
+    # Looking for repeated numbers costs more than compressing them, and the least and largest
+    # of a few texts, which nobody searches by, as much as writing them.
+    repeated = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
+    ordered = [f.name for f in table.schema if not pa.types.is_dictionary(f.type)]
+    pq.write_table(
+        table, path, compression="zstd", use_dictionary=repeated, write_statistics=ordered
+    )
+
+
+class Text(Output):
+    """The summary for people."""
+
+    def write(self, analysis: Analysis) -> None:
+        import io
+
+        if self.target in (None, "-"):
+            self._print(analysis, sys.stdout)
+            return
+        text = io.StringIO()
+        self._print(analysis, text)
+        write_output([text.getvalue().encode("utf-8", "backslashreplace")], self.target)
+
+    def _print(self, analysis: Analysis, stream: TextIO) -> None:
+        from tracehint.app.user_cluster import where_of
+        from tracehint.hintgen.summary.console import console_for
+        from tracehint.hintgen.summary.gain import Simulation
+        from tracehint.hintgen.summary.summary import print_summary
+
+        where = where_of(self.cluster, self.options.nodes, analysis, self.source)
+        print_summary(analysis, console_for(stream), Simulation(analysis, where))
+
+
+# --format -> who writes it
+FORMS: dict[str, type[Output]] = {"text": Text, "json": Json, "parquet": Parquet}

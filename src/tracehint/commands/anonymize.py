@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tracehint.commands._stage_line import stage
+from tracehint.progress import stage
 from tracehint.schemas.arrow import skip_pandas
 
 
@@ -16,9 +16,10 @@ from tracehint.schemas.arrow import skip_pandas
 @click.option("--key", help="Secret; the same key gives the same words. Default: random, lost.")
 @click.option("--force", is_flag=True, help="Replace the output bundle.")
 def command(bundle: str, output: str, key: str | None, force: bool) -> None:
-    """Write a copy of BUNDLE in which names, paths, hosts and arguments are other words.
+    """Write a copy of BUNDLE in which names, paths, hosts and arguments are replaced by
+    pseudonyms.
 
-    The same word becomes the same word everywhere. File endings, counters,
+    The same name gets the same pseudonym everywhere. File endings, counters,
     times, sizes and the names of public programs stay, so that patterns and
     reports come out as before.
 
@@ -26,11 +27,11 @@ def command(bundle: str, output: str, key: str | None, force: bool) -> None:
     """
     import secrets
 
-    from tracehint.hintgen.anonymize.bundle import anonymize
+    from tracehint.hintgen.anonymize import anonymize
     from tracehint.schemas.store import read_bundle
 
     skip_pandas()
     secret = key.encode("utf-8", "surrogateescape") if key else secrets.token_bytes(32)
-    with stage("other words"):
+    with stage("pseudonymising"):
         anonymize(read_bundle(bundle), Path(output), secret, force=force)
     click.echo(f"tracehint: wrote {output}", err=True)

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands import _unmounted
-from tracehint.commands._stores import (
-    hints_below,
+from tracehint.app.stores import (
+    apply_by_calls,
     make_plan,
     open_directory,
     report_gaps,
     require_store,
+    without_mount,
 )
+from tracehint.commands._stores import hints_below
 from tracehint.errors import EXIT_FAILED, EXIT_OK, UsageError
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
+    from tracehint.adapters.apply.journal import JournalEntry, Undone
+    from tracehint.adapters.apply.readback import Outcome
+    from tracehint.adapters.apply.root_files import Root
     from tracehint.adapters.plan import TagPlan
     from tracehint.adapters.stores.base import Store
-    from tracehint.adapters.stores.beneath import Root
     from tracehint.adapters.stores.commands import CommandStore
-    from tracehint.adapters.stores.journal import JournalEntry
-    from tracehint.adapters.stores.outcome import Outcome
-    from tracehint.adapters.stores.undo import Undone
     from tracehint.hintgen.hints.model import HintFile
 
 
 @click.command()
 @hints_below
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @click.option("--undo", "take_back", is_flag=True, help="Take back what apply set here.")
 @click.option(
     "--allow-trusted",
@@ -57,20 +57,21 @@ def command(
     """Set the hints of HINTS below DIRECTORY, directory defaults first.
 
     What was changed is kept in DIRECTORY/.tracehint, written before each change; --undo takes it
-    back. Nothing outside DIRECTORY is touched, and no symbolic link is followed. Of a store without
-    mount (HDFS, Confuga, ...) DIRECTORY is the directory there: its tool is called for every file
-    that the rules or --like, --workflow or --names tell, and nothing is kept for --undo.
+    back, also what a script of `emit` set. Nothing outside DIRECTORY is touched, and no symbolic
+    link is followed. Of a store without mount (HDFS, Confuga, ...) DIRECTORY is the directory
+    there: its tool is called for every file that the rules or --like, --workflow or --names list,
+    and nothing is kept for --undo.
 
     Example: tracehint apply hints.json --store xattr --dry-run /scratch/run7
     """
-    from tracehint.adapters.stores.act import apply, check_keys
+    from tracehint.adapters.apply.applier import apply, check_keys
     from tracehint.hintgen.hints.hintfile import load
 
     if not (as_root or dry_run):
         _refuse_root()
     chosen = require_store(store, prefix, places)
-    if (called := _unmounted.without_mount(chosen, directory)) is not None:
-        return _called(called, load(hints), which, dry_run, take_back, quiet)
+    if (called := without_mount(chosen, directory)) is not None:
+        return _apply_by_tool(called, load(hints), which, dry_run, take_back, quiet)
     with open_directory(directory) as root:
         if take_back:
             return _undo(root, chosen, store, dry_run, allow_trusted, quiet)
@@ -78,21 +79,20 @@ def command(
         check_keys(chosen, plan.targets, allow_trusted=allow_trusted)
         if dry_run:
             return _report(apply(root, chosen, plan.targets, None), quiet, dry_run=True)
-        return _report(_journalled(root, chosen, plan, store, prefix), quiet, dry_run=False)
+        return _report(_apply_journalled(root, chosen, plan, prefix), quiet, dry_run=False)
 
 
-def _journalled(root: Root, chosen: Store, plan: TagPlan, name: str, prefix: str | None) -> Outcome:
-    from tracehint.adapters.stores.act import apply
-    from tracehint.adapters.stores.journal import JournalEntry, open_journal
+def _apply_journalled(root: Root, chosen: Store, plan: TagPlan, prefix: str | None) -> Outcome:
+    from tracehint.adapters.apply.applier import apply
+    from tracehint.adapters.apply.journal import open_journal, session_entry
 
     with open_journal(root, create=True) as journal:
         assert journal is not None  # it was made
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        journal.add(JournalEntry(op="session", store=name, prefix=prefix, key=now))
+        journal.add(session_entry(chosen.name, prefix))
         return apply(root, chosen, plan.targets, journal)
 
 
-def _called(
+def _apply_by_tool(
     store: CommandStore,
     hints: HintFile,
     which: dict[str, Any],
@@ -102,11 +102,11 @@ def _called(
 ) -> int:
     if dry_run and take_back:
         raise UsageError(
-            f"{store.title} has no journal: --undo takes back what the rules say",
+            f"{store.title} has no journal: --undo removes what the rules set",
             "Give one of --dry-run and --undo.",
         )
     mode = "--dry-run" if dry_run else "--undo" if take_back else ""
-    return _unmounted.apply(store, hints, make_plan(hints, **which), mode, quiet=quiet)
+    return apply_by_calls(store, hints, make_plan(hints, **which), mode, quiet=quiet)
 
 
 def _refuse_root() -> None:
@@ -127,8 +127,8 @@ def _report(outcome: Outcome, quiet: bool, *, dry_run: bool) -> int:
         report_gaps(outcome.gap_counts())
         verb = "would be set" if dry_run else "set"
         click.echo(
-            f"{outcome.changed:,} settings {verb}, {outcome.unchanged:,} were so already, "
-            f"{outcome.created:,} files {'would be ' if dry_run else ''}made, "
+            f"{plural(outcome.changed, 'setting')} {verb}, {outcome.unchanged:,} so already, "
+            f"{plural(outcome.created, 'file')} {'would be ' if dry_run else ''}made, "
             f"{outcome.absent:,} not there yet, {len(outcome.failed):,} failed",
             err=True,
         )
@@ -152,14 +152,13 @@ def _failures(failed: list[tuple[bytes, str]]) -> None:
 def _undo(
     root: Root, chosen: Store, name: str, dry_run: bool, allow_trusted: bool, quiet: bool
 ) -> int:
-    from tracehint.adapters.stores.journal import open_journal, remove_journal
+    from tracehint.adapters.apply.journal import open_journal, remove_journal, sessions, undo
     from tracehint.adapters.stores.registry import open_store
-    from tracehint.adapters.stores.undo import sessions, undo
 
     def store_of(session: JournalEntry) -> Store | None:
-        if session.store != name:
+        if session.path != chosen.name.encode():
             return None
-        return open_store(name, prefix=session.prefix) if session.prefix is not None else chosen
+        return chosen if session.old is None else open_store(name, prefix=os.fsdecode(session.old))
 
     with open_journal(root, create=False) as journal:
         if journal is None:
@@ -181,8 +180,9 @@ def _report_undo(done: Undone, quiet: bool) -> int:
         click.echo(f"left as it is: {text(path) or '.'}: {why}", err=True)
     if not quiet:
         click.echo(
-            f"{done.restored:,} settings taken back, {done.removed:,} files and directories "
-            f"removed, {len(done.kept):,} left because they were changed since",
+            f"{plural(done.restored, 'setting')} undone, "
+            f"{done.removed:,} of the files and directories removed, "
+            f"{len(done.kept):,} left, changed since",
             err=True,
         )
     return EXIT_OK

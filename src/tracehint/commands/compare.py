@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._backend import load
-from tracehint.commands._last_runs import last_runs
-from tracehint.commands._options import last_runs_or_two, nodes_option, result_options
-from tracehint.commands._output import write_result
-from tracehint.commands._stage_line import stage
-from tracehint.commands._task_options import task_options
+from tracehint.app.last_runs import last_runs
+from tracehint.app.output import write_result
+from tracehint.commands._options import (
+    cluster_option,
+    last_runs_or_two,
+    load,
+    nodes_option,
+    result_options,
+    task_options,
+)
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
+from tracehint.progress import stage
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 @last_runs_or_two
 @result_options("text", "json")
 @nodes_option
+@cluster_option
 @task_options
 def command(
     before: str | None,
@@ -33,15 +39,17 @@ def command(
     output: str | None,
     force: bool,
     nodes: int | None,
+    cluster: str | None,
     cut: dict[str, Any],
 ) -> int:
-    """Tell what the hints of the run AFTER did, compared with the run BEFORE.
+    """Report what the hints of the run AFTER did, compared with the run BEFORE.
 
     Without them, the last two runs of the workflow here, as `tracehint run` keeps them.
 
     Which hints were in force, lost (and by what) or not possible; seconds and
     bytes by task type; bytes from the own and from other nodes where the store
-    told where files lie; what was predicted beside what was measured.
+    reported file locations; predicted and measured network traffic;
+    the simulated gain of all hints for BEFORE.
 
     Example: tracehint compare
 
@@ -53,16 +61,21 @@ def command(
         raise UsageError("one run given", "Give two, or none: then the last two runs here.")
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.proof.compare import proof_of
-    from tracehint.hintgen.proof.result import to_json, to_text_lines
+    from tracehint.app.user_cluster import where_of
+    from tracehint.hintgen.compare.proof import proof_of, to_json, to_text_lines
+    from tracehint.hintgen.summary.gain import Simulation
 
     options = Options(nodes=nodes, **cut)
     first, second = (load(path, options) for path in (before, after))
     with stage("comparing"):
         proof = proof_of(first, second, hints_of(Path(after)))
-    text = (
-        json.dumps(to_json(proof), indent=1) if fmt == "json" else "\n".join(to_text_lines(proof))
-    )
+        simulation = Simulation(first.analysis, where_of(cluster, nodes, first.analysis, before))
+        gain = simulation.as_json()
+    if fmt == "json":
+        text = json.dumps(to_json(proof) | gain, indent=1)
+    else:
+        lines = [f"Simulated for {before}:", *(f"  {line}" for line in simulation.lines())]
+        text = "\n".join([*to_text_lines(proof), "", *lines])
     write_result(text, output, force=force)
     return EXIT_OK
 
@@ -70,7 +83,7 @@ def command(
 def hints_of(run: Path) -> HintFile | None:
     """The hint file that `run` keeps in its bundle."""
     from tracehint.hintgen.hints import hintfile
-    from tracehint.schemas.version import HINTS_NAME
+    from tracehint.schemas.manifest import HINTS_NAME
 
     path = run / HINTS_NAME
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tracehint.commands._output import write_result
+from tracehint.app.output import write_result
 
 SHELLS = ("bash", "zsh", "fish")
 PROGRAM = "tracehint"

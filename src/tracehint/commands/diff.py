@@ -7,40 +7,48 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._backend import load
+from tracehint.app.output import terminal_width, wants_color, write_result
 from tracehint.commands._options import (
     gathered,
+    load,
     nodes_option,
+    option,
     result_options,
     runs_before_and_after,
+    task_options,
 )
-from tracehint.commands._output import terminal_width, wants_color, write_result
-from tracehint.commands._stage_line import stage
-from tracehint.commands._task_options import task_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.progress import stage
 from tracehint.schemas.arrow import skip_pandas
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.diff import Tolerances
-    from tracehint.hintgen.diff.profile import Profile
+    from tracehint.hintgen.compare.diff import Profile, Tolerances
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Thresholds:
     """What counts as a change."""
 
-    volume_threshold: float
-    min_bytes: str
-    count_threshold: float
+    volume_threshold: float = option(
+        type=click.FloatRange(0, 100),
+        default=10,
+        help="Percent by which sizes and bytes read may differ.",
+    )
+    min_bytes: str = option(default="64K", help="Smaller differences in volume are none.")
+    count_threshold: float = option(
+        type=click.FloatRange(0, 100),
+        default=0,
+        help="Percent by which numbers of tasks and files may differ.",
+    )
 
     def limits(self) -> Tolerances:
         """As `hintgen.diff` takes them."""
         from tracehint.commands.lint import parse_size
-        from tracehint.hintgen.diff import Tolerances
+        from tracehint.hintgen.compare.diff import Tolerances
 
         return Tolerances(
             volume_share=self.volume_threshold / 100,
@@ -52,23 +60,6 @@ class Thresholds:
 @click.command()
 @runs_before_and_after
 @result_options(*FORMATS)
-@click.option(
-    "--volume-threshold",
-    type=click.FloatRange(0, 100),
-    default=10,
-    show_default=True,
-    help="Percent by which sizes and bytes read may differ.",
-)
-@click.option(
-    "--min-bytes", default="64K", show_default=True, help="Smaller differences in volume are none."
-)
-@click.option(
-    "--count-threshold",
-    type=click.FloatRange(0, 100),
-    default=0,
-    show_default=True,
-    help="Percent by which numbers of tasks and files may differ.",
-)
 @nodes_option
 @task_options
 @gathered(thresholds=Thresholds)
@@ -91,8 +82,8 @@ def command(
     """
     skip_pandas()
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.diff import CHANGES, compare
-    from tracehint.hintgen.lint.render import Info, render
+    from tracehint.hintgen.compare.diff import CHANGES, compare
+    from tracehint.hintgen.lint.formats import Info, render
 
     options = Options(nodes=nodes, **cut)
     # one run after the other is in memory
@@ -113,7 +104,7 @@ def command(
 
 
 def _profile(path: str, options: Options) -> Profile:
-    from tracehint.hintgen.diff import profile
+    from tracehint.hintgen.compare.diff import profile
 
     analysis = load(path, options).analysis
     with stage("comparing"):

@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tracehint.app.checks import CHECKS, Condition, program_lines, seen, seen_of, workflow_lines
 from tracehint.collectors.registry import COLLECTORS, check
-from tracehint.commands._checks import CHECKS, Condition
-from tracehint.commands._programs import program_lines, seen, seen_of, workflow_lines
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 if TYPE_CHECKING:
-    from tracehint.adapters.creation.ways import WayCheck
+    from tracehint.adapters.creation.launch import MechanismCheck
 
 
 @click.command()
 @click.option(
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--store", metavar="STORE|all", help="Tell what a store can take instead.")
+@click.option("--store", metavar="STORE|all", help="Show what a store supports instead.")
 @click.option(
     "--map",
     "places",
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     "programs",
     multiple=True,
     metavar="PROGRAM",
-    help="Tell whether the preload collector sees it; repeatable.",
+    help="Show whether the preload collector sees it; repeatable.",
 )
 @click.argument("workflow", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -46,7 +45,7 @@ def command(
     programs: tuple[str, ...],
     workflow: tuple[str, ...],
 ) -> int:
-    """Tell which collectors can run here, what each would miss and cost, and the remedy.
+    """Show which collectors can run here, what each would miss and cost, and the remedy.
 
     With a command: which programs that it and its scripts name the preload collector would not
     see. The command is not run.
@@ -60,10 +59,10 @@ def command(
     """
     if store is not None:
         return _store(store, places, fmt)
-    from tracehint.adapters.creation.ways import answers as of_ways
+    from tracehint.adapters.creation.launch import check_mechanism
 
     picked, collectors = _collectors()
-    findings, ways = [probe() for probe in CHECKS], of_ways()
+    findings, ways = [probe() for probe in CHECKS], [check_mechanism()]
     if fmt == "json":
         rows: Mapping[str, Sequence[Any]] = {
             "checks": findings,
@@ -94,7 +93,7 @@ def _collectors() -> tuple[str | None, list[dict[str, Any]]]:
 
 
 def _store(name: str, places: Path | None, fmt: str) -> int:
-    from tracehint.commands._store_facts import facts, lines
+    from tracehint.app.store_facts import facts, lines
 
     records = facts(name, places)
     if fmt == "json":
@@ -107,43 +106,40 @@ def _store(name: str, places: Path | None, fmt: str) -> int:
 def _text(
     collectors: list[dict[str, Any]],
     findings: list[Condition],
-    ways: Sequence[WayCheck],
+    ways: Sequence[MechanismCheck],
     picked: str | None,
 ) -> str:
     lines = ["Collectors (auto takes the first that can run)"]
     for entry in collectors:
         chosen = "  <- auto" if entry["name"] == picked else ""
         lines.append(f"  {'yes' if entry['usable'] else 'no ':<4}{entry['name']}{chosen}")
-        lines += _indented(entry["reason"])
+        lines += _indent(entry["reason"])
+        if entry["incomplete"]:
+            lines += _indent("incomplete: " + entry["incomplete"])
         if entry["blind_to"]:
-            lines += _indented("cannot see: " + ", ".join(entry["blind_to"]))
+            lines += _indent("cannot see: " + ", ".join(entry["blind_to"]))
         if entry["cost"]:
-            lines += _indented("cost: " + entry["cost"])
+            lines += _indent("cost: " + entry["cost"])
         if not entry["usable"] and entry["remedy"]:
-            lines += _indented("remedy: " + entry["remedy"])
-    lines += [
-        "",
-        "Hints while files are made (run takes the first way that can be; --via names one)",
-    ]
-    first = next((way.name for way in ways if way.usable), None)
+            lines += _indent("remedy: " + entry["remedy"])
+    lines += ["", "Hints at the creation of files (`tracehint run`)"]
     for way in ways:
-        chosen = "  <- run" if way.name == first else ""
-        lines.append(f"  {'yes' if way.usable else 'no ':<4}{way.name}{chosen}")
-        lines += _indented(way.reason)
-        lines += _indented(f"reaches: {way.reaches}")
-        lines += _indented(f"cost: {way.cost}")
+        lines.append(f"  {'yes' if way.usable else 'no ':<4}{way.name}")
+        lines += _indent(way.reason)
+        lines += _indent(f"reaches: {way.reaches}")
+        lines += _indent(f"cost: {way.cost}")
         if way.remedy:
-            lines += _indented(f"remedy: {way.remedy}")
+            lines += _indent(f"remedy: {way.remedy}")
     lines += ["", "Conditions"]
     for found in findings:
         lines.append(f"  {found.state:<8}{found.name}: {found.text}")
         if found.remedy:
             needed = f" (for {found.needed_by})" if found.needed_by else ""
-            lines += _indented(f"remedy{needed}: {found.remedy}")
+            lines += _indent(f"remedy{needed}: {found.remedy}")
     return "\n".join(lines) + "\n"
 
 
-def _indented(text: str) -> list[str]:
+def _indent(text: str) -> list[str]:
     return textwrap.wrap(
         text, 80, initial_indent="      ", subsequent_indent="        ", break_long_words=False
     )

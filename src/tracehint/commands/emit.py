@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.adapters.engines.emitters import EMITTERS
+from tracehint.adapters.engines.registry import EMITTERS
 from tracehint.adapters.stores.base import Documented
-from tracehint.commands._annotations import Annotations, annotation_options
-from tracehint.commands._memory import for_a_run
-from tracehint.commands._options import gathered
-from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
-from tracehint.commands._stage_line import stages
-from tracehint.commands._stores import (
-    hints_argument,
-    make_plan,
-    open_directory,
-    plan_options,
-    report_gaps,
-    require_store,
-    store_options,
-)
+from tracehint.app.output import refuse_existing, refuse_own_input, write_result
+from tracehint.app.stores import make_plan, open_directory, report_gaps, require_store
+from tracehint.commands._options import gathered, option
+from tracehint.commands._stores import hints_argument, plan_options, store_options
 from tracehint.errors import UsageError
+from tracehint.progress import for_a_run, stages
 from tracehint.schemas.plain import is_own_folder
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     from tracehint.adapters.engines.emitters import EmitRequest
@@ -36,7 +28,38 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Annotations:
+    """What engines want to know, by the names of `EmitRequest`."""
+
+    local_dir: str = option(
+        default="",
+        show_default=False,
+        help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's "
+        "own; Slurm keeps copies there).",
+    )
+    shared_dir: str = option(
+        default="", show_default=False, help="Directory that all nodes see (Swift/K)."
+    )
+    locations: Path | None = option(
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="JSON of `tracehint locate` (Swift/T).",
+    )
+    hosts: Path | None = option(
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Host file: the nodes that a plan's parts get, in its order (docs: start where the "
+        "data is).",
+    )
+    temporary: bool = option(
+        is_flag=True, help="Let Snakemake or Pegasus delete files that hints call temporary."
+    )
+    precreate: bool = option(
+        is_flag=True,
+        help="Let Makeflow's rules make their outputs, empty and tagged, before their command.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Goal:
     """For whom the hints are written, and where to."""
 
@@ -45,9 +68,18 @@ class Goal:
     prefix: str | None
     places: Path | None
     engine: str | None
-    output: Path | None
-    directory: Path | None
-    allow_trusted: bool
+    output: Path | None = option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        help="Script or annotation file; what it needs goes beside it.",
+    )
+    directory: Path | None = option(
+        "--dir", type=click.Path(path_type=Path), help="Directory whose files are matched too."
+    )
+    allow_trusted: bool = option(
+        is_flag=True, help="Allow attributes of the name space trusted, which only root sets."
+    )
     force: bool
 
     def opened(self, name: str | None) -> Store:
@@ -60,6 +92,24 @@ class Goal:
         return None if str(self.output) == "-" else self.output
 
 
+if TYPE_CHECKING:
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # not generic before click 8.2
+
+
+class EngineName(_Choice):
+    """An engine with an emitter. That of tracehint.toml may be one without: then there is none."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, or None."""
+        name = param.name if param is not None else None
+        source = ctx.get_parameter_source(name) if ctx is not None and name else None
+        if source is click.core.ParameterSource.DEFAULT_MAP and value not in self.choices:
+            return None
+        return super().convert(value, param, ctx)
+
+
 @click.command()
 @hints_argument
 @click.argument(
@@ -69,28 +119,10 @@ class Goal:
 @click.option(
     "--workflow-engine",
     "engine",
-    type=click.Choice(tuple(EMITTERS)),
+    type=EngineName(tuple(EMITTERS)),
     help="Write annotations for this engine.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Script or annotation file; what it needs goes beside it.",
-)
-@click.option(
-    "--dir",
-    "directory",
-    type=click.Path(path_type=Path),
-    help="Directory whose files are matched too.",
-)
-@annotation_options
 @plan_options
-@click.option(
-    "--allow-trusted",
-    is_flag=True,
-    help="Allow attributes of the name space trusted, which only root sets.",
-)
 @click.option("--force", is_flag=True, help="Replace existing output files.")
 @gathered(goal=Goal, annotations=Annotations)
 def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> None:
@@ -109,6 +141,8 @@ def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> 
     for_a_run()
     from tracehint.hintgen.hints.hintfile import load
 
+    if _is_typed("store") and not _is_typed("engine") and goal.source is None:
+        goal = replace(goal, engine=None)  # the engine of tracehint.toml; the store was typed
     which["workflow"] = which["workflow"] or goal.source
     if goal.store is None and goal.engine is None:
         raise UsageError(
@@ -125,6 +159,12 @@ def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> 
         _document(loaded, chosen, goal, which)
         return
     _write_script(_script(loaded, chosen, goal, which), goal)
+
+
+def _is_typed(parameter: str) -> bool:
+    """Whether the option is on the command line, and not from tracehint.toml."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def _request(
@@ -145,14 +185,14 @@ def _request(
 
 
 def _script(hints: HintFile, chosen: Store, goal: Goal, which: dict[str, Any]) -> Script:
-    from tracehint.adapters.stores.act import check_keys
+    from tracehint.adapters.apply.applier import check_keys
     from tracehint.adapters.stores.call_script import make_call_script
     from tracehint.adapters.stores.commands import CommandStore
     from tracehint.adapters.stores.script import make_script
 
     with stages() as seen:
         seen.tell("matching names", 0, 0, "")
-        with _known(goal.directory) as root_fd:
+        with _open_matched(goal.directory) as root_fd:
             plan = make_plan(hints, root_fd=root_fd, **which)
         seen.tell("writing settings", 0, 0, "")
         check_keys(chosen, plan.targets, allow_trusted=goal.allow_trusted)
@@ -166,7 +206,10 @@ def _write_script(script: Script, goal: Goal) -> None:
     """The script, its table beside it, and how it is run."""
     report_gaps(script.gaps)
     if script.skipped:
-        click.echo(f"{script.skipped} settings left out: the name is too long; use apply", err=True)
+        click.echo(
+            f"{plural(script.skipped, 'setting')} left out: the name is too long; use apply",
+            err=True,
+        )
     output = goal.file
     if output is None:
         write_result(script.text, None)
@@ -174,23 +217,23 @@ def _write_script(script: Script, goal: Goal) -> None:
     write_result(script.table, f"{output}.data", force=goal.force)
     write_result(script.text, str(output), force=goal.force, mode=0o777)
     click.echo(
-        f"{script.records:,} settings. Review {output} and {output}.data, then run: "
+        f"{plural(script.records, 'setting')}. Review {output} and {output}.data, then run: "
         f"sh {output} --dry-run DIRECTORY",
         err=True,
     )
 
 
 def _document(hints: HintFile, chosen: Documented, goal: Goal, which: dict[str, Any]) -> None:
-    with _known(goal.directory) as root_fd:
+    with _open_matched(goal.directory) as root_fd:
         plan = make_plan(hints, root_fd=root_fd, **which)
     made = chosen.document(hints, plan)
     report_gaps(made.gaps)
     write_result(made.text, str(goal.output) if goal.output else None, force=goal.force)
-    click.echo(f"{made.records:,} records: review them before you use them", err=True)
+    click.echo(f"{plural(made.records, 'record')}: review before use", err=True)
 
 
 @contextmanager
-def _known(directory: Path | None) -> Iterator[int | None]:
+def _open_matched(directory: Path | None) -> Iterator[int | None]:
     """A descriptor of the directory whose files are matched too."""
     if directory is None:
         yield None
@@ -200,7 +243,7 @@ def _known(directory: Path | None) -> Iterator[int | None]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """What lies in it is run by the workflow. Raises UsageError."""
+    """What it contains is run by the workflow. Raises UsageError."""
     if not is_own_folder(folder):
         raise UsageError(f"{folder}: belongs to another user, or is a link", "Choose another -o.")
 

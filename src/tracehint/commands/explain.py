@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tracehint.commands._output import terminal_width, wants_color, write_result
+from tracehint.app.output import terminal_width, wants_color, write_result
 from tracehint.errors import UsageError
 
 
@@ -24,22 +24,27 @@ def command(code: str | None, everything: bool, fmt: str) -> None:
 
     Example: tracehint explain TP001
     """
-    from tracehint.hintgen.lint import explain
-    from tracehint.hintgen.lint.registry import REDIRECTS, RULES, load
+    from tracehint.hintgen.compare.diff import CHANGES
+    from tracehint.hintgen.lint.registry import REDIRECTS, RULES, load, rule_index, rule_page
 
     if everything or code is None:
         if fmt == "markdown":
-            write_result(explain.index(), None)
+            write_result(rule_index(), None)
             return
-        lines = [f"{c}  {load(c).RULE.severity:8} {load(c).RULE.name}" for c in sorted(RULES)]
+        lines = [f"{c}  {load(c).severity:8} {load(c).name}" for c in sorted(RULES)]
         write_result("\n".join(lines), None)
         return
     wanted = code.strip().upper()
-    by_name = {load(c).RULE.name: c for c in RULES}
+    by_name = {load(c).name: c for c in RULES}
     wanted = by_name.get(code.strip().lower(), REDIRECTS.get(wanted, wanted))
+    if wanted in CHANGES:
+        name, severity = CHANGES[wanted]
+        text = f"{wanted} {name} ({severity}): a difference between two runs (`diff`)."
+        write_result(f"{text}\nSee docs/reference/diff.md.", None)
+        return
     if wanted not in RULES:
         raise UsageError(f"no lint rule {code!r}", "List them: tracehint explain --all")
-    page = explain.page(wanted)
+    page = rule_page(wanted)
     if fmt == "markdown":
         write_result(page, None)
         return

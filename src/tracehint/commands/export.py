@@ -7,17 +7,15 @@ from typing import Any
 
 import click
 
-from tracehint.commands._backend import load
-from tracehint.commands._memory import for_a_run
-from tracehint.commands._options import nodes_option
-from tracehint.commands._stage_line import stage
-from tracehint.commands._task_options import task_options
+from tracehint.app.last_runs import run_or_last
+from tracehint.commands._options import load, nodes_option, task_options
+from tracehint.progress import for_a_run, stage
 
 FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "arrow")
 
 
 @click.command()
-@click.argument("bundle", type=click.Path())
+@run_or_last
 @click.option("--to", "fmt", type=click.Choice(FORMATS), required=True, help="Format.")
 @click.option("-o", "--output", help="File or directory; default: the bundle's name. `-`: stdout.")
 @nodes_option
@@ -40,7 +38,7 @@ def command(
 
     stem = Path(bundle).name.removesuffix(".trace").removesuffix(".json") or "run"
     target = Path(output or f"{stem}.{fmt}{export.FORMATS[fmt].suffix}")
-    run = export.needed(load(bundle, Options(nodes=nodes, **cut)), fmt)
+    run = export.select_input(load(bundle, Options(nodes=nodes, **cut)), fmt)
     give_back()
     with stage("writing"):
         export.export(run, fmt, target, force=force)

@@ -7,14 +7,11 @@ from typing import Any
 
 import click
 
-from tracehint.commands._backend import load
-from tracehint.commands._last_runs import run_or_last
-from tracehint.commands._memory import for_a_run
-from tracehint.commands._options import nodes_option
-from tracehint.commands._output import refuse_existing, write_result
-from tracehint.commands._stage_line import stage
-from tracehint.commands._task_options import task_options
+from tracehint.app.last_runs import run_or_last
+from tracehint.app.output import refuse_existing, write_result
+from tracehint.commands._options import load, nodes_option, task_options
 from tracehint.errors import UsageError
+from tracehint.progress import for_a_run, stage
 
 FORMATS = ("svg", "png", "dot", "graphml", "json")
 
@@ -56,9 +53,8 @@ def command(
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.draw import dot, export
-    from tracehint.hintgen.draw.build import build, lean
-    from tracehint.hintgen.draw.model import title
+    from tracehint.hintgen.report import dot, graph_export
+    from tracehint.hintgen.report.drawing import build, lean, title
 
     run = load(bundle, Options(nodes=nodes, **cut))
     run.analysis = lean(run.analysis)
@@ -66,9 +62,9 @@ def command(
         drawing = build(run.analysis, fold)
     result: str | bytes
     if chosen == "graphml":
-        result = export.to_graphml(drawing)
+        result = graph_export.to_graphml(drawing)
     elif chosen == "json":
-        result = export.to_json(drawing)
+        result = graph_export.to_json(drawing)
     else:
         result = dot.to_dot(drawing, title(run.analysis.run, Path(bundle)))
         if chosen != "dot":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,50 +12,183 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._backend import Backend, backend_options
-from tracehint.commands._hint_answers import Inquiry, Result, explain_path, score_on, write_rules
-from tracehint.commands._memory import for_a_run
-from tracehint.commands._options import gathered, nodes_option
-from tracehint.commands._output import refuse_own_input
-from tracehint.commands._stage_line import stage
-from tracehint.commands._task_options import task_options
+from tracehint.app.last_runs import runs_or_last
+from tracehint.app.output import refuse_own_input, typed_again, write_result
+from tracehint.commands._options import (
+    Backend,
+    backend_options,
+    gathered,
+    nodes_option,
+    option,
+    task_options,
+)
 from tracehint.errors import InputError, UsageError
+from tracehint.progress import for_a_run, stage
+from tracehint.schemas.plain import ConfiguredName
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.learn.rules import LearnOptions
     from tracehint.hintgen.learn.safety import Limits
 
 
 @dataclass(frozen=True)
+class Inquiry:
+    """What is printed instead of the rules: their score on a run, or the rule of a path."""
+
+    other: str | None
+    given: str
+    path: str | None
+    producer: str | None
+    consumers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the answer goes, and how."""
+
+    output: str | None
+    fmt: str
+    force: bool
+
+    def write(self, data: Any, text: str) -> None:
+        """As JSON or as text."""
+        write_result(_dump(data) if self.fmt == "json" else text, self.output, force=self.force)
+
+
+def score_on(
+    other: Analysis, analyses: list[Analysis], options: LearnOptions, given: str
+) -> tuple[dict[str, Any], str]:
+    """How the rules of the runs do on another one: as JSON, and as text."""
+    from tracehint.hintgen.compare.score import score, score_text
+    from tracehint.hintgen.learn.facts import facts_of
+    from tracehint.hintgen.learn.rules import learn
+
+    facts = [facts_of(analysis) for analysis in analyses]
+    rules = learn(analyses, options, facts)
+    data = score(rules, analyses, other, given=given, facts=facts)
+    return data, score_text(data)
+
+
+def explain_path(
+    hints: HintFile, path: str, question: Inquiry, nodes: int | None, result: Result
+) -> None:
+    """Which rule fires for the path."""
+    from tracehint.hintgen.match.explain import explain, explain_text
+
+    raw = as_in_rules(path)
+    data = explain(hints, raw, question.producer, question.consumers, nodes)
+    text = explain_text(data)
+    _where_to_look(raw, data["reason"])
+    result.write(data, text)
+
+
+def write_rules(hints: HintFile, ran: Sequence[str], result: Result) -> None:
+    """The rules into a file, or onto the screen. ran: the command that they come from."""
+    from tracehint.hintgen.hints.hintfile import to_json
+    from tracehint.hintgen.match.explain import summary_text
+
+    if not result.output:
+        result.write(to_json(hints), summary_text(hints))
+        return
+    write_result(_dump(to_json(hints)), result.output, force=result.force)
+    click.echo(summary_text(hints), nl=False, err=True)
+    if result.output != "-" and (hints.rules or hints.plan):
+        click.echo(f"Next: {_next_command(hints, ran, result.output)}", err=True)
+
+
+def as_in_rules(path: str) -> bytes:
+    """The path as rules name files: below the directory in which one is, without `.` and `..`."""
+    full = os.path.abspath(path)  # noqa: PTH100 (links stay as given: the file need not be there)
+    here = os.getcwd().rstrip("/") + "/"  # noqa: PTH109
+    inside = full.startswith(here)
+    return os.fsencode(full.removeprefix(here) if inside else full)
+
+
+def _where_to_look(raw: bytes, reason: str) -> None:
+    if raw.startswith(b"/") and reason == "no_rule":
+        click.echo(
+            "Rules name files as seen from the data's directory: go there, or give the name "
+            "from there.",
+            err=True,
+        )
+
+
+def _next_command(hints: HintFile, ran: Sequence[str], output: str) -> str:
+    """What can be done with the hint file; never a command that would replace a file."""
+    from tracehint.adapters.plan import build_plan
+    from tracehint.app.stores import known_paths
+    from tracehint.hintgen.text.textfile import unused_name
+
+    file = shlex.quote(output)
+    plan = build_plan(hints, known_paths(hints, None, None, None, None))
+    if not any(target.hints for target in plan.targets):  # no file has a name before the run
+        return f"tracehint run --hints {file} -- {typed_again(ran)}"
+    return f"tracehint emit {file} --store xattr -o {unused_name('hints.sh', '.data')}"
+
+
+def _dump(data: Any) -> str:
+    return json.dumps(data, indent=1) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
 class SourceRuns:
     """The runs, and how they are read."""
 
     sources: tuple[str, ...]
     nodes: int | None
     cut: dict[str, Any]
-    cluster: str | None
-    no_fallbacks: bool
+    cluster: str | None = option(
+        metavar="FILE",
+        type=click.UNPROCESSED,
+        help="Keep the rules that make the run no slower on this cluster, by simulation; add its "
+        "plan.",
+    )
+    no_fallbacks: bool = option(is_flag=True, help="Only rules for the names that were seen.")
     backend: str
     master: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bounds:
     """What a rule must bring, as `hintgen.learn.safety.Limits` has it."""
 
-    min_paying: float
-    min_bytes: int
-    min_confidence: float
-    node_capacity: int
-    replica_budget: float
-    call_ms: float
-    link_mbit: float
-    calibration: Path | None
+    min_paying: float = option(
+        type=click.FloatRange(0, 1),
+        default=0.5,
+        help="Share of a rule's files for which the cost model must find a gain.",
+    )
+    min_bytes: int = option(
+        type=click.IntRange(0), default=0, help="Smallest mean file size that is hinted."
+    )
+    min_confidence: float = option(
+        type=click.FloatRange(0, 1), default=0.3, help="Least confidence of a rule."
+    )
+    node_capacity: int = option(
+        type=click.IntRange(0),
+        default=0,
+        help="Bytes that a node can hold; a file or group may fill half. 0: no limit.",
+    )
+    replica_budget: float = option(
+        type=click.FloatRange(0),
+        default=2.0,
+        help="Further copies, as a multiple of all hinted bytes. 0: no limit.",
+    )
+    call_ms: float = option(
+        type=click.FloatRange(0),
+        default=0.0,
+        help="Time of a call that sets a hint: what saves less is refused. 0: no limit.",
+    )
+    link_mbit: float = option(
+        type=click.FloatRange(0, min_open=True),
+        default=1000.0,
+        help="With --call-ms: rate of a node's link.",
+    )
 
 
 @click.command()
-@click.argument("sources", nargs=-1, required=True, type=click.Path(), metavar="BUNDLE...")
+@runs_or_last
 @click.option("-o", "--output", type=click.Path(), help="Write the hint file (JSON).")
 @click.option("--score", "other", type=click.Path(), help="Score the rules on this other run.")
 @click.option(
@@ -62,7 +198,7 @@ class Bounds:
     show_default=True,
     help="With --score: what the rules may know before the run.",
 )
-@click.option("--explain", "path", help="Tell which rule fires for this path, and why.")
+@click.option("--explain", "path", help="Show which rule matches this path, and why.")
 @click.option("--producer", help="With --explain: type of the task that writes the file.")
 @click.option(
     "--consumer",
@@ -74,72 +210,14 @@ class Bounds:
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @nodes_option
-@click.option(
-    "--cluster",
-    metavar="FILE",
-    help="Keep the rules that make the run no slower on this cluster, by simulation; add its plan.",
-)
 @task_options
-@click.option(
-    "--min-paying",
-    type=click.FloatRange(0, 1),
-    default=0.5,
-    show_default=True,
-    help="Share of a rule's files for which the cost model must find a gain.",
-)
-@click.option(
-    "--min-bytes",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Smallest mean file size that is hinted.",
-)
-@click.option(
-    "--min-confidence",
-    type=click.FloatRange(0, 1),
-    default=0.3,
-    show_default=True,
-    help="Least confidence of a rule.",
-)
-@click.option(
-    "--node-capacity",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Bytes that a node can hold; a file or group may fill half. 0: no limit.",
-)
-@click.option(
-    "--replica-budget",
-    type=click.FloatRange(0),
-    default=2.0,
-    show_default=True,
-    help="Further copies, as a multiple of all hinted bytes. 0: no limit.",
-)
-@click.option(
-    "--call-ms",
-    type=click.FloatRange(0),
-    default=0.0,
-    show_default=True,
-    help="Time of a call that sets a hint: what saves less is refused. 0: no limit.",
-)
-@click.option(
-    "--link-mbit",
-    type=click.FloatRange(0, min_open=True),
-    default=1000.0,
-    show_default=True,
-    help="With --call-ms: rate of a node's link.",
-)
-@click.option(
-    "--calibration",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Result of `tracehint calibrate`: --call-ms and --link-mbit as measured.",
-)
 @backend_options
-@click.option("--no-fallbacks", is_flag=True, help="Only rules for the names that were seen.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 @gathered(asked=SourceRuns, question=Inquiry, bounds=Bounds, result=Result)
 def command(asked: SourceRuns, question: Inquiry, bounds: Bounds, result: Result) -> None:
     """Derive hint rules from BUNDLE... (recorded runs, or the JSON of analyze) for the next run.
+
+    Without BUNDLE of the last run of the workflow here.
 
     Example: tracehint hints run.trace -o hints.json
 
@@ -166,29 +244,27 @@ def command(asked: SourceRuns, question: Inquiry, bounds: Bounds, result: Result
         return
     hints = hints or _learn(analyses, asked, _limits(bounds))
     if asked.cluster is not None:
-        hints = _planned(analyses, hints, asked.cluster, asked.nodes)
+        hints = _plan_hints(analyses, hints, asked.cluster, asked.nodes)
+    if analyses:
+        hints = _with_gains(analyses[-1], hints, asked)
     if question.path is not None:
         explain_path(hints, question.path, question, asked.nodes, result)
         return
-    write_rules(hints, result)
+    ran = analyses[-1].run["command"] if analyses else []
+    write_rules(hints, ran, result)
 
 
 def _limits(bounds: Bounds) -> Limits:
     from tracehint.hintgen.learn.safety import Limits
 
-    call_ms, link_mbit = bounds.call_ms, bounds.link_mbit
-    if bounds.calibration is not None:
-        from tracehint.hintgen.calibration import hint_cost
-
-        call_ms, link_mbit = hint_cost(bounds.calibration)
     return Limits(
         min_paying=bounds.min_paying,
         min_file_bytes=bounds.min_bytes,
         min_confidence=bounds.min_confidence,
         node_bytes=bounds.node_capacity,
         replica_budget=bounds.replica_budget,
-        call_ms=call_ms,
-        link_mbit=link_mbit,
+        call_ms=bounds.call_ms,
+        link_mbit=bounds.link_mbit,
     )
 
 
@@ -213,20 +289,33 @@ def _score(analyses: list[Analysis], asked: SourceRuns, question: Inquiry, resul
     result.write(data, text)
 
 
-def _planned(
+def _plan_hints(
     analyses: Sequence[Analysis], hints: HintFile, cluster: str, nodes: int | None
 ) -> HintFile:
     """The rules that win on the cluster, with the plan of the run; the decision goes to stderr."""
-    from tracehint.commands._planning import decided_or_why
+    from tracehint.app.planning import decided_or_why
 
+    if len(analyses) != 1 and isinstance(cluster, ConfiguredName):
+        return hints  # the cluster of tracehint.toml: gains are simulated on it
     if len(analyses) != 1:
         raise UsageError(
             "--cluster plans one run", "Give one bundle, or use `tracehint plan --learned`."
         )
-    decided, said = decided_or_why(analyses[0], hints, cluster, nodes)
-    if said:
-        click.echo(click.wrap_text(said, 78), err=True)
+    decided, why = decided_or_why(analyses[0], hints, cluster, nodes)
+    if why:
+        click.echo(click.wrap_text(why, 78), err=True)
     return hints if decided is None else decided.hints
+
+
+def _with_gains(run: Analysis, hints: HintFile, asked: SourceRuns) -> HintFile:
+    """The rules with their gains on the last of the runs."""
+    from tracehint.app.user_cluster import where_of
+    from tracehint.hintgen.summary.gain import Simulation
+    from tracehint.hintgen.summary.rule_gains import with_gains
+
+    where = where_of(asked.cluster, asked.nodes, run, asked.sources[-1])
+    with stage("simulating"):
+        return with_gains(hints, Simulation(run, where))
 
 
 def _hint_file(sources: Sequence[str]) -> HintFile | None:

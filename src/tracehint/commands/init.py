@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracehint.commands._output import write_result
+from tracehint.adapters.engines.registry import ENGINES
+from tracehint.app.output import write_result
 from tracehint.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from tracehint.adapters.project.discover import Discovered
 
 MAP = "tracehint.map.toml"
-# engine -> how it is usually started
-COMMANDS = {
-    "makeflow": "makeflow FILE", "snakemake": "snakemake -c4", "make": "make -j4",
-    "nextflow": "nextflow run main.nf", "cwl": "cwltool FILE",
-}  # fmt: skip  # a table
 
 
 @click.command()
@@ -26,40 +22,55 @@ COMMANDS = {
     "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
 )
 @click.option("--force", is_flag=True, help="Replace tracehint.toml; its tables stay.")
-@click.option("--dry-run", is_flag=True, help="Only say what was found.")
+@click.option("--dry-run", is_flag=True, help="Print what was found; write nothing.")
 def command(directory: Path, force: bool, dry_run: bool) -> int:
     """Find the engine, store and nodes of the workflow in DIRECTORY (here); write tracehint.toml.
 
-    All commands that are typed in that directory take their defaults from it. Says at once what
-    the store can and cannot take. Nothing is run, no host is asked.
+    All commands that are typed in that directory take their defaults from it. Prints what
+    the store can and cannot take. Nothing is run.
 
     Example: tracehint init
     """
-    from tracehint.adapters.project.config import NAME
-    from tracehint.adapters.project.discover import discover, project_text
-    from tracehint.adapters.project.kept import kept_from
+    from tracehint.adapters.project.config import NAME, kept_from
+    from tracehint.adapters.project.discover import (
+        NODE_PLACES,
+        commands_for,
+        discover,
+        project_text,
+    )
 
     found = discover(directory)
     old = directory / NAME
     by_hand, tables = kept_from(old) if old.is_file() else ({}, "")
-    if found.store == "moosefs" and "map" not in by_hand:
-        by_hand |= _map(directory, dry_run=dry_run)
+    if found.store in NODE_PLACES and "map" not in by_hand:
+        by_hand |= _map(found.store, directory, dry_run=dry_run)
     text = project_text(found, by_hand, tables)
     if not dry_run:
         write_result(text, str(directory / NAME), force=force)
         click.echo(f"wrote {directory / NAME}", err=True)
     click.echo(text, nl=False)
-    for line in _takes(found):
+    lines = _takes(found)
+    if found.store in NODE_PLACES and "map" not in by_hand:
+        lines[-2:-2] = [f"  {line}" for line in commands_for(found.store, _nodes())]
+    for line in lines:
         click.echo(line)
     return EXIT_OK
 
 
-def _map(directory: Path, *, dry_run: bool) -> dict[str, str]:
-    """The map of the storage classes that are there, written beside the project file."""
-    from tracehint.adapters.project.classes import map_text
+def _nodes() -> list[str]:
+    """Where tasks will run: the nodes of the allocation or of the batch system, else this one."""
+    from tracehint.adapters.place.allocation import allocated_hosts
+    from tracehint.adapters.place.submissions import batch_nodes
     from tracehint.collectors.hostinfo import host_name
 
-    text = map_text(directory, host_name())
+    return [host.name for host in allocated_hosts() or batch_nodes()] or [host_name()]
+
+
+def _map(store: str, directory: Path, *, dry_run: bool) -> dict[str, str]:
+    """The map of the classes or pools that are there, written beside the project file."""
+    from tracehint.adapters.project.discover import map_text
+
+    text = map_text(store, directory, _nodes())
     if not text:
         return {}
     if not dry_run:
@@ -73,8 +84,8 @@ def _takes(found: Discovered) -> list[str]:
 
     store = open_store(found.store or "xattr")
     levels: dict[str, list[str]] = {"full": [], "approximate": [], "none": []}
-    for row, said in store.capabilities().items():
-        levels[said.level].append(row)
+    for row, support in store.capabilities().items():
+        levels[support.level].append(row)
     lines = ["", f"{store.title}:"]
     words = {"full": "takes", "approximate": "takes nearly", "none": "cannot take"}
     lines += [f"  {words[level]}: {', '.join(rows)}" for level, rows in levels.items() if rows]
@@ -86,10 +97,13 @@ def _takes(found: Discovered) -> list[str]:
     warning = store.about.warning(store.title)
     if warning:
         lines.append(f"  {warning}")
+    if "ignored" in found.why:
+        lines.append(f"  {found.why['ignored']}")
     if found.nodes:
         lines.append(f"  {found.why['nodes']}")
     if found.scheduler is not None:
         with_it = f"{found.scheduler.name}: jobs that COMMAND submits"
         how = " ".join(found.scheduler.submit)
         lines.append(f"  {with_it} ({how}) are recorded and have hints as well")
-    return [*lines, "", f"Next: tracehint run -- {COMMANDS.get(found.engine, 'COMMAND')}"]
+    start = ENGINES[found.engine].start_line(found.workflow) if found.engine else ""
+    return [*lines, "", f"Next: tracehint run -- {start or 'COMMAND'}"]

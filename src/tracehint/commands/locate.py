@@ -1,4 +1,4 @@
-"""`tracehint locate`: ask the store on which nodes files lie."""
+"""`tracehint locate`: query the store for file locations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._stores import require_locator, store_options
+from tracehint.app.stores import require_locator
+from tracehint.commands._stores import store_options
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def command(
 ) -> int:
     """Print the nodes that hold each of FILES, as the store reports them.
 
-    Exits with 1 when the store does not say for some file.
+    Exits with 1 when the store does not report the nodes of some file.
 
     Example: tracehint locate --store moosefs /mnt/mfs/out/*.fits
     """
@@ -66,7 +67,7 @@ def _rows(store: Locator, files: tuple[Path, ...]) -> list[dict[str, Any]]:
         except OSError:
             found = []  # one of them is the reason: each by itself tells which
         if found:
-            return [_told(path, place) for path, place in zip(files, found, strict=True)]
+            return [_location_row(path, place) for path, place in zip(files, found, strict=True)]
     return [_row(store, path) for path in files]
 
 
@@ -77,7 +78,7 @@ def _row(store: Locator, path: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"path": str(path), "nodes": [], "detail": {}, "problem": ""}
     if isinstance(store, NameLocator) and not store.mounted:
         try:
-            return _told(path, store.locate_name(str(path)))
+            return _location_row(path, store.locate_name(str(path)))
         except OSError as error:
             return {**row, "problem": error.strerror or "error"}
     try:
@@ -90,11 +91,16 @@ def _row(store: Locator, path: Path) -> dict[str, Any]:
         return {**row, "problem": error.strerror or "error"}
     finally:
         os.close(fd)
-    return _told(path, found)
+    return _location_row(path, found)
 
 
-def _told(path: Path, found: Location | None) -> dict[str, Any]:
+def _location_row(path: Path, found: Location | None) -> dict[str, Any]:
     if found is None:
-        return {"path": str(path), "nodes": [], "detail": {}, "problem": "the store does not say"}
+        return {
+            "path": str(path),
+            "nodes": [],
+            "detail": {},
+            "problem": "the store does not report it",
+        }
     detail = dict(found.detail)
     return {"path": str(path), "nodes": list(found.nodes), "detail": detail, "problem": ""}

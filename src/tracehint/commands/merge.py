@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from tracehint.commands._bundles import bundles_at, fetched, is_url
+from tracehint.app.merging import MergeRequest, bundles_at, join_bundles, local_bundles, parts_of
 from tracehint.commands._options import gathered
-from tracehint.commands._stage_line import stage, stages
-from tracehint.errors import BundleError, TracehintError
-from tracehint.hintgen.text.units import plural
+from tracehint.errors import BundleError
+from tracehint.progress import stage
 from tracehint.schemas.arrow import skip_pandas
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
-    from tracehint.analyzer.execution.resources import Tell
-    from tracehint.collectors.joined import Joined
-    from tracehint.collectors.parts import BundlePart
-    from tracehint.schemas.store import Bundle
+    from tracehint.collectors.join import BundlePart, Joined
 
 
-_READERS = 4  # bundles that are read at one time, at most
-_NAMED = 3  # bundles of which the same is told
-_REASONS = 20  # reasons that are told for one bundle each
+_NAMED = 3  # bundles with the same reason that are named
+_REASONS = 20  # reasons that are printed for one bundle each
 UNFINISHED = "recorder was killed or is still at work; when it has ended, merge again"
-
-
-@dataclass(frozen=True)
-class MergeRequest:
-    """What becomes one bundle, and how."""
-
-    bundles: tuple[str, ...]
-    output: Path
-    force: bool
-    keep_clocks: bool
-    workflow: Path | None
-    quiet: bool
 
 
 @click.command()
@@ -58,7 +39,7 @@ class MergeRequest:
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @gathered(asked=MergeRequest)
 def command(asked: MergeRequest) -> int:
-    """Join BUNDLES, one per host or task, into one. A directory stands for all bundles in
+    """Join BUNDLES, one per host or task, into one. A directory means all bundles in
     it; either may be a URL (s3://, hdfs://, ...).
 
     Bundles that cannot be read are listed and left out; the same recording
@@ -70,24 +51,23 @@ def command(asked: MergeRequest) -> int:
 
     Example: tracehint merge traces/ -o run.trace
     """
-    from tracehint.collectors.identity import refuse_twice
-    from tracehint.commands._workflow import check_workflow, declare
-    from tracehint.schemas.writer import BundleWriter, whole_bundle
-    from tracehint.schemas.writing import refuse_existing
+    from tracehint.app.workflow_graph import check_workflow, declare
+    from tracehint.collectors.join import refuse_twice
+    from tracehint.schemas.writer import refuse_existing, whole_bundle
 
     skip_pandas()
     if asked.workflow is not None:
         check_workflow(asked.workflow)
     asked = replace(asked, bundles=tuple(bundles_at(asked.bundles)))
-    if asked.output.absolute() in {path.absolute() for path in _here(asked.bundles)}:
+    if asked.output.absolute() in {path.absolute() for path in local_bundles(asked.bundles)}:
         raise BundleError(f"{asked.output}: is one of the bundles", "Choose another name with -o.")
     refuse_existing(asked.output, force=asked.force)
     with parts_of(asked.bundles) as (parts, problems):
         refuse_twice(parts)
         with stage("joining"):
-            whole, moved = joined(parts, problems, asked)
+            whole, moved = join_bundles(parts, problems, asked)
         with stage("writing"), whole_bundle(asked.output, force=asked.force) as made:
-            whole.write(BundleWriter(made, keep_args=whole.manifest.kept_args))
+            whole.write(whole.writer(made))
             if asked.workflow is not None:
                 declare(made, asked.workflow)
     _say_incomplete(parts, problems)
@@ -102,61 +82,6 @@ def _say_joined(whole: Joined, parts: int, moved: str, output: Path) -> None:
     click.echo(f"tracehint: {whole_of}", err=True)
     if moved:
         click.echo(f"  {moved}", err=True)
-
-
-@contextmanager
-def parts_of(paths: Sequence[str | Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
-    """The bundles that can be read, and why the others cannot. Raises BundleError for none.
-
-    Their rows wait in temporary files until the block ends.
-    """
-    from tracehint.analyzer.execution.temporary import temporary_folder
-
-    with temporary_folder("tracehint-merge-") as folder:
-        with stages() as seen:
-            found = _read(paths, folder, seen.tell)
-        yield found
-
-
-def _read(
-    paths: Sequence[str | Path], folder: Path, tell: Tell
-) -> tuple[list[BundlePart], list[str]]:
-    parts, problems = [], []
-    remedies: list[str] = []
-    for number, (path, part) in enumerate(zip(paths, _each(paths, folder), strict=True)):
-        tell("reading", number, len(paths), "bundles")
-        if isinstance(part, TracehintError):
-            named = Path(path).name in part.what
-            problems.append(part.what if named else f"{path}: {part.what}")
-            remedies.append(part.remedy)
-        else:
-            parts.append(part)
-    if not parts:
-        raise BundleError(
-            "no bundle can be read: " + "; ".join(problems), "\n  ".join(dict.fromkeys(remedies))
-        )
-    return parts, problems
-
-
-def _each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
-    """The bundles in their order, or why one cannot be read; several are read at one time."""
-    numbers = range(len(paths))
-    with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
-        try:
-            yield from pool.map(lambda number: _tried(paths[number], folder / str(number)), numbers)
-        finally:  # interrupted: what has not begun is not read any more
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _tried(path: str | Path, folder: Path) -> BundlePart | TracehintError:
-    from tracehint.collectors.parts import set_aside
-    from tracehint.schemas.store import read_bundle
-
-    try:
-        bundle = _of_use(read_bundle(fetched(str(path), folder.with_suffix(".copy"))))
-    except TracehintError as error:
-        return error
-    return set_aside(bundle, folder)
 
 
 def _say_incomplete(parts: Sequence[BundlePart], problems: Sequence[str]) -> None:
@@ -174,44 +99,6 @@ def _say_incomplete(parts: Sequence[BundlePart], problems: Sequence[str]) -> Non
     click.echo(
         f"tracehint: not whole: {len(killed):,} of {plural(len(parts), 'bundle')} "
         f"({some} and {len(killed) - _NAMED:,} more): each {UNFINISHED}; "
-        "`complete` in its manifest.json tells",
+        "`complete` in its manifest.json shows it",
         err=True,
     )
-
-
-def joined(
-    parts: Sequence[BundlePart], problems: Sequence[str], asked: MergeRequest
-) -> tuple[Joined, str]:
-    """The bundles as one, and how clocks were moved for it; empty: they were not.
-
-    Tasks that no recorder has taken up, and what could not be read, are among its losses.
-    """
-    import pyarrow as pa
-
-    from tracehint.collectors.ebpf.missed import add_missed, folders_of, missed_in
-    from tracehint.collectors.joined import Joined
-    from tracehint.schemas.store import losses_table
-
-    whole = Joined(parts)
-    manifest, more = whole.manifest, {"losses": whole.losses}
-    folders = folders_of(_here(asked.bundles))
-    for host in manifest.hosts:
-        for path in missed_in(folders, host.name):
-            add_missed(more, manifest.notes, host.name, path, keep=True)
-    moved = "" if asked.keep_clocks else whole.align()
-    manifest.notes += [f"bundle not read: {text}" for text in problems]
-    unread = losses_table(manifest, [("unreadable_log", 1, text) for text in problems])
-    whole.losses = pa.concat_tables([more["losses"], unread])
-    return whole, moved
-
-
-def _here(bundles: Sequence[str]) -> list[Path]:
-    """Those that are directories of this machine."""
-    return [Path(where) for where in bundles if not is_url(where)]
-
-
-def _of_use(bundle: Bundle) -> Bundle:
-    """The bundle. Raises BundleError where nothing of it can be read."""
-    if bundle.problems and not any(t.num_rows for n, t in bundle.tables.items() if n != "losses"):
-        raise BundleError(f"{bundle.path.name}: {bundle.problems[0]}", "Record the run again.")
-    return bundle

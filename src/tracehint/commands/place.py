@@ -5,28 +5,127 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tracehint.app.stores import require_locator
 from tracehint.collectors.run import become, runnable, working_directory
 from tracehint.commands._options import gathered
-from tracehint.commands._place_inputs import (
-    NodesAndStore,
-    PlaceFacts,
-    StartedTask,
-    found_for,
-    size_of,
-)
 from tracehint.commands._recording import RunCommand
 from tracehint.commands._stores import store_options
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
 
 if TYPE_CHECKING:
-    from tracehint.adapters.place.choose import InputPlaces, NodeChoice
+    from tracehint.adapters.place.choose import InputPlaces, NodeChoice, Slots
     from tracehint.adapters.place.hosts import Host
-    from tracehint.adapters.place.slots import Slots
+
+
+@dataclass(frozen=True)
+class StartedTask:
+    """The task that is started: its inputs, and where a workflow or a plan declares it."""
+
+    inputs: tuple[str, ...]
+    workflow: Path | None
+    task: int | None
+    parts: Path | None
+    part: int | None
+
+    @property
+    def planned(self) -> bool:
+        """Whether a plan names its node."""
+        return self.part is not None or self.parts is not None
+
+
+@dataclass(frozen=True)
+class NodesAndStore:
+    """The nodes, and the store that they share."""
+
+    hosts: Path
+    folder: Path | None
+    store: str | None
+    prefix: str | None
+    places: Path | None
+
+
+@dataclass(frozen=True)
+class PlaceFacts:
+    """What is known before a node is chosen."""
+
+    nodes: tuple[Host, ...]
+    names: list[str]
+    known: InputPlaces
+    part: int | None
+
+
+def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
+    """The nodes, the inputs and their locations."""
+    from tracehint.adapters.place.choose import InputPlaces
+
+    nodes, part = _nodes(cluster.hosts), None
+    if task.planned:
+        part, listed = _planned_part(task.parts, task.task, task.part)
+    else:
+        listed = _of_rule(task.workflow, task.task)
+    names = [*task.inputs, *listed]
+    return PlaceFacts(
+        nodes, names, InputPlaces() if part is not None else _look(cluster, nodes, names), part
+    )
+
+
+def _of_rule(workflow: Path | None, task: int | None) -> list[str]:
+    """Inputs of a Makeflow rule."""
+    if workflow is None and task is None:
+        return []
+    if workflow is None or task is None:
+        raise UsageError("--workflow and --task belong together", "Give both, or neither.")
+    from tracehint.adapters.engines.makeflow.workflow import read_workflow
+
+    tasks = read_workflow(workflow).tasks
+    if task >= len(tasks):
+        raise UsageError(f"{workflow} has no rule {task}", f"It has {len(tasks)}, from 0.")
+    return [os.fsdecode(path) for path in tasks[task].sources]
+
+
+def _nodes(path: Path) -> tuple[Host, ...]:
+    from tracehint.adapters.place.hosts import read_hosts
+
+    return read_hosts(path)
+
+
+def _planned_part(
+    parts: Path | None, task: int | None, part: int | None
+) -> tuple[int | None, list[str]]:
+    """Part and inputs of the task."""
+    from tracehint.adapters.place.parts import read_task
+
+    if parts is None:
+        return part, []
+    if task is None:
+        raise UsageError("--parts without --task", "Give the number of the task.")
+    found = read_task(parts, task)
+    return found.part if part is None else part, [os.fsdecode(path) for path in found.inputs]
+
+
+def size_of(path: str) -> int:
+    """Bytes of the file; 0 where it cannot be asked."""
+    try:
+        return Path(path).stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def _look(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> InputPlaces:
+    """The inputs' locations; a store that does not report them is an error."""
+    from tracehint.adapters.place.choose import look
+
+    store = cluster.store
+    locator = require_locator(store, cluster.prefix, cluster.places) if store else None
+    return look(locator, tuple(nodes), names)
+
 
 CHECK_S = 5.0
 
@@ -87,7 +186,7 @@ class SplitCommand(RunCommand):
 @click.option(
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
-@click.option("--quiet", is_flag=True, help="Say nothing, unless the task cannot go to its data.")
+@click.option("--quiet", is_flag=True, help="Print nothing, unless the task cannot go to its data.")
 @click.pass_context
 @gathered(task=StartedTask, cluster=NodesAndStore)
 def command(
@@ -101,9 +200,9 @@ def command(
 ) -> int:
     """Start COMMAND on the node that holds most bytes of its INPUTs; without one, print the node.
 
-    Where the store does not say, a node does not answer or the host file cannot be read, COMMAND
-    runs on another node, or here, and the reason is said. A task of a plan goes to the node of its
-    part; where that is full it waits as long as moving its inputs would take.
+    Where the store reports no location, a node does not answer or the host file cannot be read,
+    COMMAND runs on another node, or here, and the reason is printed. A task of a plan goes to the
+    node of its part; where that is full it waits as long as moving its inputs would take.
 
     Example: tracehint place --hosts hosts.toml --store moosefs a.dat b.dat -- ./merge a.dat b.dat
 
@@ -132,9 +231,8 @@ def command(
 
 
 def _choice(found: PlaceFacts, slots: Slots, policy: str, longest_s: float) -> NodeChoice:
-    """The node for the task; what hinders a task of a plan is said."""
-    from tracehint.adapters.place.away import Roll
-    from tracehint.adapters.place.choose import choose
+    """The node for the task; what hinders a task of a plan is printed."""
+    from tracehint.adapters.place.choose import Roll, choose
     from tracehint.adapters.place.parts import Queue, choose_part
 
     roll = Roll(slots.folder, _answers)
@@ -149,13 +247,13 @@ def _choice(found: PlaceFacts, slots: Slots, policy: str, longest_s: float) -> N
         steal=policy == "soft",
         longest_s=longest_s,
     )
-    for line in roll.said:
+    for line in roll.messages:
         _say(line)
     return choice
 
 
 def _slots(hosts: Path, folder: Path | None) -> Slots:
-    from tracehint.adapters.place.slots import open_slots
+    from tracehint.adapters.place.choose import open_slots
 
     return open_slots(folder or hosts.with_name(f"{hosts.name}.slots"))
 

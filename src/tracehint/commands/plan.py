@@ -1,4 +1,4 @@
-"""`tracehint plan`: what a run gains most from on a cluster, and the plan for it."""
+"""`tracehint plan`: the placement strategy with the shortest predicted makespan, and its plan."""
 
 from __future__ import annotations
 
@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracehint.commands._options import gathered, seed_option
-from tracehint.commands._output import refuse_existing, refuse_own_input, write_result
-from tracehint.commands._planning import DEFAULT_CLUSTER, LARGE, cluster_for, hint_file, users_own
-from tracehint.commands._workload import Loaded, load_workload, workload_options
+from tracehint.app.output import refuse_existing, refuse_own_input, write_result
+from tracehint.app.planning import (
+    DEFAULT_CLUSTER,
+    LARGE,
+    Loaded,
+    cluster_for,
+    hint_file,
+    load_workload,
+)
+from tracehint.app.user_cluster import users_own
+from tracehint.commands._options import gathered, option, seed_option, workload_options
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
@@ -20,34 +27,31 @@ if TYPE_CHECKING:
     from tracehint.hintgen.plan.model import Planning
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """What is planned, and for which cluster."""
 
     workflow: Path
-    cluster: str | None
-    nodes: int | None
+    cluster: str | None = option(
+        metavar="FILE",
+        type=click.UNPROCESSED,
+        help=f"A cluster file, or a built-in model by name (default: {DEFAULT_CLUSTER}).",
+    )
+    nodes: int | None = option(
+        type=click.IntRange(1, 10_000), help="Nodes, instead of the cluster's."
+    )
     learned: tuple[Path, ...]
     scale_bytes: float
     scale_seconds: float
-    stage_inputs: bool
+    stage_inputs: bool = option(
+        is_flag=True, help="Inputs are brought to the store for this run: hints may place them too."
+    )
     seed: int
 
 
 @click.command()
 @click.argument("workflow", type=click.Path(path_type=Path), metavar="WORKFLOW")
-@click.option(
-    "--cluster",
-    metavar="FILE",
-    help=f"A cluster file, or a ready-made one by name (default: {DEFAULT_CLUSTER}).",
-)
-@click.option("--nodes", type=click.IntRange(1, 10_000), help="Nodes, instead of the cluster's.")
 @workload_options
-@click.option(
-    "--stage-inputs",
-    is_flag=True,
-    help="Inputs are brought to the store for this run: hints may place them too.",
-)
 @seed_option
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -56,7 +60,7 @@ class PlanRequest:
 @click.option("--force", is_flag=True, help="Replace an existing output.")
 @gathered(asked=PlanRequest)
 def command(asked: PlanRequest, form: str, output: str | None, force: bool) -> None:
-    """Find what WORKFLOW gains most from on a cluster: simulate strategies, keep what wins.
+    """Find the placement strategy with the shortest predicted makespan, by simulation.
 
     WORKFLOW is an engine's graph that has not run yet (Makeflow, Snakemake, Nextflow, CWL, Pegasus,
     WfFormat), a trace bundle, or the JSON of analyze. What loses to a simpler strategy is refused.
@@ -66,7 +70,7 @@ def command(asked: PlanRequest, form: str, output: str | None, force: bool) -> N
     Example: tracehint plan next.makeflow --learned run.trace --nodes 20 -o hints.json
     """
     skip_pandas()
-    from tracehint.commands._plan_output import text
+    from tracehint.app.plan_output import text
     from tracehint.hintgen.hints.hintfile import to_json as hints_json
     from tracehint.hintgen.plan.result import to_json
 
@@ -77,7 +81,8 @@ def command(asked: PlanRequest, form: str, output: str | None, force: bool) -> N
     data = to_json(planning)
     if output is not None:
         file, more = hint_file(planning)
-        data["assumptions"] += [note for note in more if note not in data["assumptions"]]
+        notes = [note for note in more if note not in data["assumptions"]]
+        data["assumptions"] = [*data["assumptions"], *notes]
         write_result(json.dumps(hints_json(file), indent=1) + "\n", output, force=force)
         if output == "-":
             return
@@ -105,7 +110,7 @@ def _rules(loaded: Loaded, nodes: int) -> tuple[HintFile, list[str]]:
     """Rules of the runs that were learned from, else of the workflow itself."""
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.learn.rules import LearnOptions, learn
-    from tracehint.hintgen.plan.strategies.per_file import MAX_FILES
+    from tracehint.hintgen.plan.drafts import MAX_FILES
 
     if not loaded.runs and loaded.work.files > MAX_FILES:
         return HintFile((), {"nodes": nodes, "nodes_given": True}, ()), [LARGE]

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from tracehint.commands._options import gathered, seed_option, with_options
-from tracehint.commands._output import refuse_existing, write_result
-from tracehint.commands._workload import load_analysis, load_workload, workload_options
+from tracehint.app.output import refuse_existing, write_result
+from tracehint.app.planning import load_analysis, load_workload
+from tracehint.app.prediction import seconds, table
+from tracehint.commands._options import (
+    gathered,
+    option,
+    seed_option,
+    with_options,
+    workload_options,
+)
 from tracehint.errors import UsageError
+from tracehint.schemas.wording import agree, plural
+
+if TYPE_CHECKING:
+    from tracehint.analyzer.predict.prediction import Configuration
+    from tracehint.app.planning import Loaded
+
 
 METADATA = ("centralised", "replicated", "decentralised", "decentralised-replica")
 _COUNTS = "N,N,..."
@@ -23,7 +38,7 @@ _SWEEP = with_options(
         multiple=True,
         required=True,
         metavar="FILE",
-        help="A cluster file, or the name of a ready-made one (repeatable).",
+        help="A cluster file, or the name of a built-in model (repeatable).",
     ),
     click.option(
         "--placement",
@@ -44,30 +59,6 @@ _SWEEP = with_options(
     ),
 )
 _RESULT = with_options(
-    click.option(
-        "--validate",
-        type=click.Path(path_type=Path),
-        metavar="RUN2",
-        help="Compare the first configuration with this measured run, by type of task.",
-    ),
-    click.option("--tasks", is_flag=True, help="With json: the predicted timeline."),
-    click.option(
-        "--metadata",
-        type=click.Choice([*METADATA, "all"]),
-        metavar="NAME",
-        help=f"Metadata over the sites of the (first) cluster file: all, {', '.join(METADATA)}.",
-    ),
-    click.option(
-        "--pins",
-        metavar="FILE",
-        help="With --metadata: a hint file that gives directories to the site they had better"
-        " live at.",
-    ),
-    click.option(
-        "--runs",
-        type=click.IntRange(1, 1000),
-        help="Simulated runs of each configuration (default: 15, large ones fewer).",
-    ),
     seed_option,
     click.option(
         "--format",
@@ -81,19 +72,34 @@ _RESULT = with_options(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PredictionRequest:
-    """The run, and what is told of it."""
+    """The run, and its notes."""
 
     run: Path
     learned: tuple[Path, ...]
     scale_bytes: float
     scale_seconds: float
-    validate: Path | None
-    tasks: bool
-    metadata: str | None
-    pins: str | None
-    runs: int | None
+    validate: Path | None = option(
+        type=click.Path(path_type=Path),
+        metavar="RUN2",
+        help="Compare the first configuration with this measured run, by type of task.",
+    )
+    tasks: bool = option(is_flag=True, help="With json: the predicted timeline.")
+    metadata: str | None = option(
+        type=click.Choice([*METADATA, "all"]),
+        metavar="NAME",
+        help=f"Metadata over the sites of the (first) cluster file: all, {', '.join(METADATA)}.",
+    )
+    pins: str | None = option(
+        metavar="FILE",
+        help="With --metadata: a hint file that gives directories to the site they had better"
+        " live at.",
+    )
+    runs: int | None = option(
+        type=click.IntRange(1, 1000),
+        help="Simulated runs of each configuration (default: 15, large ones fewer).",
+    )
     seed: int
 
 
@@ -125,11 +131,10 @@ def command(
 
     Example: tracehint predict run.trace --cluster sites.toml --metadata all
     """
-    from tracehint.commands._predict_metadata import write_pins
-    from tracehint.commands._predict_output import write_parquet
+    from tracehint.app.prediction import write_parquet
 
     refuse_late(output, asked.pins, asked.metadata, force=force)
-    data = _predicted(asked, sweep)
+    data = _predict_all(asked, sweep)
     if asked.pins is not None:
         write_pins(data["metadata"], asked.pins, force=force)
     if form == "parquet":
@@ -139,12 +144,11 @@ def command(
     write_result(result, output, force=force)
 
 
-def _predicted(asked: PredictionRequest, sweep: dict[str, Any]) -> dict[str, Any]:
+def _predict_all(asked: PredictionRequest, sweep: dict[str, Any]) -> dict[str, Any]:
     """The document of the predictions."""
-    from tracehint.analyzer.predict.prediction import predict, runs_for
+    from tracehint.analyzer.predict.prediction import predict, runs_for, validate
     from tracehint.analyzer.predict.result import to_json
-    from tracehint.analyzer.predict.validation import validate
-    from tracehint.commands._predict_sweep import configurations
+    from tracehint.app.prediction import configurations
 
     loaded = load_workload(asked.run, asked.learned, asked.scale_bytes, asked.scale_seconds)
     work = loaded.work
@@ -156,16 +160,126 @@ def _predicted(asked: PredictionRequest, sweep: dict[str, Any]) -> dict[str, Any
     if asked.validate is not None:
         data["validation"] = validate(work, found[0], load_analysis(asked.validate))
     if asked.metadata is not None:
-        from tracehint.commands._predict_metadata import predicted_metadata
-
         names = METADATA if asked.metadata == "all" else (asked.metadata,)
         data["metadata"] = predicted_metadata(asked.run, loaded, points[0], names, asked.seed)
     return data
 
 
 def _text(data: dict[str, Any]) -> str:
-    from tracehint.commands._predict_metadata import metadata_text
-    from tracehint.commands._predict_output import text
+    from tracehint.app.prediction import text
 
     above = "\n".join([*metadata_text(data["metadata"]), "", ""]) if "metadata" in data else ""
     return above + text(data)
+
+
+Row = dict[str, Any]
+_DIRECTORIES = 5
+
+
+def predicted_metadata(
+    run: Path, loaded: Loaded, point: Configuration, names: Sequence[str], seed: int
+) -> Row:
+    """The object `metadata` of `--format json`; the calls counted in a bundle are taken in. Where
+    the placement is a plan, tasks are at the sites of their parts."""
+    from tracehint.analyzer.predict.metadata.model import at_nodes
+    from tracehint.analyzer.predict.metadata.prediction import predict_metadata
+    from tracehint.analyzer.predict.metadata.work import metadata_work
+    from tracehint.schemas.kinds import what_is
+    from tracehint.schemas.store import read_bundle
+
+    bundle = read_bundle(run) if what_is(run) == "bundle" else None
+    work = metadata_work(loaded.analysis, loaded.work, bundle)
+    plan = point.strategy(loaded.work, point.cluster).plan
+    if plan is not None:
+        work = at_nodes(work, plan, point.cluster)
+    return cast("Row", predict_metadata(work, point.cluster, names, seed=seed))
+
+
+def write_pins(data: Row, output: str, *, force: bool) -> None:
+    """Write a hint file that gives each of the directories to its site; prints what is left out."""
+    from tracehint.app.output import write_result
+    from tracehint.hintgen.hints.hintfile import to_json
+    from tracehint.hintgen.hints.model import FolderHints, HintFile, sayable
+    from tracehint.hintgen.hints.pathtext import to_text
+    from tracehint.hintgen.hints.vocabulary import safe_name
+
+    found = [(os.fsencode(row["path"]), safe_name(row["site"])) for row in data["directories"]]
+    kept = tuple(
+        FolderHints(to_text(path), {"Metadata": site}) for path, site in found if sayable(path)
+    )
+    if len(kept) < len(found):
+        left = len(found) - len(kept)
+        click.echo(
+            agree(left, f"not in {output}: {{n}} [directory|directories] outside the data root"),
+            err=True,
+        )
+    if not kept:
+        click.echo(f"No directory gains by another site: {output} has no hints", err=True)
+    hints = HintFile((), {"nodes": 1}, (), directories=kept)
+    write_result(json.dumps(to_json(hints), indent=1) + "\n", output, force=force)
+
+
+def metadata_text(data: Row) -> list[str]:
+    """Lines for the object `metadata` of `--format json`."""
+    rows = data["strategies"]
+    return [
+        _answer(data),
+        "",
+        *_table(rows, data["best"]),
+        *_directories(data["directories"]),
+        "",
+        "Assumed for metadata:",
+        *(f"  - {note}" for note in data["assumptions"]),
+        f"Left out for metadata: {data['left_out']}.",
+    ]
+
+
+def _answer(data: Row) -> str:
+    best = next(row for row in data["strategies"] if row["name"] == data["best"])
+    centre = f" at {best['centre']}" if best["centre"] else ""
+    cost = best["seconds"] - data["seconds_without"]
+    text = (
+        f"Metadata: {best['name']}{centre}: {seconds(best['seconds'])}, of which "
+        f"{seconds(max(0.0, cost))} wait for {plural(data['operations'], 'operation')}"
+    )
+    if data["alike"]:
+        return f"{text}; {' and '.join(data['alike'])} would do as well."
+    if data["margin"] is None:
+        return f"{text}."
+    return f"{text}; the next one takes {data['margin']:.0%} longer."
+
+
+def _table(rows: list[Row], best: str) -> list[str]:
+    head = ["metadata", "time", "90 %", "half done", "between sites", "seen elsewhere after"]
+    cells = []
+    for row in rows:
+        stale = row["staleness_seconds"]
+        cells.append(
+            [
+                _site_name(row) + (" *" if row["name"] == best else ""),
+                seconds(row["seconds"]),
+                f"{seconds(row['seconds_low'])} - {seconds(row['seconds_high'])}",
+                seconds(row["progress_seconds"][4]),
+                f"{row['wide_area_round_trips']:,}",
+                f"{seconds(stale['mean'])} (at most {seconds(stale['most'])})" if stale else "-",
+            ]
+        )
+    return table(head, cells)
+
+
+def _site_name(row: Row) -> str:
+    return f"{row['name']} at {row['centre']}" if row["centre"] else str(row["name"])
+
+
+def _directories(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
+    lines = ["", "Directories that had better live at another site:"]
+    lines += [
+        f"  {row['path'] or '.'}/ at {row['site']}: {row['from_site']:,} of "
+        f"{row['operations']:,} operations come from there"
+        for row in rows[:_DIRECTORIES]
+    ]
+    if len(rows) > _DIRECTORIES:
+        lines.append(f"  and {len(rows) - _DIRECTORIES} more (--format json)")
+    return lines

@@ -2,24 +2,202 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from tracehint.collectors.run import Ended, die_like
-from tracehint.commands._following import chosen_follow, following_options
-from tracehint.commands._node import NodeOptions, chosen_node, node_options
+from tracehint.collectors.base import Follow, RecordRequest
+from tracehint.collectors.begin import default_bundle, recorded_already
+from tracehint.collectors.ebpf.node import Place, node_place, serve, stop, wait_for_recorder
+from tracehint.collectors.run import CommandError, Ended, become, die_like, find_command, runnable
+from tracehint.commands._options import given_roots, with_options
 from tracehint.commands._recording import (
     RecordError,
     Recording,
     RunCommand,
+    chosen_follow,
     chosen_settings,
+    following_options,
     recording_options,
     start,
 )
-from tracehint.errors import UsageError
+from tracehint.errors import TracehintError, UsageError
 from tracehint.schemas.losses import words
+
+IDLE_SECONDS = 30.0  # of a recorder that a task started
+
+
+@dataclass(frozen=True)
+class NodeOptions:
+    """`--node` and what belongs to it."""
+
+    node: bool
+    start: bool
+    stop: bool
+    wait: float | None
+    idle: float | None
+
+
+def chosen_node(options: NodeOptions, command: tuple[str, ...], others: dict[str, Any]) -> bool:
+    """Whether `--node` was given. Raises UsageError for what does not go together."""
+    given = [
+        f"--{name}"
+        for name, value in (
+            ("start", options.start),
+            ("stop", options.stop),
+            ("wait", options.wait is not None),
+            ("idle", options.idle is not None),
+        )
+        if value
+    ]
+    if not options.node:
+        if given:
+            raise UsageError(f"{given[0]}: belongs to --node", "Give --node too.")
+        return False
+    wrong = next((name for name, value in others.items() if value), None)
+    if wrong is not None:
+        raise UsageError(f"--node and {wrong}: do not go together", "Leave one of them out.")
+    if options.start + options.stop + bool(command) > 1:
+        raise UsageError("--start, --stop and a command: only one of them", "Leave the others out.")
+    if options.wait is not None and not command:
+        raise UsageError("--wait: a command waits for the recorder", "Give a command.")
+    return True
+
+
+def run_node(
+    options: NodeOptions,
+    command: tuple[str, ...],
+    *,
+    host_id: str,
+    quiet: bool,
+    settings: dict[str, str],
+    keep_args: bool,
+    no_args: bool,
+    data_roots: tuple[str, ...],
+) -> int:
+    """Do what `--node` asks for; does not return when a command was given."""
+    if command and recorded_already():
+        _become(command)
+    place = _place(host_id, command)
+
+    def record(follow: Follow) -> int:
+        from tracehint.collectors.ebpf.collector import EbpfCollector
+        from tracehint.collectors.ebpf.segments import as_recorder
+
+        with as_recorder(place):
+            bundle = default_bundle(("node",), host_id)
+            request = RecordRequest(
+                command=(),
+                output=bundle,
+                data_roots=given_roots(data_roots),
+                keep_args=keep_args,
+                no_args=no_args,
+                quiet=True,
+                host=host_id,
+                options=settings,
+                follow=follow,
+            )
+            return EbpfCollector().record(request).exit_status
+
+    if options.stop:
+        if not stop(place) and not quiet:
+            click.echo("tracehint: no recorder was running on this node", err=True)
+        return 0
+    if command:
+        _join(place, options, command, record, quiet=quiet)
+    return _serve(place, options, record)
+
+
+def _serve(place: Place, options: NodeOptions, record: Callable[[Follow], int]) -> int:
+    """Be this node's recorder, or start it. Raises UsageError where one runs already."""
+    code = serve(place, options.idle or 0.0, record, detach=options.start)
+    if code is None and not options.start:
+        raise UsageError(
+            "this node's recorder is running already", "End it: tracehint record --node --stop"
+        )
+    if options.start:
+        click.echo(shlex.join(place.prefix()))
+    return code or 0
+
+
+def _place(host_id: str, command: tuple[str, ...]) -> Place:
+    try:
+        return node_place(host_id)
+    except (TracehintError, OSError) as error:
+        if not command:
+            raise
+        _warn(error)
+        _become(command)
+
+
+def _warn(error: object) -> None:
+    """One line; the task runs also where standard error is closed."""
+    with contextlib.suppress(OSError):
+        click.echo(f"tracehint: not recorded: {error}", err=True)
+
+
+def _join(
+    place: Place,
+    options: NodeOptions,
+    command: tuple[str, ...],
+    record: Callable[[Follow], int],
+    *,
+    quiet: bool,
+) -> NoReturn:
+    """Make sure that there is a recorder, and become the program that joins it and the command."""
+    find_command(command[0])
+    try:
+        if options.wait is not None:
+            wait_for_recorder(place, options.wait)
+        else:
+            idle = IDLE_SECONDS if options.idle is None else options.idle
+            serve(place, idle, record, detach=True)
+    except (TracehintError, OSError) as error:  # the task runs all the same, counted as missed
+        if not quiet:
+            _warn(error)
+    _become(command, place.prefix())
+
+
+def _become(command: tuple[str, ...], prefix: Sequence[str] = ()) -> NoReturn:
+    """The command, behind `prefix` where that program is there."""
+    argv = runnable(command)
+    if prefix:
+        try:
+            become([*prefix, *argv])
+        except CommandError as error:
+            _warn(error.what)
+    become(argv)
+
+
+_SECONDS = click.FloatRange(min=0)
+node_options = with_options(
+    click.option(
+        "--node",
+        is_flag=True,
+        help="One recorder for all tasks on this node: join it, start it if there is "
+        "none (eBPF). Without COMMAND: be it, in the foreground.",
+    ),
+    click.option("--start", is_flag=True, help="With --node: start it in the background."),
+    click.option("--stop", is_flag=True, help="With --node: end it."),
+    click.option(
+        "--wait",
+        type=_SECONDS,
+        metavar="SECONDS",
+        help="With --node: start none, wait so long for one.",
+    ),
+    click.option(
+        "--idle",
+        type=_SECONDS,
+        metavar="SECONDS",
+        help="With --node: end it when nothing was followed for so long. Default: 30 for "
+        "one that a task starts, else never.",
+    ),
+)
 
 
 @click.command(cls=RunCommand, context_settings={"allow_interspersed_args": False})
@@ -44,8 +222,6 @@ def command(pid: int | None, cgroup: str | None, duration: float | None, **optio
     node = NodeOptions(*(options.pop(name) for name in ("node", "start", "stop", "wait", "idle")))
     try:
         if chosen_node(node, options["command"], _other_ways(pid, cgroup, duration, options)):
-            from tracehint.commands._node_run import run_node
-
             return run_node(
                 node,
                 options["command"],
@@ -53,6 +229,7 @@ def command(pid: int | None, cgroup: str | None, duration: float | None, **optio
                 quiet=options["quiet"],
                 settings=chosen_settings(options["settings"]),
                 keep_args=options["keep_args"],
+                no_args=options["no_args"],
                 data_roots=options["data_roots"],
             )
         follow = chosen_follow(pid, cgroup, duration, options["command"])
@@ -63,7 +240,7 @@ def command(pid: int | None, cgroup: str | None, duration: float | None, **optio
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)
         for text in words(result.losses):
             click.echo(f"tracehint: {text}", err=True)
-        click.echo(f"  next: tracehint analyze {_quoted(str(bundle))}", err=True)
+        click.echo(f"  next: tracehint analyze {_quote_path(str(bundle))}", err=True)
     return die_like(Ended(result.exit_status, result.signal))
 
 
@@ -81,7 +258,7 @@ def _other_ways(
     }
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     import shlex
 
     return shlex.quote(path)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands._backend import load
-from tracehint.commands._last_runs import run_or_last
-from tracehint.commands._memory import for_a_run
-from tracehint.commands._options import nodes_option, placement_option
-from tracehint.commands._output import refuse_existing, write_result
-from tracehint.commands._stage_line import stage
-from tracehint.commands._task_options import task_options
+from tracehint.app.last_runs import run_or_last
+from tracehint.app.output import refuse_existing, write_result
+from tracehint.app.profile import results_folder
+from tracehint.app.user_cluster import where_of
+from tracehint.commands._options import load, nodes_option, placement_option, task_options
+from tracehint.progress import for_a_run, stage
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -34,7 +33,8 @@ LARGE = 300_000  # tasks: from here on memory is dearer than time
 @click.option(
     "--cluster",
     metavar="FILE",
-    help='A cluster file or the name of a ready-made one: adds the panel "What if" and the '
+    type=click.UNPROCESSED,
+    help='A cluster file or the name of a built-in model: adds the panel "What if" and the '
     "decision.",
 )
 @click.option("--hints/--no-hints", default=True, help="Derive hint rules for the page.")
@@ -44,6 +44,8 @@ LARGE = 300_000  # tasks: from here on memory is dearer than time
     metavar="RUN",
     help='An earlier run of the same work: adds the panel "Compare" (as `compare RUN BUNDLE`).',
 )
+@click.option("--data", is_flag=True, help="Write the data of the page as JSON instead.")
+@click.option("--open", "opened", is_flag=True, help="Open it in the browser.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 def command(
     bundle: str,
@@ -54,6 +56,8 @@ def command(
     cluster: str | None,
     hints: bool,
     before: str | None,
+    data: bool,
+    opened: bool,
     force: bool,
 ) -> None:
     """Write an HTML page about BUNDLE (default: the last run here), one file for disk or mail.
@@ -62,29 +66,46 @@ def command(
 
     Example: tracehint report run.trace --cluster mine.toml
     """
+    kept = results_folder(Path(bundle)) / "report.html"
+    if opened and kept.is_file() and not (data or output or cluster or before or nodes):
+        _open(kept)
+        return
     for_a_run(keep=False)
-    target = output or str(Path(bundle).name.removesuffix(".trace") or "run") + ".html"
+    target = str(Path(bundle).name.removesuffix(".trace") or "run")
+    target = output or target + (".json" if data else ".html")
     if target != "-":
         refuse_existing(Path(target), force=force)
     from tracehint.analyzer.model import Options
-    from tracehint.hintgen.draw.report import report_html
     from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.report.page import report_html
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     wanted = hints or cluster is not None
     first = _learned_first(run) if wanted else None
-    context = Context.of(run, bundle_name=run.name)
-    findings, rules = _found(context, first, rules=wanted)
-    prediction, said = _on_cluster(run, rules, cluster, nodes)
-    compared = _compared(before, run, Path(bundle), Options(nodes=nodes, **cut))
+    where = where_of(cluster, nodes, run.analysis, bundle)
+    context = Context.of(run, bundle_name=run.name, where=where)
+    findings, rules = _find_findings(context, first, rules=wanted)
+    prediction, why = _on_cluster(run, rules, cluster, nodes)
+    compared = _compare_runs(before, run, Path(bundle), Options(nodes=nodes, **cut))
     with stage("pictures"):
         text = report_html(
             run, rules if hints else None, findings, context,
-            prediction=prediction, decision=said, comparison=compared,
+            prediction=prediction, decision=why, comparison=compared, as_data=data,
         )  # fmt: skip  # a table
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
+        if opened:
+            _open(Path(target))
+
+
+def _open(page: Path) -> None:
+    """In the user's browser; without one, its name."""
+    import webbrowser
+
+    address = page.resolve().as_uri()
+    if not webbrowser.open(address):
+        click.echo(f"tracehint: found no browser; open {address}", err=True)
 
 
 def _learned_first(run: Input) -> HintFile | None:
@@ -104,25 +125,33 @@ def _learned_first(run: Input) -> HintFile | None:
     return found
 
 
-def _found(
+def _find_findings(
     context: Context, first: HintFile | None, *, rules: bool
 ) -> tuple[list[Finding], HintFile | None]:
     """The findings, and the hint rules where they are wanted and are not there `first`: those are
     learned in a thread of their own, while SQL is asked."""
-    from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
-    from tracehint.analyzer.execution.threads import beside
+    from tracehint.analyzer.execution.resources import (
+        Resources,
+        cores,
+        half_of_memory,
+        start_beside,
+    )
     from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.lint import run_rules
+    from tracehint.hintgen.summary.rule_gains import with_gains
 
     learned = None
     if rules and first is None:
         resources = Resources(cores(), half_of_memory())
-        learned = beside(lambda: learn([context.analysis], users=context.users), resources)
+        learned = start_beside(lambda: learn([context.analysis], users=context.users), resources)
     with stage("findings and rules") as seen:
         findings = run_rules(context, tell=seen.tell)
         context.release()
         seen.tell("learning rules", 0, 0, "")
         found = learned() if learned is not None else first
+        if found is not None:
+            seen.tell("simulating rules", 0, 0, "")
+            found = with_gains(found, context.simulation)
         context.release_users()
         return findings, found
 
@@ -133,24 +162,21 @@ def _on_cluster(
     """The predictions for the cluster, and the decision; nothing without a cluster."""
     if cluster is None or rules is None:
         return None, ""
-    from tracehint.commands._in_seconds import saved_by_pattern
-    from tracehint.commands._planning import decided_or_why
-    from tracehint.commands._what_if import sweep
+    from tracehint.app.planning import decided_or_why
+    from tracehint.app.prediction import sweep
 
-    said = decided_or_why(run.analysis, rules, cluster, nodes)[1]
-    saved = saved_by_pattern(run.analysis, cluster, rules)
-    return sweep(run.analysis, cluster), " ".join(filter(None, (said, saved)))
+    why = decided_or_why(run.analysis, rules, cluster, nodes)[1]
+    return sweep(run.analysis, cluster), why
 
 
-def _compared(
+def _compare_runs(
     before: str | None, run: Input, path: Path, options: Options
 ) -> dict[str, Any] | None:
-    """What `compare` tells of the earlier run and this one, where there is an earlier one."""
+    """The report of `compare` on the earlier run and this one, where there is an earlier one."""
     if before is None:
         return None
     from tracehint.commands.compare import hints_of
-    from tracehint.hintgen.proof.compare import proof_of
-    from tracehint.hintgen.proof.result import for_page
+    from tracehint.hintgen.compare.proof import for_page, proof_of
 
     first = load(before, options)
     return for_page(proof_of(first, run, hints_of(path)))

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.collectors.run import Ended, die_like, told, working_directory
-from tracehint.commands._engine_logs import join_engine_logs
-from tracehint.commands._hinted import Hinted, Wanted, prepared
-from tracehint.commands._jobs import jobs_recorded
-from tracehint.commands._located import locator, note_locations, project_locator
+from tracehint.app.hinted_run import Hinted, Wanted, prepared
+from tracehint.collectors.preload.library import bearable_environment
+from tracehint.collectors.run import (
+    Ended,
+    die_like,
+    find_command,
+    report_failures,
+    working_directory,
+)
 from tracehint.commands._options import with_options
 from tracehint.commands._recording import (
     RecordError,
@@ -26,16 +32,21 @@ from tracehint.commands._recording import (
 )
 from tracehint.commands._stores import like_option, store_options
 from tracehint.errors import TracehintError
+from tracehint.schemas.commandline.programs import workflow_name
 
 if TYPE_CHECKING:
-    from tracehint.commands._loop import Learned
+    from tracehint.adapters.place.dispatch import Dispatcher
+    from tracehint.adapters.place.hosts import Host
+    from tracehint.adapters.project.state import ProjectState
+    from tracehint.app.run_loop import JobPlacing, Learned, TaskPlacing
 
 _options = with_options(
     click.option(
         "--hints",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="HINTS",
-        help="Hint file of `hints` or `plan`. Default: what the last runs here taught.",
+        help="Hint file of `hints` or `plan`. Default: rules learned from previous runs in this "
+        "directory.",
     ),
     store_options(required=False),
     like_option,
@@ -45,13 +56,10 @@ _options = with_options(
         help="Nodes of this run; copies of a file never exceed them.",
     ),
     click.option(
-        "--cluster", metavar="FILE", help="Cluster that hints are planned for (as of `plan`)."
-    ),
-    click.option(
-        "--via",
-        metavar="WAY",
-        help="How hints are set: preload, or fanotify (root). Default: the first that can be; "
-        "`tracehint doctor` tells.",
+        "--cluster",
+        metavar="FILE",
+        type=click.UNPROCESSED,
+        help="Cluster that hints are planned for (as of `plan`).",
     ),
     click.option("--no-record", is_flag=True, help="Set hints only; record nothing."),
 )
@@ -68,32 +76,33 @@ def command(
     like: Path | None,
     nodes: int | None,
     cluster: str | None,
-    via: str | None,
     no_record: bool,
     **options: Any,
 ) -> int:
-    """Run COMMAND unchanged; each file that a hint is for gets it as it is made, before its
-    first byte.
+    """Run COMMAND unchanged; each matching file gets its hint at creation, before its first
+    byte.
 
-    Without --hints the workflow is learned: the first run in a directory is recorded, the next
-    ones have hints from it and refine them. `tracehint status` tells what is known; it lies in
-    .tracehint/.
+    Without --hints the first run in a directory is recorded; the next ones have hints learned
+    from it and refine them. They are stored in .tracehint/; `tracehint status` shows them.
 
     The command's output, exit code and signals pass through; a store's error never
-    reaches it. What was set, and what the store refused, is told at the end and
-    stands in the trace bundle. 125, 126, 127: as `record`.
+    reaches it. A summary of hints set and rejected is printed at the end and stored in
+    the trace bundle. 125, 126, 127: as `record`.
 
     Example: tracehint run -- makeflow montage.mf
 
     Example: tracehint run --hints hints.json --store moosefs -- snakemake -c4
     """
-    plain = Wanted(hints, "", prefix, places, like, nodes, options["data_roots"], via=via)
+    began = time.monotonic()
+    plain = Wanted(hints, "", prefix, places, like, nodes, options["data_roots"])
     try:
-        with _with_store(plain, store, options) as wanted:
+        hosts = _hosts(working_directory()) if hints is None else ()
+        batch = _batch() if hints is None and not hosts else ()
+        with _with_store(plain, store, hosts or batch, options) as wanted:
             if hints is not None:
-                ended = _once(wanted, no_record, options)
+                ended = _run_once(wanted, no_record, options)
             else:
-                ended = _again(wanted, cluster, no_record, options)
+                ended = _learn_more(wanted, cluster, (hosts, batch), began, no_record, options)
     except TracehintError as error:
         if error.exit_code in (126, 127):
             raise
@@ -101,68 +110,212 @@ def command(
     return die_like(ended)
 
 
+def _hosts(directory: Path) -> tuple[Host, ...]:
+    """Where tasks may be started: the allocation that this runs in, or the project's host file."""
+    from tracehint.adapters.place.allocation import allocated_hosts, named_hosts
+    from tracehint.adapters.project.config import find_config
+
+    found = allocated_hosts()
+    config = find_config(directory) if not found else None
+    path = config.values.get("hosts") if config is not None else None
+    return named_hosts(Path(path)) if path else found
+
+
+def _batch() -> tuple[Host, ...]:
+    """Where jobs can be submitted to from here."""
+    from tracehint.adapters.place.submissions import batch_nodes
+
+    return batch_nodes()
+
+
+def _keeps_files_near(wanted: Wanted) -> bool:
+    """Whether the store keeps a file on a given node, as where its classes or pools are known."""
+    from tracehint.adapters.project.discover import NODE_PLACES
+
+    return wanted.store not in NODE_PLACES or wanted.places is not None
+
+
 @contextmanager
-def _with_store(wanted: Wanted, store: str | None, options: dict[str, Any]) -> Iterator[Wanted]:
+def _placing_environment(placing: JobPlacing, *, quiet: bool) -> Iterator[dict[str, str]]:
+    """What the command needs, so that its jobs are submitted for these nodes; where that cannot be
+    begun, it is reported."""
+    from tracehint.adapters.place.submissions import submitting
+
+    with ExitStack() as stack:
+        jobs, environment = None, {}
+        try:
+            jobs = stack.enter_context(submitting(placing.nodes, placing.jobs, steal=placing.steal))
+            environment = jobs.environment
+        except OSError as error:
+            click.echo(f"tracehint: jobs run on any node: {error}", err=True)
+        yield environment
+    if jobs is not None and str(jobs) and not quiet:
+        click.echo(f"tracehint: jobs: {jobs}", err=True)
+
+
+@contextmanager
+def _place_tasks(placing: TaskPlacing, directory: Path) -> Iterator[Dispatcher | None]:
+    """Tasks of the command start on these nodes; a failure to start them is reported."""
+    from tracehint.adapters.place.dispatch import dispatching
+    from tracehint.adapters.project.state import own_folder
+
+    with ExitStack() as stack:
+        place = None
+        try:
+            folder = own_folder(directory)
+            place = stack.enter_context(
+                dispatching(placing.nodes, placing.tasks, folder, steal=placing.steal)
+            )
+        except (OSError, TracehintError) as error:
+            click.echo(f"tracehint: tasks start where the engine does: {error}", err=True)
+        yield place
+
+
+@contextmanager
+def _with_store(
+    wanted: Wanted, store: str | None, hosts: tuple[Host, ...], options: dict[str, Any]
+) -> Iterator[Wanted]:
     """The store that was named, or the one that the data's directory is on."""
-    from tracehint.adapters.project.here import store_here
+    from tracehint.adapters.project.discover import store_here
 
     if store is not None:
         yield replace(wanted, store=store)
         return
-    with store_here(Path((options["data_roots"] or (str(working_directory()),))[0])) as here:
+    place = Path((options["data_roots"] or (str(working_directory()),))[0])
+    with store_here(place, [host.name for host in hosts]) as here:
         if here.why and not options["quiet"]:
             click.echo(f"tracehint: store {here.store}: {here.why}", err=True)
         yield replace(wanted, store=here.store, places=wanted.places or here.places)
 
 
-def _once(wanted: Wanted, no_record: bool, options: dict[str, Any]) -> Ended:
+def _run_once(wanted: Wanted, no_record: bool, options: dict[str, Any]) -> Ended:
     """With these hints, whatever was before."""
     with prepared(wanted) as hinted:
-        ended, bundle = _run(hinted, wanted, no_record, options)
+        ended, bundle = _run_command(hinted, wanted, no_record, options)
         hinted.tell(bundle, options["host_id"], quiet=options["quiet"])
     return ended
 
 
-def _again(wanted: Wanted, cluster: str | None, no_record: bool, options: dict[str, Any]) -> Ended:
-    """With what the runs here taught; this run is added to them."""
-    from tracehint.adapters.project.mounts import CLUSTERS
-    from tracehint.adapters.project.state import claim, read_state
-    from tracehint.commands._loop import learned, written_down
+def _learn_more(
+    wanted: Wanted,
+    cluster: str | None,
+    nodes: tuple[tuple[Host, ...], tuple[Host, ...]],
+    began: float,
+    no_record: bool,
+    options: dict[str, Any],
+) -> Ended:
+    """With the rules learned from the runs here; this run is added to them. `nodes`: where tasks
+    may be started, and where jobs may; `began`: when this did (time.monotonic)."""
+    from tracehint.adapters.project.discover import CLUSTERS
+    from tracehint.adapters.project.state import claim
+    from tracehint.app.run_loop import learned, prepare_next
+    from tracehint.beside import done_beside
 
     here, quiet, command = working_directory(), options["quiet"], options["command"]
+    at_once = cluster is not None  # who names a cluster has its plan in this run
     cluster = cluster or CLUSTERS.get(wanted.store)  # ready-made, where none was named
-    found = _learned(learned, read_state(here), command, cluster, quiet=quiet)
+    kept = not (no_record or options["output"])
+    with report_failures("They are kept."):
+        _join_late(here, quiet=quiet)
+    # "." is the directory itself, also when its name leads elsewhere meanwhile
+    state, place = claim(Path()) if kept else (_readable_state(), None)
+    if state.problem:
+        click.echo(f"tracehint: this run has no hints: {state.problem}", err=True)
+    batch = nodes[1] if _keeps_files_near(wanted) else ()
+    learn = partial(learned, hosts=nodes[0], batch=batch)
     with ExitStack() as stack:
-        hinted = None
-        if found is not None:
+        stack.callback(_remove_if_empty, place)
+        choose = partial(learn, at_once=at_once or not kept)
+        found = _learn_rules(choose, state, command, cluster, quiet=quiet)
+        recorded = found is None or found.recorded or not kept
+        if found is not None and found.beside:
+            stack.enter_context(done_beside(partial(learn, state, command, cluster)))
+        hinted = placed = None
+        more: dict[str, str] = {}
+        if found is not None and found.placing is not None:
+            placed = stack.enter_context(_place_tasks(found.placing, here))
+            more = placed.environment if placed is not None else {}
+        if found is not None and found.submitting is not None:
+            more = stack.enter_context(_placing_environment(found.submitting, quiet=quiet))
+        if found is not None and found.hints is not None:
             roots = wanted.roots or found.roots
             wanted = replace(wanted, learned=(found.hints, found.paths), roots=roots)
             hinted = stack.enter_context(prepared(wanted))
-        if no_record or options["output"]:
-            ended, bundle = _run(hinted, wanted, no_record, options)
-            if hinted is not None:
-                hinted.tell(bundle, options["host_id"], quiet=quiet)
-            return ended
-        _, place = claim(here)
-        try:
-            ended, bundle = _run(hinted, wanted, no_record, {**options, "output": str(place)})
-        finally:
-            if place.is_dir() and not any(place.iterdir()):
-                place.rmdir()  # nothing was recorded
+        given = options if place is None else {**options, "output": place}
+        jobs = placed is None  # they are recorded; tasks on other nodes are not
+        start, silent = time.monotonic(), no_record or not recorded
+        ended, bundle = _run_command(hinted, wanted, silent, given, more, jobs=jobs)
+        seconds = time.monotonic() - start
         if hinted is not None:
             hinted.tell(bundle, options["host_id"], quiet=quiet)
-    if bundle is not None:
-        with told(f"The recording is whole: {bundle}"):
-            for line in written_down(here, bundle, command, found, wanted.store):
-                if not quiet:
-                    click.echo(f"tracehint: {line}", err=True)
+    if found is not None and place is not None and not recorded:
+        _note_seconds(place, found, ended, (wanted.store, seconds, began), options)
+    if bundle is not None and kept:
+        with report_failures(f"The recording is whole: {bundle}"):
+            _write_down(bundle, found, wanted.store, began, options)
+            prepare_next(Path(), command, cluster, nodes[0], batch)
     return ended
 
 
-def _learned(
+def _join_late(directory: Path, *, quiet: bool) -> None:
+    """Recordings of jobs that ended after their run, where there are any."""
+    from tracehint.adapters.project.state import jobs_folders
+
+    if jobs_folders(directory):
+        from tracehint.app.jobs import join_late
+
+        join_late(directory, quiet=quiet)
+
+
+def _note_seconds(
+    place: Path,
+    found: Learned,
+    ended: Ended,
+    about: tuple[str, float, float],
+    options: dict[str, Any],
+) -> None:
+    """A run that was not recorded, into the state. `about`: the store, seconds of the command, and
+    when tracehint began."""
+    from tracehint.app.ended_run import note_seconds
+
+    command = options["command"]
+    words = (workflow_name(command),) if options["no_args"] else command
+    with report_failures("The command has ended."):
+        note_seconds(Path(), place, words, found, ended, *about)
+
+
+def _write_down(
+    bundle: Path, found: Learned | None, store: str, began: float, options: dict[str, Any]
+) -> None:
+    """A recorded run, into the state."""
+    from tracehint.app.ended_run import written_down
+
+    for line in written_down(Path(), bundle, options["command"], found, store, began):
+        if not options["quiet"]:
+            click.echo(f"tracehint: {line}", err=True)
+
+
+def _readable_state() -> ProjectState:
+    """The state of the workflow here; one that cannot be read has no runs."""
+    from tracehint.adapters.project.state import ProjectState, read_state
+
+    try:
+        return read_state(Path())
+    except TracehintError as error:
+        return ProjectState(Path(), problem=error.what)
+
+
+def _remove_if_empty(place: Path | None) -> None:
+    """Of a run that was not recorded."""
+    with suppress(OSError):
+        if place is not None:
+            place.rmdir()
+
+
+def _learn_rules(
     learn: Any, state: Any, command: tuple[str, ...], cluster: str | None, *, quiet: bool
 ) -> Learned | None:
-    """What the runs taught; a run that cannot be read is said, and then there are no hints."""
+    """The rules learned from the runs; a run that cannot be read is reported, without hints."""
     try:
         found: Learned | None = learn(state, command, cluster)
     except TracehintError as error:
@@ -173,23 +326,37 @@ def _learned(
     return found
 
 
-def _run(
-    hinted: Hinted | None, wanted: Wanted, no_record: bool, options: dict[str, Any]
+def _run_command(
+    hinted: Hinted | None,
+    wanted: Wanted,
+    no_record: bool,
+    options: dict[str, Any],
+    more: Mapping[str, str] = {},
+    *,
+    jobs: bool = True,
 ) -> tuple[Ended, Path | None]:
-    environment = hinted.environment if hinted is not None else {}
+    """`more`: of the environment; `jobs`: whether those of a batch system are recorded."""
+    environment = {**(hinted.environment if hinted is not None else {}), **more}
+    program = find_command(options["command"][0])
     if no_record:
+        environment = bearable_environment(program, environment)
         return run_plain(options["command"], environment), None
+    from tracehint.app.jobs import Jobs, jobs_recorded
+    from tracehint.app.locations import locator, note_locations, project_locator
+    from tracehint.app.workflow_graph import join_engine_logs
+
     store = locator(wanted.store, wanted.prefix, wanted.places) or project_locator()
-    with jobs_recorded(working_directory()) as jobs:
-        environment = {**jobs.environment, **environment}
+    recorded = jobs_recorded(working_directory()) if jobs else nullcontext(Jobs())
+    with recorded as found:
+        environment = bearable_environment(program, {**found.environment, **environment})
         result, bundle = start(Recording(**options, environment=environment, locate=False))
         if bundle is not None:
-            with told(f"The recording is whole: {bundle}"):
-                jobs.join(bundle, quiet=options["quiet"])
+            with report_failures(f"The recording is whole: {bundle}"):
+                found.join(bundle, quiet=options["quiet"])
     if bundle is not None:  # of the jobs' files as well
         roots, host, quiet = options["data_roots"], options["host_id"], options["quiet"]
         note_locations(bundle, store, roots, host, quiet=quiet)
-        with told(f"The recording is whole: {bundle}"):
+        with report_failures(f"The recording is whole: {bundle}"):
             join_engine_logs(bundle)
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehint.errors import EXIT_OK
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     from tracehint.adapters.project.state import KnownRun, ProjectState
@@ -26,7 +27,7 @@ _SHOWN = 20  # runs
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 def command(directory: Path, remove: bool, fmt: str) -> int:
-    """Tell what `tracehint run` knows of the workflow in DIRECTORY (here).
+    """Show the recorded runs and hints of the workflow in DIRECTORY (here).
 
     Example: tracehint status
     """
@@ -41,21 +42,24 @@ def command(directory: Path, remove: bool, fmt: str) -> int:
     if fmt == "json":
         data = {
             "schema": "tracehint.status/1",
-            "project": config.values if config else None,
+            "project": config.texts() if config else None,
             "runs": [
-                {**asdict(run), "recording": str(state.bundle(run)) if _kept(state, run) else None}
+                {
+                    **asdict(run),
+                    "recording": str(state.bundle(run)) if _is_kept(state, run) else None,
+                }
                 for run in state.runs
             ],
         }
         click.echo(json.dumps(data, indent=1))
         return EXIT_OK
-    for key, value in (config.values if config else {}).items():
+    for key, value in (config.texts() if config else {}).items():
         click.echo(f"{key}: {' '.join(value) if isinstance(value, tuple) else value}")
     click.echo(_text(state), nl=False)
     return EXIT_OK
 
 
-def _kept(state: ProjectState, run: object) -> bool:
+def _is_kept(state: ProjectState, run: object) -> bool:
     from tracehint.adapters.project.state import KnownRun
 
     return isinstance(run, KnownRun) and state.bundle(run).is_dir()
@@ -63,34 +67,46 @@ def _kept(state: ProjectState, run: object) -> bool:
 
 def _text(state: ProjectState) -> str:
     from tracehint.hintgen.text.escape import terminal
-    from tracehint.hintgen.text.units import plural
 
     if not state.runs and not state.cut_off():
-        return "no run yet; the first `tracehint run -- COMMAND` is learned from\n"
+        return "no runs yet; `tracehint run -- COMMAND` records the first one\n"
     lines = [_line(state, run) for run in state.runs[-_SHOWN:]]
     if len(state.runs) > _SHOWN:
         lines.insert(0, f"({plural(len(state.runs) - _SHOWN, 'older run')}: --format json)")
     cut_off = "running, or cut off before its end: "
     lines += [cut_off + terminal(str(place)) for place in state.cut_off()]
     last = state.runs[-1] if state.runs else None
-    usable = state.usable(last.command) if last else []
+    usable = state.learnable(last.command) if last else []
     if last and usable:
-        said = plural(len(usable), "run")
-        lines.append(f"the next run of {terminal(last.program)} has hints from {said}")
+        lines.append(f"the next run of {terminal(last.program)} {_next(state, last, len(usable))}")
     if last and last.left_out:
         lines.append("rules without use, left out: " + ", ".join(map(terminal, last.left_out)))
     return "\n".join(lines) + "\n"
 
 
+def _next(state: ProjectState, last: KnownRun, usable: int) -> str:
+    """What the next run is like; `usable`: recordings of the last one's program."""
+    if not last.recorded:
+        return "is like the last one: not recorded, without learned hints"
+    if (slower := state.slower(last.command)) is not None:
+        usual = f"{slower.usual:.1f} s without"
+        return f"is without learned hints: {slower.seconds:.1f} s with them, {usual}"
+    return f"has hints from {plural(usable, 'run')}"
+
+
 def _line(state: ProjectState, run: KnownRun) -> str:
     """Number, seconds, what became of its hints, command, and where the recording is."""
+    from tracehint.adapters.project.state import UNKNOWN_STATUS
     from tracehint.hintgen.text.escape import shorten, terminal
 
-    hints = f"{run.in_force:,} of {run.wanted:,} hints in force" if run.hinted else "no hints"
+    hints = (
+        f"{run.in_force:,} of {plural(run.wanted, 'hint')} in force" if run.hinted else "no hints"
+    )
     if run.hinted and not run.wanted:
-        hints = "no file that a rule is for"
+        hints = "no matching file"
     hints = "no task ran" if run.idle else hints
     words = shorten(terminal(" ".join(run.command)), 50)
-    end = f", exit status {run.status}" if run.status else ""
+    status = "unknown" if run.status == UNKNOWN_STATUS else run.status
+    end = f", exit status {status}" if run.status else ""
     kept = f"  {state.bundle(run)}" if state.bundle(run).is_dir() else ""
     return f"{run.number:>4}  {run.seconds:9.2f} s  {hints}{end}  {words}{kept}"

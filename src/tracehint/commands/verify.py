@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.commands import _unmounted
-from tracehint.commands._stores import (
-    hints_below,
+from tracehint.app.stores import (
     make_plan,
     open_directory,
     report_gaps,
     require_store,
+    verify_by_calls,
+    without_mount,
 )
+from tracehint.commands._stores import hints_below
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
+from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tracehint.adapters.apply.readback import Outcome, Reading
     from tracehint.adapters.plan import TagPlan
     from tracehint.adapters.stores.base import Store
-    from tracehint.adapters.stores.outcome import Outcome
-    from tracehint.adapters.stores.readback import Reading
     from tracehint.adapters.stores.survival import Lost
     from tracehint.hintgen.hints.model import HintFile
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     "--run",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="BUNDLE",
-    help="Recording of the run that followed: tells which hints it took away, and how.",
+    help="Recording of the run that followed: shows which hints it removed, and how.",
 )
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
 @click.option(
@@ -59,8 +60,7 @@ def command(
 
     Example: tracehint verify hints.json --store xattr /scratch/run7
     """
-    from tracehint.adapters.stores.outcome import Outcome
-    from tracehint.commands._resolutions import other_values, with_others
+    from tracehint.adapters.apply.readback import Outcome, other_values, with_others
     from tracehint.hintgen.hints.hintfile import load
 
     chosen = require_store(store, prefix, places)
@@ -68,7 +68,7 @@ def command(
     rules = load(hints)
     plan, readings = _readings(rules, directory, chosen, which, outcome)
     readings = with_others(readings, other_values(hints, rules, directory, chosen, run, which))
-    taken = _taken(run, plan)
+    taken = _taken_files(run, plan)
     counts = Counter(reading.state for reading in readings)
     bad = [reading for reading in readings if reading.state != "ok"]
     fine = bool(counts["ok"]) and not bad and not outcome.failed
@@ -84,17 +84,17 @@ def command(
 def _readings(
     rules: HintFile, directory: Path, store: Store, which: dict[str, Any], outcome: Outcome
 ) -> tuple[TagPlan, list[Reading]]:
-    from tracehint.adapters.stores.readback import verify
+    from tracehint.adapters.apply.readback import verify
 
-    if (called := _unmounted.without_mount(store, directory)) is not None:
+    if (called := without_mount(store, directory)) is not None:
         plan = make_plan(rules, **which)
-        return plan, list(_unmounted.verify(called, plan, outcome))
+        return plan, list(verify_by_calls(called, plan, outcome))
     with open_directory(directory) as root:
         plan = make_plan(rules, root_fd=root.fd, **which)
         return plan, list(verify(root, store, plan.targets, outcome))
 
 
-def _taken(run: Path | None, plan: TagPlan) -> dict[bytes, Lost]:
+def _taken_files(run: Path | None, plan: TagPlan) -> dict[bytes, Lost]:
     """Hinted files whose hints the run took away."""
     from tracehint.adapters.stores.survival import lost_in
 
@@ -103,9 +103,9 @@ def _taken(run: Path | None, plan: TagPlan) -> dict[bytes, Lost]:
 
 
 def _say_taken(taken: dict[bytes, Lost], plan: TagPlan) -> None:
-    from tracehint.adapters.stores.survival import told
+    from tracehint.adapters.stores.survival import explain_losses
 
-    for line in told(taken, sum(target.kind == "file" for target in plan.targets)):
+    for line in explain_losses(taken, sum(target.kind == "file" for target in plan.targets)):
         click.echo(line, err=True)
 
 
@@ -120,8 +120,8 @@ def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
         click.echo(f"{text(path) or '.'}: {why}")
     report_gaps(outcome.gap_counts())
     click.echo(
-        f"{counts['ok']:,} settings as they should be, {counts['missing']:,} missing, "
-        f"{counts['differs']:,} different, {outcome.absent:,} files not there, "
+        f"{plural(counts['ok'], 'attribute')} correct, {counts['missing']:,} missing, "
+        f"{counts['differs']:,} different, {plural(outcome.absent, 'file')} not there, "
         f"{len(outcome.failed):,} not readable",
         err=True,
     )

@@ -15,8 +15,9 @@ from tests.e2e.real.kernel import Kernel
 from tests.e2e.real.lines import CALLS
 from tests.e2e.real.model import Job, Workflow
 from tests.e2e.real.truth import Ranges, Truth, Use, establish
-from tests.e2e.support import TRACEHINT, Run, analyze
+from tests.e2e.support import Run, analyze
 from tests.support.byte_ranges import union
+from tests.support.cli import TRACEHINT
 from tests.support.patience import PATIENCE_S
 from tracehint.analyzer.model import Options
 

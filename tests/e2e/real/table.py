@@ -47,7 +47,7 @@ FOOT = """
 - **Edges**: writer, file, reader; also none through an engine. **Labels**: of all labels that
   either side gives, the share that both give; **primary**: files whose primary label is the same.
 - For mapped files strace knows the mapped range only. Where a mapping was not touched as a whole,
-  the eBPF collector says less ([why](../rationale/mapped-pages.md)).
+  the eBPF collector says less.
 - `mpirun` with its ranks is one task unless the ranks say which one they are; here they do, by
   `TRACEHINT_TASK`.
 """

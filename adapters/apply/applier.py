@@ -1,0 +1,269 @@
+"""Set hints on files and directories below a root, all on open descriptors."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tracehint.adapters.apply.journal import JournalEntry, LockedJournal
+from tracehint.adapters.apply.readback import Outcome
+from tracehint.adapters.apply.root_files import Root
+from tracehint.adapters.plan import Target
+from tracehint.adapters.stores.base import Setting, Store, says, translate_once
+
+STAGING = b".tracehint.new"  # beside the directory that is made; always of mode 0700
+_NOREPLACE = 1
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make_targets(
+    root: Root, targets: Iterable[Target], journal: LockedJournal, outcome: Outcome
+) -> None:
+    """Make what the targets need, each with its line in the journal."""
+    targets = list(targets)
+    files = [target.path for target in targets if target.kind == "file"]
+    for make, paths in ((make_folder, _missing_folders(root, targets)), (make_file, files)):
+        for path in paths:
+            try:
+                inode = make(root, path)
+            except FileExistsError:  # somebody else made it meanwhile: not ours
+                continue
+            except OSError as error:
+                outcome.fail(path, error)
+                continue
+            journal.add(JournalEntry(op="made", path=path, ino=inode))
+            journal.flush()
+            outcome.created += make is make_file
+
+
+def _missing_folders(root: Root, targets: list[Target]) -> list[bytes]:
+    """Directories that must be made for the targets, outermost first."""
+    found: dict[bytes, None] = {}
+    for target in targets:
+        parts = target.path.split(b"/")
+        for depth in range(1, len(parts) + (target.kind == "directory")):
+            path = b"/".join(parts[:depth])
+            if path not in found and not _is_there(root, path):
+                found[path] = None
+    return list(found)
+
+
+def _is_there(root: Root, path: bytes) -> bool:
+    try:
+        os.close(root.open(path))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def make_file(root: Root, path: bytes) -> int:
+    """Make an empty file and return its inode number. Raises OSError: EEXIST if there is one."""
+    with root.parent(path) as (folder, name):
+        fd = os.open(name, _FILE, 0o666, dir_fd=folder)
+        try:
+            _give_away(fd, folder)
+            return os.fstat(fd).st_ino
+        finally:
+            os.close(fd)
+
+
+def make_folder(root: Root, path: bytes) -> int:
+    """Make one directory and return its inode number. Raises OSError as `make_file` does."""
+    with root.parent(path) as (folder, name):
+        if os.geteuid() == 0:
+            with _staging(folder) as staging:
+                return _make_staged(folder, name, staging)
+        os.mkdir(name, dir_fd=folder)
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
+
+
+def _make_staged(folder: int, name: bytes, staging: int) -> int:
+    """Make the directory in the staging folder, give it away, and move it to its place."""
+    new = b"%d" % os.getpid()
+    os.mkdir(new, dir_fd=staging)
+    fd = os.open(new, _FOLDER, dir_fd=staging)
+    try:
+        _give_away(fd, folder)
+        _move(staging, new, folder, name)
+        return os.fstat(fd).st_ino
+    except OSError:
+        os.rmdir(new, dir_fd=staging)
+        raise
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _staging(folder: int) -> Iterator[int]:
+    """A folder in `folder` that only root may enter, whatever its owner does with names."""
+    with suppress(FileExistsError):  # of an earlier call that was killed, or planted: see below
+        os.mkdir(STAGING, 0o700, dir_fd=folder)
+    fd = os.open(STAGING, _FOLDER, dir_fd=folder)
+    try:
+        info = os.fstat(fd)
+        if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o77:
+            reason = f"{os.fsdecode(STAGING)} beside it belongs to another user: remove it"
+            raise OSError(errno.EPERM, reason)
+        yield fd
+    finally:
+        os.close(fd)
+        with suppress(OSError):
+            os.rmdir(STAGING, dir_fd=folder)
+
+
+def _move(source: int, old: bytes, target: int, new: bytes) -> None:
+    """Rename a directory over nothing. Raises OSError: EEXIST where something is."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(source, old, target, new, _NOREPLACE) == 0:
+        return
+    number = ctypes.get_errno()
+    if number not in (errno.EINVAL, errno.ENOSYS):
+        raise OSError(number, os.strerror(number))
+    # A file system without it (NFS): a directory can replace an empty directory at most.
+    if _lexists(target, new):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
+
+
+def _lexists(folder: int, name: bytes) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _give_away(fd: int, folder: int) -> None:
+    """What root makes belongs to the owner of the directory that it lies in."""
+    if os.geteuid() == 0:
+        info = os.fstat(folder)
+        os.fchown(fd, info.st_uid, info.st_gid)
+
+
+BATCH = 256  # open descriptors at a time; the usual limit is 1024
+
+Wanted = tuple[Target, list[Setting]]
+
+
+@dataclass
+class _Open:
+    target: Target
+    settings: list[Setting]
+    fd: int
+    to_do: list[Setting] = field(default_factory=list)
+
+
+def check_keys(store: Store, targets: Iterable[Target], *, allow_trusted: bool) -> None:
+    """Refuse the whole job when any setting has a name that must not be written."""
+    translated = translate_once(store)
+    keys = {setting.key for target in targets for setting in translated(target)[0]}
+    for key in sorted(keys):
+        store.check_key(key, allow_trusted=allow_trusted)
+
+
+def apply(
+    root: Root, store: Store, targets: list[Target], journal: LockedJournal | None
+) -> Outcome:
+    """Set the hints; `journal` None is a dry run. Directories must come first in `targets`."""
+    outcome = Outcome()
+    for start in range(0, len(targets), BATCH):
+        batch = _prepare(root, store, targets[start : start + BATCH], journal, outcome)
+        try:
+            for one in batch:
+                _compare(store, one, journal, outcome)
+            if journal is not None:
+                journal.sync()
+                for one in batch:
+                    _write(store, one, outcome)
+        finally:
+            for one in batch:
+                os.close(one.fd)
+    return outcome
+
+
+def _prepare(
+    root: Root, store: Store, targets: list[Target], journal: LockedJournal | None, outcome: Outcome
+) -> list[_Open]:
+    """Open what is there; make what is to be made, and open it."""
+    wanted: list[Wanted] = []
+    for target in targets:
+        settings, gaps = store.translate(target.hints, target.kind)
+        outcome.gaps += gaps
+        if settings:
+            wanted.append((target, settings))
+    batch, missing = _open_all(root, wanted, outcome)
+    make = [(target, settings) for target, settings in missing if target.create]
+    outcome.absent += len(missing) - len(make)
+    if not make:
+        return batch
+    if journal is None:
+        _foretell(make, outcome)
+        return batch
+    make_targets(root, [target for target, _ in make], journal, outcome)
+    made, _ = _open_all(root, make, outcome)  # why one is not there has been noted
+    return batch + made
+
+
+def _open_all(
+    root: Root, wanted: list[Wanted], outcome: Outcome
+) -> tuple[list[_Open], list[Wanted]]:
+    """(what could be opened, what is not there)."""
+    batch: list[_Open] = []
+    missing: list[Wanted] = []
+    for target, settings in wanted:
+        try:
+            fd = outcome.open(root, target)
+        except FileNotFoundError:
+            missing.append((target, settings))
+            continue
+        if fd is not None:
+            batch.append(_Open(target, settings, fd))
+    return batch, missing
+
+
+def _foretell(make: list[Wanted], outcome: Outcome) -> None:
+    for target, settings in make:
+        outcome.created += 1
+        outcome.changed += len(settings)
+        outcome.lines.append((target.path, "create"))
+        outcome.lines += [(target.path, f"set {s.key} ({s.hint})") for s in settings]
+
+
+def _compare(store: Store, one: _Open, journal: LockedJournal | None, outcome: Outcome) -> None:
+    for setting in one.settings:
+        try:
+            old = store.read(one.fd, setting.key)
+        except OSError as error:
+            outcome.fail(one.target.path, error, f"cannot read {setting.key}")
+            continue
+        if says(store, setting.key, setting.value, old):
+            outcome.unchanged += 1
+            continue
+        one.to_do.append(setting)
+        if journal is None:
+            outcome.changed += 1
+            outcome.lines.append((one.target.path, f"set {setting.key} ({setting.hint})"))
+        else:
+            journal.add(
+                JournalEntry(
+                    op="set", path=one.target.path, key=setting.key, old=old, new=setting.value
+                )
+            )
+
+
+def _write(store: Store, one: _Open, outcome: Outcome) -> None:
+    for setting in one.to_do:
+        try:
+            store.write(one.fd, setting.key, setting.value)
+            outcome.changed += 1
+        except OSError as error:
+            outcome.fail(one.target.path, error, f"cannot set {setting.key}")

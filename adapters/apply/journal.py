@@ -1,0 +1,294 @@
+"""The journal of what was set and made below a root, so that it can be taken back.
+
+`DIR/.tracehint/journal`: a line per change, six fields separated by tabs: op, path in hexadecimal,
+attribute, value from before (`-`: none) and new value as 0x and hexadecimal, inode. A session line
+(store in the place of the path, prefix in that of the old value) comes before its changes, a `set`
+line before its change, a `made` line after the file or directory was made. A script of `emit`
+writes the same (adapters/tag/journal.c), and each takes back what the other did. The file may have
+been put there by somebody else: it is opened without following links, must belong to the caller,
+and every line is checked.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from tracehint.adapters.apply.root_files import Root
+from tracehint.adapters.stores.base import Store, says
+from tracehint.errors import InputError
+
+FOLDER, FILE = b".tracehint", b"journal"
+MAX_BYTES = 1 << 30
+MAX_LINE = 64 << 10
+_OPS = frozenset({"session", "made", "set"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class JournalEntry:
+    """One change, or the store and prefix of those that follow."""
+
+    op: str  # session, made, set
+    path: bytes = b""
+    key: str = ""
+    old: bytes | None = None
+    new: bytes = b""
+    ino: int = 0
+
+
+def session_entry(store: str, prefix: str | None) -> JournalEntry:
+    """The line before the changes of one store."""
+    old = None if prefix is None else os.fsencode(prefix)
+    return JournalEntry(op="session", path=os.fsencode(store), old=old)
+
+
+def to_line(entry: JournalEntry) -> str:
+    """One line of ASCII, whatever the path."""
+    old = "-" if entry.old is None else f"0x{entry.old.hex()}"
+    fields = (entry.op, entry.path.hex(), entry.key, old, f"0x{entry.new.hex()}", str(entry.ino))
+    return "\t".join(fields) + "\n"
+
+
+def from_line(line: str) -> JournalEntry:
+    """Inverse of `to_line`; raises InputError."""
+    try:
+        op, path, key, old, new, ino = line.split("\t")
+        if op not in _OPS or len(line) > MAX_LINE:
+            raise ValueError
+        return JournalEntry(
+            op=op,
+            path=bytes.fromhex(path),
+            key=key,
+            old=None if old == "-" else _value(old),
+            new=_value(new),
+            ino=int(ino),
+        )
+    except ValueError as error:
+        raise InputError(
+            "the journal .tracehint/journal has a line that tracehint did not write",
+            "Move the file away; what it recorded can then not be undone.",
+        ) from error
+
+
+def _value(text: str) -> bytes:
+    if not text.startswith("0x"):
+        raise ValueError
+    return bytes.fromhex(text[2:])
+
+
+class LockedJournal:
+    """The open, locked journal."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self._pending: list[str] = []
+
+    def add(self, entry: JournalEntry) -> None:
+        """Remember a line for the next `sync`."""
+        self._pending.append(to_line(entry))
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        data = "".join(self._pending).encode()
+        self._pending.clear()
+        while data:
+            data = data[os.write(self.fd, data) :]
+
+    def sync(self) -> None:
+        """Write what is pending and wait until it is on disk."""
+        self.flush()
+        os.fdatasync(self.fd)
+
+    def entries(self) -> list[JournalEntry]:
+        """Every complete line; a last line cut off by a crash stands for a change not made."""
+        if os.fstat(self.fd).st_size > MAX_BYTES:
+            raise InputError("the journal is larger than 1 GiB", "Move .tracehint away.")
+        with os.fdopen(os.dup(self.fd), "rb") as stream:
+            stream.seek(0)
+            text = stream.read().decode("ascii", "replace")
+        lines = text.split("\n")
+        return [from_line(line) for line in lines[:-1] if line]
+
+
+@contextmanager
+def open_journal(root: Root, *, create: bool) -> Iterator[LockedJournal | None]:
+    """The journal below `root`, locked; None where there is none and `create` is false."""
+    if create:
+        with suppress(FileExistsError):
+            os.mkdir(FOLDER, 0o700, dir_fd=root.fd)
+    try:
+        folder = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root.fd)
+    except FileNotFoundError:
+        yield None
+        return
+    except OSError as error:
+        raise _unusable(error) from None
+    try:
+        fd = _open_file(folder, create)
+        if fd is None:
+            yield None
+            return
+        try:
+            yield LockedJournal(fd)
+        finally:
+            os.close(fd)
+    finally:
+        os.close(folder)
+
+
+def _open_file(folder: int, create: bool) -> int | None:
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        fd = os.open(FILE, flags | (os.O_CREAT if create else 0), 0o600, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(error) from None
+    try:
+        for part in (folder, fd):
+            check_own(part, file=part == fd)
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _end_cut_line(fd)
+    except BlockingIOError:
+        os.close(fd)
+        raise InputError("another apply is at work below this directory", "Wait for it.") from None
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def check_own(fd: int, *, file: bool) -> None:
+    """Raises InputError unless nobody but the caller can have written there."""
+    info = os.fstat(fd)
+    problem = ""
+    if file and not stat.S_ISREG(info.st_mode):
+        problem = "it is no regular file"
+    elif info.st_uid != os.geteuid():
+        problem = "it belongs to another user"
+    elif info.st_mode & 0o22:
+        problem = "others may write to it"
+    elif file and info.st_nlink != 1:
+        problem = "it has several hard links"
+    if problem:
+        raise _unusable(PermissionError(errno.EPERM, problem))
+
+
+def _end_cut_line(fd: int) -> None:
+    """Drop a last line that a crash cut off, so that the next line stands alone."""
+    size = os.fstat(fd).st_size
+    start = max(0, size - MAX_LINE)
+    tail = os.pread(fd, size - start, start)
+    if tail and not tail.endswith(b"\n"):
+        os.ftruncate(fd, start + tail.rfind(b"\n") + 1)
+
+
+def _unusable(error: OSError) -> InputError:
+    return InputError(
+        f"cannot use the journal .tracehint/journal: {error.strerror}",
+        "It must be a plain file in a plain directory of your own; move .tracehint away.",
+    )
+
+
+def remove_journal(root: Root) -> None:
+    """After a complete undo: the journal and, where it is empty, its directory."""
+    with suppress(OSError):
+        folder = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root.fd)
+        try:
+            os.unlink(FILE, dir_fd=folder)
+        finally:
+            os.close(folder)
+        os.rmdir(FOLDER, dir_fd=root.fd)
+
+
+@dataclass
+class Undone:
+    """What was taken back, and what was left because somebody changed it since."""
+
+    restored: int = 0
+    removed: int = 0
+    kept: list[tuple[bytes, str]] = field(default_factory=list)
+    lines: list[tuple[bytes, str]] = field(default_factory=list)
+
+
+def sessions(entries: list[JournalEntry]) -> list[tuple[JournalEntry, list[JournalEntry]]]:
+    """The journal's sessions (store and prefix) with their changes."""
+    out: list[tuple[JournalEntry, list[JournalEntry]]] = []
+    for entry in entries:
+        if entry.op == "session":
+            out.append((entry, []))
+        elif out:
+            out[-1][1].append(entry)
+        else:
+            raise InputError("the journal does not begin with a session", "Move it away.")
+    return out
+
+
+def undo(
+    root: Root,
+    entries: list[JournalEntry],
+    store_of: Callable[[JournalEntry], Store | None],
+    *,
+    allow_trusted: bool = False,
+    dry_run: bool = False,
+) -> Undone:
+    """Undo all sessions whose store `store_of` gives; the others stay."""
+    done = Undone()
+    for session, changes in reversed(sessions(entries)):
+        store = store_of(session)
+        if store is None:
+            continue
+        for change in reversed(changes):
+            try:
+                if change.op == "set":
+                    store.check_key(change.key, allow_trusted=allow_trusted)
+                    _unset(root, store, change, done, dry_run)
+                else:
+                    _unmake(root, change, done, dry_run)
+            except FileNotFoundError:
+                pass  # it is gone already
+            except OSError as error:
+                done.kept.append((change.path, error.strerror or "error"))
+    return done
+
+
+def _unset(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run: bool) -> None:
+    fd = root.open(change.path)
+    try:
+        now = store.read(fd, change.key)
+        if now == change.old:
+            return  # taken back already
+        if not says(store, change.key, change.new, now):
+            done.kept.append((change.path, f"{change.key} was changed since"))
+        elif dry_run:
+            verb = "remove" if change.old is None else "restore"
+            done.lines.append((change.path, f"{verb} {change.key}"))
+        elif change.old is None:
+            store.remove(fd, change.key)
+            done.restored += 1
+        else:
+            store.write(fd, change.key, change.old)
+            done.restored += 1
+    finally:
+        os.close(fd)
+
+
+def _unmake(root: Root, change: JournalEntry, done: Undone, dry_run: bool) -> None:
+    """Remove a file that we made and nobody wrote to, or a directory that is still empty."""
+    with root.parent(change.path) as (folder, name):
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        is_folder = stat.S_ISDIR(info.st_mode)
+        if info.st_ino != change.ino:
+            done.kept.append((change.path, "it is not the one that was made"))
+        elif not is_folder and info.st_size:
+            done.kept.append((change.path, "it has been written"))
+        elif dry_run:
+            done.lines.append((change.path, "remove"))
+        else:
+            (os.rmdir if is_folder else os.unlink)(name, dir_fd=folder)
+            done.removed += 1

@@ -1,0 +1,303 @@
+"""The text of a classic Makeflow file: its rules, and where each command begins.
+
+Only what annotating needs: a command is found by its place in the text, so that everything else of
+the file stays as its author wrote it. The lexical rules were tried with makeflow 9.9: `#` outside
+quotes begins a comment anywhere, a backslash at the end of a line joins lines, quotes may span
+lines, `$NAME` and `${NAME}` are substituted except in single quotes, and the result is split again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tracehint.errors import InputError
+from tracehint.limits import check, limit, limit_error
+
+_ASSIGN = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(\+?=)[ \t]*(.*)", re.DOTALL)
+_LOCAL = re.compile(r"LOCAL[ \t]+")
+_SUB = re.compile(r"MAKEFLOW[ \t]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextRule:
+    """One rule. `at` is the position of the command's text; None for a nested workflow.
+
+    `header`: from where to where the text names its files.
+    """
+
+    targets: tuple[bytes, ...]
+    sources: tuple[bytes, ...]
+    command: str
+    at: int | None
+    header: tuple[int, int] = (0, 0)
+    cores: str = ""  # requested, as the text has them
+    memory: str = ""  # MB
+
+
+def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list[TextRule]:
+    """The rules in order, which is Makeflow's numbering; `text` is the file read as Latin-1."""
+    known = Variables(os.environ if environment is None else environment)
+    rules: list[TextRule] = []
+    header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
+    named = (0, 0)
+    for start, end in _logical_lines(text):
+        line = _join_line(text[start:end])
+        if not line.strip():
+            continue
+        if line[0] in " \t":
+            if header is None:
+                raise _bad(text, start, "a command without a rule")
+            rules.append(replace(_rule(text, start, line, header, known), header=named))
+            check("workflow-rules", "the Makeflow file", len(rules))
+            header = None
+            known.of_rule.clear()
+        elif line[0] == "@" and (assigned := _ASSIGN.match(line, 1)) is not None:
+            known.of_rule[assigned[2]] = known.put_in(assigned[4].rstrip(), known.all)
+        elif line[0] in "@.":
+            continue
+        elif (assigned := _ASSIGN.match(line)) is not None:
+            known.assign(assigned)
+        elif not line.startswith("export"):
+            if header is not None:
+                raise _bad(text, start, "a rule without a command")
+            header = _header(text, start, known.put_in(line, known.of_file))
+            named = (start, end)
+    return rules
+
+
+def rule_spans(text: str) -> list[tuple[int, int]] | None:
+    """Where each rule begins and ends, with comments above it; the first without what precedes it.
+
+    None: between rules stand assignments or settings, which act on what is below them.
+    """
+    spans: list[tuple[int, int]] = []
+    begin = head = -1
+    for start, end in _logical_lines(text):
+        line = _join_line(text[start:end])
+        if not line.strip():
+            continue
+        if line[0] in " \t":
+            begin = spans[-1][1] if spans else head
+            spans.append((begin, min(end + 1, len(text))))
+        elif line[0] != "@":
+            apart = line[0] == "." or line.startswith("export") or _ASSIGN.match(line)
+            if apart and spans:
+                return None
+            head = start
+    return spans or None
+
+
+def _bad(text: str, at: int, what: str) -> InputError:
+    line = text.count("\n", 0, at) + 1
+    return InputError(f"the Makeflow file, line {line}: {what}", "Check it: makeflow_analyze -k F")
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of lines, joined ones as one; a comment ends where its line does."""
+    start = at = 0
+    quote = ""
+    while at < len(text):
+        char = text[at]
+        if char == "\\" and quote != "'":
+            at += 2
+            continue
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "#":
+            at = text.find("\n", at)
+            at = len(text) if at < 0 else at
+            continue
+        elif char == "\n":
+            yield start, at
+            start = at + 1
+        at += 1
+    if quote:
+        raise _bad(text, start, f"a {quote} is not closed")
+    yield start, len(text)
+
+
+def _join_line(line: str) -> str:
+    """The line without comment and line joints."""
+    out: list[str] = []
+    quote = ""
+    at = 0
+    while at < len(line):
+        char = line[at]
+        if char == "\\" and quote != "'" and at + 1 < len(line):
+            out.append(" " if line[at + 1] == "\n" else line[at : at + 2])
+            at += 2
+            continue
+        if char == "#" and not quote:
+            break
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        out.append(char)
+        at += 1
+    return "".join(out)
+
+
+def _header(text: str, start: int, line: str) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    sides: tuple[list[bytes], list[bytes]] = ([], [])
+    side = 0
+    for word in _words(line):
+        if word is None:
+            side = 1
+        else:
+            sides[side].append(word)
+    if side == 0:
+        raise _bad(text, start, "neither a rule nor an assignment")
+    return tuple(sides[0]), tuple(sides[1])
+
+
+def _words(line: str) -> Iterator[bytes | None]:
+    """File names, unquoted; None for the colon. Of `a->b`, b is the name in the job's sandbox:
+    rules are joined by a (makeflow_viz -D dot draws it so)."""
+    word: list[str] | None = None
+    quote = ""
+    at = 0
+    while at < len(line):
+        char = line[at]
+        at += 1
+        if char == "\\" and quote != "'" and at < len(line):
+            char = line[at]
+            at += 1
+        elif quote and char == quote:
+            quote = ""
+            continue
+        elif not quote and char in "'\"":
+            quote, word = char, word or []
+            continue
+        elif not quote and char in " \t\n\r:":
+            if word is not None:
+                yield _local_name(word)
+                word = None
+            if char == ":":
+                yield None
+            continue
+        word = word or []
+        word.append(char)
+    if word is not None:
+        yield _local_name(word)
+
+
+def _local_name(word: list[str]) -> bytes:
+    return "".join(word).partition("->")[0].encode("latin-1", "replace")
+
+
+def _rule(
+    text: str,
+    start: int,
+    line: str,
+    header: tuple[tuple[bytes, ...], tuple[bytes, ...]],
+    known: Variables,
+) -> TextRule:
+    at = start
+    while text[at] in " \t":
+        at += 1
+    local = _LOCAL.match(text, at)
+    at = local.end() if local else at
+    command = _LOCAL.sub("", known.put_in(line.strip(), known.all), count=1)
+    nested = _SUB.match(text, at) is not None
+    return TextRule(
+        targets=header[0],
+        sources=header[1],
+        command=command,
+        at=None if nested else at,
+        cores=known.requested("CORES"),
+        memory=known.requested("MEMORY"),
+    )
+
+
+# The variables of a classic Makeflow file.
+
+
+_NAME = r"([A-Za-z_][A-Za-z0-9_]*)"
+_VARIABLE = re.compile(rf"\$(?:\{{{_NAME}\}}|\({_NAME}\)|{_NAME})")
+
+
+class Variables:
+    """Those of the file and of one rule, with a bound on the text that they make: a variable of
+    two others, and so on for thirty lines, is longer than the memory."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.of_file: dict[str, str] = dict(environment)
+        self.of_rule: dict[str, str] = {}
+        self._of_category: dict[tuple[str, str], str] = {}
+        self.all: Mapping[str, str] = ChainMap(self.of_rule, self.of_file)
+        self._left = limit("substituted-bytes")
+
+    def _count_text(self, value: str) -> str:
+        self._left -= len(value)
+        if self._left < 0:
+            raise limit_error("substituted-bytes", "the Makeflow file: its variables make text")
+        return value
+
+    def assign(self, found: re.Match[str]) -> None:
+        """`NAME=value`, `NAME+=value` of the file."""
+        name, value = found[2], self.put_in(found[4].rstrip(), self.of_file)
+        if found[3] == "+=" and name in self.of_file:
+            value = f"{self._count_text(self.of_file[name])} {value}"
+        self.of_file[name] = value
+        self._of_category[self.of_file.get("CATEGORY", ""), name] = value
+
+    def requested(self, name: str) -> str:
+        """A resource of the rule: its own, that of its category, or that before all categories."""
+        category = self.of_rule.get("CATEGORY", self.of_file.get("CATEGORY", ""))
+        default = self._of_category.get(("", name), "")
+        return self.of_rule.get(name, self._of_category.get((category, name), default))
+
+    def put_in(self, text: str, known: Mapping[str, str]) -> str:
+        """Substitute variables outside single quotes; unknown ones become nothing."""
+        out: list[str] = []
+        at = 0
+        quoted = False
+        while at < len(text):
+            char = text[at]
+            if char == "'":
+                quoted = not quoted
+            elif char == "\\" and not quoted:
+                out.append(text[at : at + 2])
+                at += 2
+                continue
+            elif char == "$" and not quoted and (found := _VARIABLE.match(text, at)) is not None:
+                out.append(self._count_text(known.get(found[found.lastindex or 0], "")))
+                at = found.end()
+                continue
+            out.append(char)
+            at += 1
+        return "".join(out)
+
+
+# What Makeflow makes of a rule's command before a shell sees it (tried with makeflow 9.9).
+
+
+_CONTROL = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
+
+
+def shell_text(command: str) -> str:
+    """What Makeflow gives the shell for a rule's command: without its own backslashes.
+
+    A backslash keeps the next character from Makeflow; in double quotes some stand for controls.
+    """
+    out: list[str] = []
+    quote = ""
+    chars = iter(command)
+    for char in chars:
+        if char == "\\":
+            escaped = next(chars, "")
+            out.append(_CONTROL.get(escaped, escaped) if quote == '"' else escaped)
+            continue
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        out.append(char)
+    return "".join(out)

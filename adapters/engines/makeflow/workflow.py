@@ -1,0 +1,135 @@
+"""A workflow's own graph as far as emitting needs it: tasks with files, in the engine's order.
+
+Makeflow: classic, JSON and JX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tracehint.adapters.paths import inside
+from tracehint.errors import InputError
+from tracehint.hintgen.match.match import Declared
+from tracehint.hintgen.text.textfile import TextFile
+
+_FILE = TextFile(kind="A workflow", limit="names-bytes", check="Check the path.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One rule. `at` is where its command begins in a classic file's text; None: no command."""
+
+    targets: tuple[bytes, ...]
+    sources: tuple[bytes, ...]
+    command: str
+    at: int | None
+    header: tuple[int, int] = (0, 0)  # where a classic file's text names the rule's files
+
+    @cached_property
+    def type(self) -> str:
+        """The task's type, named as the analyzer names it."""
+        from tracehint.analyzer.tasks.describe import type_of_text
+
+        return type_of_text(self.command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workflow:
+    """`text` of a classic file (as Latin-1), or `data` of a JSON one."""
+
+    tasks: tuple[Task, ...]
+    text: str = ""
+    data: dict[str, Any] | None = None
+
+    @cached_property
+    def files(self) -> list[bytes]:
+        """Every file below the working directory that a task names, each once."""
+        found: dict[bytes, None] = {}
+        for task in self.tasks:
+            found.update(dict.fromkeys(p for p in (*task.targets, *task.sources) if inside(p)))
+        return list(found)
+
+    def known(self, peeks: Collection[tuple[str, str]] = ()) -> Declared:
+        """What the graph says about each of `files`.
+
+        `peeks` of a hint file: readers that only look into files are left aside, as in the
+        run that the rules were learned from.
+        """
+        at = {path: i for i, path in enumerate(self.files)}
+        types: list[str | None] = [None] * len(at)
+        makers: list[list[str]] = [[] for _ in at]
+        readers: list[list[str]] = [[] for _ in at]
+        reading: list[list[str]] = [[] for _ in at]
+        names = [f"{task.type}:{number}" for number, task in enumerate(self.tasks)]
+        for task, name in zip(self.tasks, names, strict=True):  # names become parts of groups
+            for path in dict.fromkeys(task.targets):
+                if path in at:
+                    types[at[path]] = task.type
+                    makers[at[path]].append(name)
+        for task, name in zip(self.tasks, names, strict=True):
+            for path in dict.fromkeys(task.sources):
+                if path in at and (types[at[path]] or "", task.type) not in peeks:
+                    readers[at[path]].append(name)
+                    reading[at[path]].append(task.type)
+        return Declared(
+            producer_types=types,
+            consumer_types=_types(reading),
+            producers=makers,
+            consumers=readers,
+        )
+
+
+def _types(reading: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [sorted(set(types)) for types in reading]
+
+
+def read_workflow(path: Path) -> Workflow:
+    """Read a Makeflow file; raises InputError naming the place."""
+    raw = _FILE.read(path)
+    text = raw.decode("latin-1")
+    if not text.lstrip().startswith("{") and path.suffix not in (".json", ".jx"):
+        from tracehint.adapters.engines.makeflow.text import parse_rules
+
+        rules = parse_rules(text)
+        tasks = [
+            Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at, header=r.header)
+            for r in rules
+        ]
+        return Workflow(tasks=tuple(tasks), text=text)
+    data = _json(path, raw)
+    rules_data = data.get("rules")
+    if not isinstance(rules_data, list):
+        raise InputError(f"{path} has no list of rules", "Give a Makeflow file (JSON or classic).")
+    return Workflow(tasks=tuple(_task(path, i, raw) for i, raw in enumerate(rules_data)), data=data)
+
+
+def _json(path: Path, raw: bytes) -> dict[str, Any]:
+    from tracehint.adapters.engines.makeflow.jx import load_document
+
+    data = load_document(raw.decode("utf-8", "surrogateescape"), path)
+    if not isinstance(data, dict):
+        raise InputError(f"{path} is no JSON object", "Give a Makeflow file.")
+    return data
+
+
+def _task(path: Path, number: int, raw: Any) -> Task:
+    if not isinstance(raw, dict):
+        raise InputError(f"{path}: rule {number} is no object", "Check the file.")
+    command = raw.get("command")
+    return Task(
+        targets=_names(raw.get("outputs")),
+        sources=_names(raw.get("inputs")),
+        command=command if isinstance(command, str) else "",
+        at=0 if isinstance(command, str) else None,
+    )
+
+
+def _names(raw: Any) -> tuple[bytes, ...]:
+    """File names of a rule: texts, or objects with the name in the workflow."""
+    entries = raw if isinstance(raw, list) else []
+    names = [e.get("dag_name") if isinstance(e, dict) else e for e in entries]
+    return tuple(n.encode("utf-8", "surrogateescape") for n in names if isinstance(n, str))

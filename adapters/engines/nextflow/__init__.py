@@ -1,0 +1,1 @@
+"""Nextflow: its trace file and log, and a configuration with hints."""

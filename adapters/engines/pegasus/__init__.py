@@ -1,0 +1,1 @@
+"""Pegasus: abstract workflow and kickstart records, and hints in the workflow."""

@@ -1,0 +1,1 @@
+"""Engines whose workflow is the user's own Python program: Dask, Parsl, TaskVine."""

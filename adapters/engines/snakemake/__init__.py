@@ -1,0 +1,1 @@
+"""Snakemake: metadata, summary or graph; and hints as annotations of rules."""

@@ -1,0 +1,305 @@
+"""Snakemake: the records of `.snakemake/metadata`, the table of `--detailed-summary`, or the graph
+of `--d3dag`, which has jobs and their order but no files.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+from tracehint.adapters.engines.graph_base import (
+    DeclaredGraph,
+    GraphBuilder,
+    bounded_int,
+    folder_of,
+    nanoseconds,
+    number,
+    raw_name,
+)
+from tracehint.adapters.engines.unpack import lines_of, parse_json, read_text
+from tracehint.errors import InputError
+
+_MAX_RECORD = 64 << 20
+_MAX_RECORDS = 5_000_000
+_D3DAG = re.compile(rb'\s*\{\s*"(?:nodes|links|edges)"\s*:\s*\[\s*\{')
+_SUMMARY = ("output_file", "date", "rule")
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """A workflow directory that has run, its .snakemake, the metadata in it, or a summary."""
+    if path.is_dir():
+        return _metadata_folder(path) is not None
+    return head.startswith(b"output_file\tdate\trule") or bool(_D3DAG.match(head))
+
+
+def _metadata_folder(path: Path) -> Path | None:
+    for folder in (path / ".snakemake" / "metadata", path / "metadata", path):
+        if folder.name == "metadata" and folder.is_dir() and not folder.is_symlink():
+            inside = folder.absolute().parent.name == ".snakemake"
+            return folder if inside else None
+    return None
+
+
+def read(path: Path) -> DeclaredGraph:
+    """One task per job. Outputs of one job share rule, command, start and job hash."""
+    if not path.is_dir():
+        text = read_text(path)
+        if text.lstrip()[:1] == "{":
+            return _read_d3dag(path, text)
+        return _read_summary(path, text)
+    folder = _metadata_folder(path)
+    if folder is None:
+        raise InputError(f"{path}: no .snakemake/metadata", "Give the workflow's directory.")
+    out = GraphBuilder("snakemake", os.fsencode(folder.absolute().parent.parent))
+    jobs: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for file in _records(folder):
+        _add_record(file, folder, jobs, out)
+    spent = resources_of(folder, out.notes)
+    for at, job in enumerate(sorted(jobs.values(), key=_order)):
+        _add_job(out, f"s{at}", job, spent)
+    return out.graph()
+
+
+def _order(job: dict[str, Any]) -> tuple[int, list[bytes]]:
+    return (job["start"] or 0, job["outputs"])
+
+
+def _records(folder: Path) -> list[Path]:
+    """Record files; long names are split into folders that begin with @. No link is followed."""
+    found: list[Path] = []
+    for where, folders, files in os.walk(folder, followlinks=False):
+        folders[:] = sorted(f for f in folders if f.startswith("@"))
+        found += (Path(where) / f for f in sorted(files))
+        if len(found) > _MAX_RECORDS:
+            raise InputError(f"{folder}: more than {_MAX_RECORDS:,} records", "Split the workflow.")
+    return [f for f in found if not f.is_symlink()]
+
+
+def _output_of(file: Path, folder: Path) -> bytes | None:
+    encoded = "".join(p.removeprefix("@") for p in file.relative_to(folder).parts)
+    try:
+        return base64.b64decode(encoded.encode(), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _names(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else []
+
+
+def _add_record(
+    file: Path, folder: Path, jobs: dict[tuple[Any, ...], dict[str, Any]], out: GraphBuilder
+) -> None:
+    output = _output_of(file, folder)
+    try:
+        record = parse_json(read_text(file, _MAX_RECORD), file)
+    except InputError as error:
+        out.notes.append(error.what)
+        return
+    if output is None or not isinstance(record, dict):
+        out.notes.append(f"{file.name}: not a record of an output")
+        return
+    texts = {
+        k: record.get(k) if isinstance(record.get(k), str) else "" for k in ("rule", "shellcmd")
+    }
+    start, end = nanoseconds(record.get("starttime")), nanoseconds(record.get("endtime"))
+    inputs, logs = _names(record.get("input")), _names(record.get("log"))
+    # The times are those of each output, so they cannot tell jobs apart; the hash can.
+    job_hash = record.get("job_hash")
+    apart = start if job_hash is None else str(job_hash)
+    key = (texts["rule"], texts["shellcmd"], apart, tuple(map(str, inputs)))
+    job = jobs.setdefault(
+        key,
+        {
+            "outputs": [],
+            "inputs": inputs,
+            "logs": logs,
+            "start": start,
+            "end": end,
+            "incomplete": record.get("incomplete") is True,
+            **texts,
+        },
+    )
+    job["outputs"].append(output)
+    job["start"] = min((t for t in (job["start"], start) if t is not None), default=None)
+    job["end"] = max((t for t in (job["end"], end) if t is not None), default=None)
+
+
+def _add_job(
+    out: GraphBuilder, task: str, job: dict[str, Any], spent: Mapping[bytes, JobResources]
+) -> None:
+    start, end = job["start"], job["end"]
+    if start is not None and end is not None and end < start:
+        start, end = end, start  # times of files, which may be older than the job's start
+    outputs = sorted(job["outputs"])
+    out.task(
+        task,
+        name=outputs[0].decode("utf-8", "backslashreplace"),
+        type=job["rule"],
+        command=raw_name(job["shellcmd"]),
+        start_ns=start,
+        end_ns=end,
+        exit_status=None if job["incomplete"] else 0,
+        **next((spent[name] for name in outputs if name in spent), JobResources()),
+    )
+    for name in dict.fromkeys(n for n in job["inputs"] if isinstance(n, str)):
+        out.file(task, "in", raw_name(name))
+    for name in outputs:
+        out.file(task, "out", name)
+    for name in dict.fromkeys(n for n in job["logs"] if isinstance(n, str)):
+        out.file(task, "out", raw_name(name))
+
+
+def _read_d3dag(path: Path, text: str) -> DeclaredGraph:
+    """Nodes are jobs; an edge leads from the job that makes a file to one that needs it."""
+    data = parse_json(text, path)
+    nodes, edges = data.get("nodes"), data.get("edges", data.get("links"))
+    if not isinstance(nodes, list) or not isinstance(edges, list):
+        raise InputError(f"{path}: no nodes and edges", "Use: snakemake --d3dag")
+    out = GraphBuilder("snakemake", folder_of(path))
+    parents: dict[str, list[str]] = {}
+    for edge in edges:
+        if isinstance(edge, dict) and {"u", "v"} <= edge.keys():
+            parents.setdefault(str(edge["v"])[:64], []).append(f"s{str(edge['u'])[:64]}")
+    for at, node in enumerate(nodes):
+        value = node.get("value") if isinstance(node, dict) else None
+        if not isinstance(value, dict):
+            out.notes.append(f"node {at} is not a job")
+            continue
+        job, rule = str(node.get("id", value.get("jobid", at)))[:64], value.get("rule")
+        label = value.get("label")
+        rule = rule if isinstance(rule, str) else ""
+        name = " ".join(label.split()) if isinstance(label, str) else rule
+        out.task(f"s{job}", name=name, type=rule, parents=parents.get(job, []))
+    return out.graph()
+
+
+def _read_summary(path: Path, text: str) -> DeclaredGraph:
+    header, *lines = lines_of(text, path)
+    columns = header.rstrip("\r").split("\t")
+    if tuple(columns[:3]) != _SUMMARY or "input-file(s)" not in columns:
+        raise InputError(f"{path}: not a detailed summary", "Use: snakemake --detailed-summary")
+    out = GraphBuilder("snakemake", folder_of(path))
+    jobs: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    for at, line in enumerate(lines, 2):
+        fields = line.rstrip("\r").split("\t")
+        if len(fields) == len(columns):
+            row = dict(zip(columns, fields, strict=True))
+            key = (row["rule"], row.get("shellcmd", ""), row["input-file(s)"])
+            jobs.setdefault(key if row.get("shellcmd", "-") != "-" else (*key, str(at)), []).append(
+                row
+            )
+        elif line.strip():
+            out.bad_line(at)
+    for at, rows in enumerate(jobs.values()):
+        task, first = f"s{at}", rows[0]
+        command = first.get("shellcmd", "")
+        rule = "" if first["rule"] == "-" else first["rule"]
+        out.task(
+            task,
+            name=first["output_file"],
+            type=rule,
+            command=b"" if command == "-" else raw_name(command),
+        )
+        for name in dict.fromkeys(first["input-file(s)"].split(",")):
+            if name and name != "-":
+                out.file(task, "in", raw_name(name))
+        for row in rows:
+            out.file(task, "out", raw_name(row["output_file"]))
+    return out.graph()
+
+
+# What jobs requested, from the logs of runs: a block per job, with `threads` where they are more
+# than one; and what they used, from `benchmark:` files, which the logs name.
+#
+# Benchmarks are looked for below the workflow's directory only. Snakemake samples: of a job that
+# it never saw at work it writes 0 or NA, which says nothing.
+
+
+_MAX_LOGS, _MAX_LOG, _MAX_BENCHMARK = 1000, 256 << 20, 1 << 20
+_MAX_S, _MAX_MB = 1e9, 1e9
+_MEMORY = re.compile(r"(?:^|, )mem_(?:mib=(\d{1,12})|mb=(\d{1,12})(?!.*mem_mib=\d))")
+
+
+class JobResources(TypedDict, total=False):
+    """What is known of a job, as GraphBuilder.task takes it."""
+
+    cpu_ns: int | None
+    cores: int | None
+    memory_bytes: int | None
+    peak_bytes: int | None
+
+
+def resources_of(metadata: Path, notes: list[str]) -> dict[bytes, JobResources]:
+    """By output, as far as logs and benchmarks say; `metadata`: the folder of the records."""
+    top = metadata.absolute().parent.parent
+    folder = metadata.absolute().parent / "log"
+    found: dict[bytes, JobResources] = {}
+    try:
+        logs = sorted(p for p in folder.iterdir() if p.name.endswith(".snakemake.log"))
+    except OSError:
+        return found
+    if len(logs) > _MAX_LOGS:
+        notes.append(f"of {len(logs)} logs the last {_MAX_LOGS} are looked into for resources")
+    for log in logs[-_MAX_LOGS:]:
+        try:
+            text = "" if log.is_symlink() else read_text(log, _MAX_LOG)
+        except InputError as error:
+            notes.append(error.what)
+            continue
+        for job in _jobs(text):
+            memory = _MEMORY.search(job.get("resources", ""))
+            known = (
+                _read_benchmarks(top, job["benchmark"]) if "benchmark" in job else JobResources()
+            )
+            known["cores"] = bounded_int(number(job.get("threads", 1)), 32)
+            if memory is not None:
+                mib, mb = memory.groups()
+                known["memory_bytes"] = int(mib) << 20 if mib else int(mb) * 1_000_000
+            for name in job["output"].split(", "):
+                found[raw_name(name)] = known
+    return found
+
+
+def _jobs(text: str) -> Iterator[dict[str, str]]:
+    """The fields of each job of a log that has outputs."""
+    job: dict[str, str] = {}
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("    "):
+            key, _, value = line.strip().partition(": ")
+            job[key] = value
+            continue
+        if "output" in job:
+            yield job
+        job = {}
+
+
+def _read_benchmarks(top: Path, name: str) -> JobResources:
+    """Nanoseconds of processors of all repetitions in a benchmark, and the most memory of one;
+    empty: it does not say."""
+    path = Path(os.path.normpath(top / name))
+    try:
+        real = path.resolve()
+        if not real.is_relative_to(top.resolve()) or not real.is_file():
+            return JobResources()
+        head, *rows = [line.split("\t") for line in read_text(real, _MAX_BENCHMARK).splitlines()]
+        columns = [dict(zip(head, row, strict=False)) for row in rows]
+    except (InputError, OSError, ValueError):  # a NUL in the name
+        return JobResources()
+    seconds = _numbers(columns, "cpu_time")
+    most = max(_numbers(columns, "max_rss"), default=0.0)
+    return {
+        "cpu_ns": round(sum(seconds) * 1e9) if 0 < sum(seconds) < _MAX_S else None,
+        "peak_bytes": round(most * (1 << 20)) if 0 < most < _MAX_MB else None,
+    }
+
+
+def _numbers(rows: list[dict[str, str]], column: str) -> list[float]:
+    """Those of a column; none where one of them is none."""
+    found = [number(row.get(column, "")) for row in rows]
+    return [value for value in found if value is not None] if None not in found else []

@@ -1,0 +1,1 @@
+"""WfFormat, the instances of WfCommons, as a graph of any size."""

@@ -1,0 +1,156 @@
+"""YAML of an engine, changed in places and written again: all that is not touched keeps its text.
+
+Values are never turned into numbers, dates or truth values and back: what `yes`, `010` or `1e3`
+means differs between the YAML of one engine and of another. Comments are lost. Input is bounded as
+in yaml_text.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+from tracehint.errors import InputError, MissingDependencyError
+from tracehint.limits import limit, limit_error
+
+_TEXT = "tag:yaml.org,2002:str"
+_MAP = "tag:yaml.org,2002:map"
+_LIST = "tag:yaml.org,2002:seq"
+
+
+def read_node(text: str, path: Path) -> Any:
+    """The document as a tree of PyYAML's nodes; its top is a mapping.
+
+    Raises InputError; MissingDependencyError without PyYAML.
+    """
+    yaml = yaml_module(path)
+    try:
+        check_yaml(text, path)
+        node = yaml.compose(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise not_yaml(path, error) from None
+    if not isinstance(node, yaml.MappingNode):
+        raise InputError(f"{path}: no mapping at its top", "Check that it is the file you mean.")
+    return node
+
+
+def render(node: Any) -> bytes:
+    """The document's text, UTF-8."""
+    yaml = importlib.import_module("yaml")
+    text = yaml.serialize(node, Dumper=yaml.BaseDumper, allow_unicode=True, width=1 << 30)
+    return str(text).encode()
+
+
+def get(node: Any, key: str) -> Any:
+    """The node of a mapping's key; None: it has none, or is no mapping."""
+    if getattr(node, "id", "") != "mapping":
+        return None
+    return next((value for name, value in node.value if name.value == key), None)
+
+
+def text_of(node: Any) -> str:
+    """A scalar's text; empty for anything else."""
+    return str(node.value) if getattr(node, "id", "") == "scalar" else ""
+
+
+def items(node: Any) -> list[Any]:
+    """The nodes of a sequence; empty for anything else."""
+    return list(node.value) if getattr(node, "id", "") == "sequence" else []
+
+
+def set_key(node: Any, key: str, value: Any) -> Any:
+    """Set a mapping's key to a plain value; the new node."""
+    made = node_of(value)
+    for at, (name, _) in enumerate(node.value):
+        if name.value == key:
+            node.value[at] = (name, made)
+            return made
+    node.value.append((node_of(key), made))
+    return made
+
+
+def child(node: Any, key: str) -> Any:
+    """The mapping below a key, made where there is none."""
+    found = get(node, key)
+    return found if getattr(found, "id", "") == "mapping" else set_key(node, key, {})
+
+
+def node_of(value: Any) -> Any:
+    """Nodes for str, int, bool, list and dict; texts are quoted, so that they stay texts."""
+    yaml = importlib.import_module("yaml")
+    if isinstance(value, dict):
+        rows = [(node_of(str(name)), node_of(part)) for name, part in value.items()]
+        return yaml.MappingNode(_MAP, rows, flow_style=False)
+    if isinstance(value, (list, tuple)):
+        return yaml.SequenceNode(_LIST, [node_of(part) for part in value], flow_style=False)
+    if isinstance(value, str):
+        return yaml.ScalarNode(_TEXT, value, style='"')
+    return yaml.ScalarNode(_TEXT, json.dumps(value))
+
+
+# YAML from strangers: texts, lists and mappings, no aliases or anchors, bounded depth and size.
+
+
+MAX_DEPTH = 64
+
+
+def load_yaml(text: str, path: Path) -> Any:
+    """The document as str, list and dict: numbers and dates stay texts, tags mean nothing.
+
+    path: for messages. Raises InputError; MissingDependencyError without PyYAML.
+    """
+    yaml = yaml_module(path)
+    clean = text.encode("utf-8", "replace").decode()
+    try:
+        check_yaml(clean, path)
+        return yaml.load(clean, Loader=_loader(yaml))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise not_yaml(path, error) from None
+
+
+def yaml_module(path: Path) -> Any:
+    """PyYAML, to read `path`. Raises MissingDependencyError."""
+    try:
+        return importlib.import_module("yaml")
+    except ImportError:
+        raise MissingDependencyError(
+            f"{path}: PyYAML is needed to read it", "Install it: pip install 'tracehint[pegasus]'"
+        ) from None
+
+
+def not_yaml(path: Path, error: Exception) -> InputError:
+    """The error for a file that PyYAML rejects."""
+    return InputError(f"{path}: not YAML: {str(error)[:200]}", "Check the file.")
+
+
+def _loader(yaml: Any) -> Any:
+    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where PyYAML was built so
+
+
+def check_yaml(text: str, path: Path) -> None:
+    """Look at the events alone first: building the document would already be the damage.
+
+    Raises InputError, and PyYAML's own errors.
+    """
+    yaml = yaml_module(path)
+    events, loader = yaml.events, _loader(yaml)
+    begins, ends = events.CollectionStartEvent, events.CollectionEndEvent
+    depth, most = 0, limit("yaml-values")
+    for count, event in enumerate(yaml.parse(text, Loader=loader)):
+        if isinstance(event, begins):
+            depth += 1
+        elif isinstance(event, ends):
+            depth -= 1
+        if getattr(event, "anchor", None) is not None:  # of an alias, or of what one may name
+            raise InputError(
+                f"{path}: YAML aliases and anchors are not read", "Write it without them."
+            )
+        if depth > MAX_DEPTH:
+            raise InputError(
+                f"{path}: nested deeper than {MAX_DEPTH}",
+                "Check that it is the file that you mean.",
+            )
+        if count > most:
+            raise limit_error("yaml-values", str(path))

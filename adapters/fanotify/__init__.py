@@ -1,1 +1,0 @@
-"""tracehint-fanotify: hints where the kernel asks before opens (C), and where it lies."""

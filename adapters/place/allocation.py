@@ -1,0 +1,188 @@
+"""The nodes of the allocation that this process is in, as hosts that tasks can be started on.
+
+Slurm says which nodes and how many processors (a job script, `salloc`); `srun` starts a step on one
+of them, beside all other steps: `run` counts the tasks of each node itself. Before tasks are placed
+one step is tried, which also measures the link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tracehint.adapters.place import starter
+from tracehint.adapters.place.hosts import (
+    MAX_HOSTS,
+    MAX_SLOTS,
+    NAME,
+    Host,
+    is_here,
+    read_hosts,
+    start_words,
+)
+from tracehint.errors import InputError
+
+_STEP = (
+    "srun", "--quiet", "--overlap", "--exact", "--immediate=30", "--nodelist={host}", "--nodes=1",
+    "--ntasks=1", "--cpus-per-task={slots}", "--mem=0", "--cpu-bind=none", "--mpi=none",
+    "--kill-on-bad-exit=0", "--quit-on-interrupt", "--chdir=/", "--", "{argv}",
+)  # fmt: skip  # a table
+_TIMES = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
+_TIMEOUT_S = 10
+_TRIAL_S = 20  # for a step to begin
+_LOOK_S = 0.2
+_MARK = 32  # bytes that show who sends
+_BURST = 1 << 20  # bytes that a link takes at once
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Nodes that a step can be started on. `here`: the place of this one, None where it is none of
+    them; `start_s`: what it takes until a step's program runs."""
+
+    hosts: tuple[Host, ...]
+    here: int | None
+    link_mbit: float
+    start_s: float
+
+
+def usable(hosts: tuple[Host, ...]) -> Allocation | None:
+    """The nodes, with what a trial on one of them measured; None: there are none, or it failed."""
+    here = next((i for i, host in enumerate(hosts) if is_here(host)), None)
+    other = next((host for i, host in enumerate(hosts) if i != here), None)
+    measured = _trial(other) if other is not None else None
+    if measured is None:
+        return None
+    start_s, link_mbit = measured
+    hosts = tuple(replace(host, link_mbit=link_mbit) for host in hosts)
+    return Allocation(hosts, here, link_mbit, start_s)
+
+
+def _trial(host: Host) -> tuple[float, float] | None:
+    """Seconds until a step of the node begins, and Mbit/s that it sends here."""
+    mark = secrets.token_hex(_MARK // 2)
+    with socket.create_server(("", 0)) as server:
+        server.settimeout(_LOOK_S)
+        send = [sys.executable, "-I", "-S", starter.__file__, "--send"]
+        words = start_words(host, [*send, str(server.getsockname()[1]), mark], "/")
+        begin = time.monotonic()
+        try:
+            process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )  # fmt: skip  # a table
+        except OSError:
+            return None
+        try:
+            with _accepted(server, process) as line:
+                line.settimeout(_TRIAL_S)
+                start_s = time.monotonic() - begin
+                rate = _rate(line, mark.encode())
+        except OSError:
+            rate = None
+        finally:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=_TIMEOUT_S)
+            process.kill()
+            process.wait()
+    return (start_s, rate) if rate is not None and not process.returncode else None
+
+
+def _accepted(server: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
+    """Who calls. Raises OSError where the process ended before, or nobody does."""
+    end = time.monotonic() + _TRIAL_S
+    while True:
+        ended = process.poll() is not None
+        try:
+            return server.accept()[0]
+        except TimeoutError:
+            if ended or time.monotonic() > end:
+                raise
+
+
+def _rate(line: socket.socket, mark: bytes) -> float | None:
+    """Mbit/s of what arrives, beyond the first burst; None: somebody else sends."""
+    if line.recv(_MARK, socket.MSG_WAITALL) != mark:
+        return None
+    got, begin, before = 0, time.monotonic(), 0
+    last = begin
+    while part := line.recv(1 << 18):
+        got, last = got + len(part), time.monotonic()
+        if not before and got >= _BURST:
+            begin, before = last, got
+    return 8e-6 * (got - before) / max(last - begin, 1e-3)
+
+
+def allocated_hosts(env: Mapping[str, str] = os.environ) -> tuple[Host, ...]:
+    """The nodes, this one first; empty: there is none, or of one node only."""
+    if not env.get("SLURM_JOB_ID") or not env.get("SLURM_JOB_NODELIST"):
+        return ()
+    names = _names(env["SLURM_JOB_NODELIST"])
+    slots = slots_of(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    if not 1 < len(names) == len(slots) <= MAX_HOSTS:
+        return ()
+    binds = _binds()
+    words = [word for word in _STEP if binds or not word.startswith("--cpu-bind")]
+    hosts = [
+        Host(
+            name=name,
+            slots=count,
+            start=tuple(word.replace("{slots}", str(count)) for word in words),
+        )
+        for name, count in zip(names, slots, strict=True)
+    ]
+    return tuple(sorted(hosts, key=lambda host: not is_here(host)))
+
+
+def named_hosts(path: Path) -> tuple[Host, ...]:
+    """The nodes of the project's host file that have slots; empty where it cannot be read."""
+    try:
+        hosts = read_hosts(path)
+    except InputError:
+        return ()
+    return hosts if len(hosts) > 1 and all(host.slots for host in hosts) else ()
+
+
+def slots_of(text: str) -> list[int]:
+    """Slurm's "2(x3),4" as a number for each node; empty where it is something else."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = _TIMES.fullmatch(part)
+        if match is None or int(match[1]) > MAX_SLOTS:
+            return []
+        found += [int(match[1])] * min(int(match[2] or 1), MAX_HOSTS)
+    return found
+
+
+def _binds() -> bool:
+    """Whether steps are bound to processors; where they are not, `srun` complains of the option."""
+    return any(
+        plugin in _ask("show", "config").partition("TaskPlugin ")[2].partition("\n")[0]
+        for plugin in ("affinity", "cgroup")
+    )
+
+
+def _names(nodelist: str) -> list[str]:
+    names = _ask("show", "hostnames", nodelist).split()
+    return names if all(map(NAME.fullmatch, names)) else []
+
+
+def _ask(*words: str) -> str:
+    """What scontrol says; empty where it fails."""
+    try:
+        done = subprocess.run(
+            ["scontrol", *words], capture_output=True, text=True, timeout=_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip  # a table
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return ""
+    return "" if done.returncode else done.stdout

@@ -1,0 +1,333 @@
+"""Which node each job of a running workflow is submitted for: the one that its task is planned for,
+or that made most of its inputs.
+
+A process that is about to become `sbatch` (place.c) asks through a socket (submitter.py). Slurm
+knows no wish for a node, only `--nodelist`, which a job waits for: no more wait for a node than it
+will soon have started, and a job that waits longer than moving its inputs would take, while another
+node has a processor free, gets rid of its node; so do all that wait when `run` ends or is killed.
+Nothing here can fail into the workflow: a job without an answer is submitted as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tracehint.adapters.place import submitter
+from tracehint.adapters.place.dispatch import SWITCH, PlacedTask, checksum, table
+from tracehint.adapters.place.hosts import Host
+from tracehint.adapters.place.job_commands import KnownJobs
+from tracehint.adapters.place.submitter import ASK, TELL
+
+SUBMIT = b"sbatch"
+MOST_NODES = 64
+QUEUE = 3  # jobs that wait for a node, by its processors
+MIN_WAIT_S = 2.0  # for a node, while others are free
+MAX_WAIT_S = 30.0  # for a node, whatever the others do
+_LOOK_S = 1.0  # between two looks at waiting jobs
+_RARE_S = 10.0  # the same where none waits: one may be requeued, and wait for its node again
+_FRESH_S = 0.5  # what is known of full nodes that long is not asked for again
+_TIMEOUT_S = 5.0  # of what asks Slurm, while a job may be waiting for an answer
+_MOST_BYTES = 4 << 20  # of a request
+_SCRIPT = """import os, sys
+sys.path[:] = {path!r}
+try:
+    from {module} import main
+except Exception:
+    os.execv(sys.argv[2], sys.argv[3:])
+main()
+"""
+# Reads the numbers of jobs that have a node; when nobody can write any more, `run` was killed, and
+# those that wait get rid of it. It is no child of `run`, which waits for its own. The shell gives
+# what it starts in the background another input.
+_AFTERWARDS = """exec 3<&0
+{
+    while read -r job; do
+        [ "$job" != end ] || exit 0
+        jobs="$jobs $job"
+    done
+    for job in $(squeue -h -u "$1" -t PD -o %i); do
+        case "$jobs " in *" $job "*) scontrol update "JobId=$job" ReqNodeList= ;; esac
+    done
+} <&3 3<&- &
+"""
+_USABLE = ("idle", "mixed", "allocated", "completing")
+_WAITING = ("PENDING", "CONFIGURING", "REQUEUED")
+_GOING, _ENDED_WELL = ("RUNNING", "COMPLETING", "SUSPENDED"), "COMPLETED"
+
+
+def batch_nodes() -> tuple[Host, ...]:
+    """Nodes with free processors that jobs can be submitted to from here, most first; empty: there
+    are none, or this runs in a job itself."""
+    if "SLURM_JOB_ID" in os.environ:
+        return ()
+    free = _free()
+    order = sorted(free, key=lambda name: (-free[name], name))[:MOST_NODES]
+    return tuple(Host(name=name, slots=free[name]) for name in sorted(order))
+
+
+def _free() -> dict[str, int]:
+    """Free processors by node, of those that have some."""
+    found: dict[str, int] = {}
+    for line in _ask("sinfo", "-h", "-N", "-o", "%N|%T|%C").splitlines():
+        name, state, counts = (*line.split("|"), "", "")[:3]
+        idle = counts.split("/")[1:2]
+        if state in _USABLE and idle and idle[0].isdigit() and int(idle[0]):
+            found[name] = int(idle[0])
+    return found
+
+
+def _ask(*words: str) -> str:
+    """What a command of Slurm prints; empty where it fails."""
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return ""
+    return "" if done.returncode else done.stdout
+
+
+@dataclass
+class SubmittedJob:
+    """A job that was submitted. `node`: that it is for, None: for none; `waits`: it has not begun,
+    or not again; `ended`: nothing of it changes any more."""
+
+    task: PlacedTask
+    node: int | None
+    since: float
+    number: bytes = b""
+    waits: bool = True
+    ended: bool = False
+
+
+@dataclass
+class Submissions:
+    """The nodes, and what was submitted; `steal`: whether a job may leave the node of its part."""
+
+    hosts: Sequence[Host]
+    jobs: KnownJobs
+    steal: bool = True
+    environment: dict[str, str] = field(default_factory=dict)
+    sent: list[SubmittedJob] = field(default_factory=list)  # by ticket
+    located: dict[int, int] = field(default_factory=dict)  # file -> node of the job that made it
+    looked: float = 0.0
+    unknown: int = 0  # jobs that were not recognised
+    afterwards: int | None = None  # where the numbers of jobs with a node are written
+    released: int = 0  # jobs that got rid of their node
+
+    def __str__(self) -> str:
+        counts = {
+            "for the node of their data": sum(
+                job.node is not None and job.number != b"" for job in self.sent
+            ),
+            "left it as it was full": self.released,
+            "are not known from the last run": self.unknown,
+        }
+        return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+
+    def answer(self, text: bytes) -> bytes:
+        """Ticket and node (empty: any) of a job; nothing: it is not known."""
+        task = self.jobs.find(text)
+        if task is None:
+            self.unknown += 1
+            return b""
+        now = time.monotonic()
+        if self.made_by_running(task):
+            self.look(now)
+        node = self.preferred(task)
+        if node is not None and self.is_full(node):
+            if now - self.looked > _FRESH_S:
+                self.look(now)
+            node = None if self.is_full(node) else node
+        self.sent.append(SubmittedJob(task, node, now))
+        name = self.hosts[node].name if node is not None else ""
+        return b"%d\0%s" % (len(self.sent) - 1, os.fsencode(name))
+
+    def made_by_running(self, task: PlacedTask) -> bool:
+        """Whether inputs come of jobs that were not seen to have ended: their place is not sure."""
+        return any(
+            not job.ended and not task.inputs.keys().isdisjoint(job.task.outputs)
+            for job in self.sent
+        )
+
+    def preferred(self, task: PlacedTask) -> int | None:
+        """The node of the task's part, or that holds most of its inputs."""
+        if task.part is not None:
+            return task.part % len(self.hosts)
+        held = [0] * len(self.hosts)
+        for number, size in task.inputs.items():
+            if number in self.located:
+                held[self.located[number]] += size
+        node = max(range(len(held)), key=held.__getitem__)
+        return node if held[node] else None
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds until the jobs are looked at again; None: all have ended."""
+        going = [job.waits and job.node is not None for job in self.sent if not job.ended]
+        return (_LOOK_S if any(going) else _RARE_S) if going else None
+
+    def is_full(self, node: int) -> bool:
+        """Whether as many jobs wait for the node as it will soon have started."""
+        waiting = sum(job.node == node and job.waits and not job.ended for job in self.sent)
+        return waiting >= QUEUE * self.hosts[node].slots
+
+    def submitted(self, ticket: bytes, number: bytes) -> None:
+        """The number of a job that was submitted; without one it was not, or not as requested."""
+        if ticket.isdigit() and int(ticket) < len(self.sent):
+            job = self.sent[int(ticket)]
+            job.number, job.ended = number, not number
+            if self.afterwards is not None and number and job.node is not None:
+                with suppress(OSError):
+                    os.write(self.afterwards, number + b"\n")
+
+    def look(self, now: float) -> None:
+        """Where the jobs run, and which of them wait."""
+        rows = _ask("squeue", "-h", "-u", str(os.getuid()), "-t", "all", "-o", "%i|%T|%N")
+        if not rows:
+            return  # Slurm did not answer
+        self.looked = now
+        names = {host.name: at for at, host in enumerate(self.hosts)}
+        found = {row.split("|")[0]: row.split("|")[1:] for row in rows.splitlines()}
+        for job in self.sent:
+            if job.ended or not job.number:
+                job.ended = job.ended or now - job.since > MAX_WAIT_S  # it is not submitted
+                continue
+            state, node = (*found.get(os.fsdecode(job.number), ()), "", "")[:2]
+            job.waits = state in _WAITING
+            job.ended = not job.waits and state not in _GOING
+            if node in names and (state in _GOING or state == _ENDED_WELL):
+                self.located.update(dict.fromkeys(job.task.outputs, names[node]))
+
+    def release(self, *, every: bool = False) -> None:
+        """Free jobs that wait too long of their node, or all of them."""
+        now = time.monotonic()
+        self.look(now)
+        bound = [j for j in self.sent if j.number and j.waits and not j.ended]
+        late = [j for j in bound if j.node is not None and (every or self.is_late(j, now))]
+        if late and not every:
+            overdue = [job for job in late if now - job.since >= MAX_WAIT_S]
+            others = [job for job in late if now - job.since < MAX_WAIT_S]
+            late = overdue + others[: sum(_free().values()) if others else 0]
+        for job in late:
+            _ask("scontrol", "update", f"JobId={os.fsdecode(job.number)}", "ReqNodeList=")
+            job.node = None
+            self.released += 1
+
+    def is_late(self, job: SubmittedJob, now: float) -> bool:
+        """Whether moving the job's inputs would take less than it has waited."""
+        if not self.steal and job.task.part is not None:
+            return now - job.since > MAX_WAIT_S
+        assert job.node is not None
+        link = self.hosts[job.node].link_mbit * 1e6 / 8
+        return now - job.since > max(MIN_WAIT_S, sum(job.task.inputs.values()) / link)
+
+
+class SubmissionServer(threading.Thread):
+    """Answers until it is closed. It takes no signals: they are for the command."""
+
+    def __init__(self, jobs: Submissions, address: Path) -> None:
+        super().__init__(name="tracehint-submit", daemon=True)
+        self.jobs = jobs
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(os.fspath(address))
+        self.socket.listen(1024)
+        self.socket.settimeout(_LOOK_S)
+        self.closing = threading.Event()
+
+    def run(self) -> None:
+        """Until close(); where it fails, whoever asks sees at once that there is no answer."""
+        looked = time.monotonic()
+        try:
+            while not self.closing.is_set():
+                with suppress(OSError):
+                    line, _ = self.socket.accept()
+                    with line:
+                        line.settimeout(_LOOK_S)
+                        self._serve(line)
+                pause = self.jobs.pause
+                if pause is not None and time.monotonic() - looked >= pause:
+                    self.jobs.release()
+                    looked = time.monotonic()
+        finally:
+            self.socket.close()
+
+    def close(self) -> None:
+        """No job waits for a node any more."""
+        self.closing.set()
+        self.join(timeout=30)
+        if self.jobs.pause is not None:
+            self.jobs.release(every=True)
+
+    def _serve(self, line: socket.socket) -> None:
+        request = b""
+        while (part := line.recv(1 << 16)) and len(request) <= _MOST_BYTES:
+            request += part
+        kind, _, rest = request.partition(b"\0")
+        if kind == ASK and not part:
+            answer = self.jobs.answer(rest)
+            try:
+                line.sendall(answer)
+            except OSError:  # whoever asked has submitted the job as it is
+                self.jobs.submitted(answer.partition(b"\0")[0], b"")
+        elif kind == TELL:
+            self.jobs.submitted(*rest.partition(b"\0")[::2])
+
+
+@contextmanager
+def _freed_afterwards() -> Iterator[int]:
+    """Where numbers of jobs are written that get rid of their node should this process be killed.
+    Raises OSError."""
+    read, write = os.pipe()
+    try:
+        with os.fdopen(read) as numbers:
+            words = ["/bin/sh", "-c", _AFTERWARDS, "sh", str(os.getuid())]
+            subprocess.run(
+                words, stdin=numbers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                start_new_session=True, check=False,
+            )  # fmt: skip  # a table
+        yield write
+        with suppress(OSError):
+            os.write(write, b"end\n")
+    finally:
+        os.close(write)
+
+
+@contextmanager
+def submitting(nodes: Sequence[Host], jobs: KnownJobs, *, steal: bool) -> Iterator[Submissions]:
+    """Choose the nodes of jobs that the command with the environment submits. Raises OSError where
+    that cannot be begun."""
+    with (
+        tempfile.TemporaryDirectory(prefix="tracehint-") as name,
+        _freed_afterwards() as afterwards,
+    ):
+        own = Path(name)
+        path = [os.path.abspath(entry) for entry in sys.path if entry]  # noqa: PTH100
+        script = own / os.fsdecode(SUBMIT)  # so that a recording takes it for that
+        script.write_text(_SCRIPT.format(path=path, module=submitter.__name__))
+        words = [sys.executable, "-I", "-S", str(script), str(own / "socket")]
+        known = {checksum((b"", SUBMIT))}
+        (own / "table").write_bytes(table(known, [os.fsencode(word) for word in words]))
+        found = Submissions(nodes, jobs, steal, afterwards=afterwards)
+        found.environment[SWITCH] = str(own / "table")
+        server = SubmissionServer(found, own / "socket")
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            server.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            yield found
+        finally:
+            server.close()

@@ -1,0 +1,73 @@
+"""How a batch system starts jobs: measured with a few that only write down when they began."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tracehint.adapters.probe.measurements import Seen
+
+ALONE, BURST = 3, 10  # jobs one at a time, and at once
+LIMIT_S = 30.0  # until all of them have begun
+_LOOK_S = 0.05
+_TIMEOUT_S = 20
+_JOB = "date +%s%N >{name}.part && mv {name}.part {name}"
+
+
+def measure_jobs(seen: Seen, directory: Path, hosts: Sequence[str]) -> None:
+    """Seconds from submitting a job to its begin, and between the begins of jobs that wait; slots
+    of the nodes. Nothing where there is no Slurm. `directory`: one that all nodes see."""
+    if shutil.which("sbatch") is None:
+        return
+    until, jobs = time.monotonic() + LIMIT_S, list[str]()
+    try:
+        seen.slots = _slots(hosts)
+        for number in range(ALONE):
+            begin = time.time()
+            (started,) = _start_times(directory, [f"j{number}"], jobs, until)
+            seen.samples["job_delay"].append(max(0.0, started - begin))
+        times = sorted(_start_times(directory, [f"b{i}" for i in range(BURST)], jobs, until))
+        seen.samples["job_interval"].append((times[-1] - times[0]) / (BURST - 1))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        seen.skipped.append("starting jobs")
+    finally:
+        if jobs:
+            _run_tool("scancel", "--quiet", *jobs)
+
+
+def _start_times(
+    directory: Path, names: Sequence[str], jobs: list[str], until: float
+) -> list[float]:
+    """When each of new jobs began, by the clock of its node. Raises TimeoutError, and what
+    `sbatch` fails with."""
+    for name in names:
+        path = directory / name
+        words = ("--parsable", "--output=/dev/null", "--chdir=/", "--ntasks=1", "--time=1")
+        done = _run_tool("sbatch", *words, f"--wrap={_JOB.format(name=shlex.quote(str(path)))}")
+        done.check_returncode()
+        jobs.append(done.stdout.partition(";")[0].strip())
+    left = {directory / name for name in names}
+    while left:
+        if time.monotonic() > until:
+            raise TimeoutError
+        time.sleep(_LOOK_S)
+        left -= set(directory.iterdir())  # listed afresh: a store's client remembers what is absent
+    return [int((directory / name).read_text()) / 1e9 for name in names]
+
+
+def _slots(hosts: Sequence[str]) -> int:
+    """Processors that jobs get on each of the nodes at least; 0: not known."""
+    words = ("--noheader", "--Node", "--format=%c")
+    found = _run_tool("sinfo", *words, f"--nodes={','.join(hosts)}").stdout.split()
+    found = found or _run_tool("sinfo", *words).stdout.split()
+    return min(map(int, filter(str.isdigit, found)), default=0)
+
+
+def _run_tool(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
+    )

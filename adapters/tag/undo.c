@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * --undo of a script: the changes in the journal that were made for the table's store, the last one
+ * first. A value that was changed since is left, and of the attributes only those of the table are
+ * set; what is left or refused keeps the journal where it is.
+ */
+#define _GNU_SOURCE
+#include "script.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static bool in_table(const struct job *j, const char *name)
+{
+	for (int i = 0; i < j->key_count; i++)
+		if (!strcmp(j->keys[i], name))
+			return true;
+	return false;
+}
+
+void remember_row(struct job *j, const struct row *r)
+{
+	if (r->kind[0] == 'S')
+		snprintf(j->store, sizeof(j->store), "%s", r->path);
+	else if (may_set(r->name) && !in_table(j, r->name) && j->key_count < MAX_KEYS)
+		snprintf(j->keys[j->key_count++], MAX_NAME, "%s", r->name);
+}
+
+static int take_away(int fd, const char *name)
+{
+	if (!strcmp(name, "ceph.dir.pin")) /* pins always have a value */
+		return fsetxattr(fd, name, "-1", 2, 0);
+	if (!strcmp(name, "ceph.dir.pin.distributed"))
+		return fsetxattr(fd, name, "0", 1, 0);
+	if (!strcmp(name, "ceph.dir.layout.pool"))
+		name = "ceph.dir.layout";
+	return fremovexattr(fd, name) < 0 && errno != ENODATA ? -1 : 0;
+}
+
+/* False: it was left or refused. */
+static bool restore(struct job *j, const struct change *c)
+{
+	struct value now;
+
+	if (!may_set(c->name) || !in_table(j, c->name)) {
+		fail(j, c->path, "refused: the journal sets an attribute that the table does not");
+		return false;
+	}
+	int fd = open_checked(c->path);
+	if (fd < 0) {
+		if (errno != ENOENT)
+			fail(j, c->path, why_not(errno));
+		return errno == ENOENT;
+	}
+	bool done = true;
+	if (value_now(fd, c->name, &now) < 0) {
+		fail(j, c->path, strerror(errno));
+	} else if (value_same(&now, &c->old)) {
+		/* it is so already */
+	} else if (!value_same(&now, &c->new)) {
+		say(j, "left:", c->path, "it was changed since");
+		done = false;
+	} else if ((c->old.set ? value_put(fd, c->name, &c->old) : take_away(fd, c->name)) == 0) {
+		say(j, c->old.set ? "restored" : "unset", c->path, c->name);
+	} else if (errno == ENOTEMPTY) { /* a layout of Ceph */
+		say(j, "left:", c->path, "it holds data");
+	} else {
+		fail(j, c->path, strerror(errno));
+	}
+	close(fd);
+	return done;
+}
+
+/* A directory that is still empty, or a file that nobody wrote to; false: it was left. */
+static bool unmake(struct job *j, const struct change *c)
+{
+	struct stat st;
+	const char *name, *left = NULL;
+	int fd = open_checked(c->path);
+
+	if (fd < 0) /* not there any more, or something else */
+		return errno == ENOENT;
+	close(fd);
+	int folder = open_parent(c->path, &name);
+	if (folder < 0)
+		return false;
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino != c->inode)
+		left = "it is not the one that was made";
+	else if (!S_ISDIR(st.st_mode) && st.st_size)
+		left = "it has been written";
+	else if (unlinkat(folder, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
+		left = strerror(errno);
+	close(folder);
+	if (left)
+		say(j, "left:", c->path, left);
+	return !left;
+}
+
+/* The lines from `text` to `end`, a session's first, backwards; false: the journal is needed. */
+static bool undo_session(struct job *j, char *text, char *end)
+{
+	static struct change c;
+	char *first = memchr(text, '\n', (size_t)(end - text)) + 1;
+	bool done = true;
+
+	*(first - 1) = 0;
+	if (!read_change(text, &c) || strcmp(c.path, j->store))
+		return false;
+	while (end > first) {
+		char *line = memrchr(text, '\n', (size_t)(end - 1 - text));
+
+		line = line ? line + 1 : first;
+		end[-1] = 0;
+		end = line;
+		if (!read_change(line, &c))
+			fail(j, "", "the journal has a line that tracehint did not write");
+		else
+			done &= !strcmp(c.op, "set") ? restore(j, &c) : unmake(j, &c);
+	}
+	return done;
+}
+
+void undo_journal(struct job *j)
+{
+	static const char mark[] = "session\t";
+	size_t size;
+	char *text = journal_read(&j->journal, &size);
+	bool done = true;
+
+	if (!text && errno)
+		fail(j, ".tracehint", strerror(errno));
+	else if (!text)
+		say(j, "no journal:", ".tracehint/journal", "there is nothing to undo");
+	while (text && size && text[size - 1] != '\n')
+		size--;
+	for (char *end = text + size, *start = end; text && start > text;) {
+		char *before = memrchr(text, '\n', (size_t)(start - 1 - text));
+
+		start = before ? before + 1 : text;
+		if (strncmp(start, mark, sizeof(mark) - 1))
+			continue;
+		done &= undo_session(j, start, end);
+		end = start;
+	}
+	free(text);
+	if (!j->failed && done)
+		journal_remove(&j->journal);
+}

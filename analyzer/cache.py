@@ -1,0 +1,210 @@
+"""Analyses kept in the user's cache directory, so that every command shares one."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from tracehint.analyzer.roots import argument_names, started_in
+from tracehint.analyzer.workflow_directory import script_names
+from tracehint.errors import UsageError
+from tracehint.limits import LIMITS, limit
+from tracehint.schemas.cache_directory import CacheDirectory
+from tracehint.schemas.manifest import MANIFEST_NAME, TABLE_NAMES, read_manifest
+from tracehint.schemas.recovery import is_unfinished
+from tracehint.schemas.store import segment_files
+from tracehint.version import __version__
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.dataflow.partitions import Execution
+    from tracehint.analyzer.execution.resources import Resources
+    from tracehint.analyzer.model import Analysis, Options
+    from tracehint.schemas.manifest import Manifest
+    from tracehint.schemas.store import Bundle
+
+
+VARIABLE = "TRACEHINT_CACHE"  # on, off
+ANALYSES = CacheDirectory("analyses", ".analysis")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """An analysis; whether all of its bundle could be read; whether it was made before."""
+
+    analysis: Analysis
+    sound: bool
+    kept: bool = False
+
+
+def analysis_of(where: str, options: Options, resources: Resources | None = None) -> Shared:
+    """The analysis of the bundle at a path or URL. Raises TracehintError: no bundle there."""
+    from tracehint.analyzer.execution.bundle_files import Folder, files_at
+
+    files = files_at(where)
+    key = key_of(files.root, options) if is_enabled() and isinstance(files, Folder) else None
+    if key is not None and (data := ANALYSES.get(key)) is not None:
+        found = read(data, key, options)
+        if found is not None:
+            return Shared(found, sound=True, kept=True)
+    made = _make_analysis(where, options, resources)
+    if key is not None and made.sound and key == key_of(Path(files.root), options):
+        ANALYSES.put(key, partial(write, key=key, analysis=made.analysis), limit("cache-bytes"))
+    return made
+
+
+def is_enabled() -> bool:
+    """Whether analyses are kept. Raises UsageError where TRACEHINT_CACHE is not understood."""
+    value = os.environ.get(VARIABLE, "on")
+    if value not in ("on", "off"):
+        raise UsageError(f"{VARIABLE}: {value[:80]!r} is neither on nor off", f"{VARIABLE}=off")
+    return value == "on"
+
+
+def _make_analysis(where: str, options: Options, resources: Resources | None) -> Shared:
+    from tracehint.analyzer.analyze import analyze
+    from tracehint.analyzer.execution.local import run_at
+
+    def work(bundle: Bundle, extents: Execution | None) -> Shared:
+        sound = not bundle.problems
+        return Shared(analyze(bundle, options, extents, resources, owned=True), sound)
+
+    return run_at(where, work, None, resources)
+
+
+FORMAT = "tracehint.shared-analysis/1"
+_SUM = hashlib.sha256
+_SUM_BYTES = 32
+
+
+def write(stream: BinaryIO, key: str, analysis: Analysis) -> None:
+    """Write an analysis that was made of a bundle. Raises OSError."""
+    tables = {name: _pack_table(table) for name, table in _tables(analysis).items()}
+    sizes = {name: len(text) for name, text in tables.items()}
+    head = {"format": FORMAT, "key": key, "sizes": sizes, "run": analysis.run}
+    total = _SUM()
+    for piece in (json.dumps(head, allow_nan=False).encode() + b"\n", *tables.values()):
+        total.update(piece)
+        stream.write(piece)
+    stream.write(total.digest())
+
+
+def read(data: bytes, key: str, options: Options) -> Analysis | None:
+    """The analysis in `data`; None: damaged, of another key or format."""
+    from tracehint.analyzer.model import Analysis
+
+    whole = memoryview(data)[:-_SUM_BYTES]
+    if len(data) < _SUM_BYTES or _SUM(whole).digest() != data[-_SUM_BYTES:]:
+        return None
+    try:
+        line = data.index(b"\n")
+        head = json.loads(data[:line])
+        if (head["format"], head["key"]) != (FORMAT, key):
+            return None
+        tables = _unpack_tables(whole[line + 1 :], head["sizes"])
+        return None if tables is None else Analysis(head["run"], options=options, **tables)
+    except (ValueError, TypeError, KeyError, OSError):  # Arrow's errors are among these
+        return None
+
+
+def _schemas() -> dict[str, pa.Schema]:
+    from tracehint.analyzer.model import ANALYSIS_TABLES, DECLARED_TASK, PROC_TASK
+
+    return ANALYSIS_TABLES | {"proc_task": PROC_TASK, "declared_task": DECLARED_TASK}
+
+
+def _tables(analysis: Analysis) -> dict[str, pa.Table]:
+    return {name: getattr(analysis, name) for name in _schemas()}
+
+
+def _pack_table(table: pa.Table) -> bytes:
+    import pyarrow as pa
+
+    stream = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(stream, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
+
+
+def _unpack_tables(data: memoryview, sizes: dict[str, int]) -> dict[str, Any] | None:
+    """The tables by name; None: not these, or not of their schemas."""
+    import pyarrow as pa
+
+    schemas = _schemas()
+    if list(sizes) != list(schemas):
+        return None
+    found, at = {}, 0
+    for name, size in sizes.items():
+        table = pa.ipc.open_stream(pa.py_buffer(data[at : at + size])).read_all()
+        if not table.schema.equals(schemas[name]):
+            return None
+        found[name] = table
+        at += size
+    return found
+
+
+_BLOCK = 1 << 20
+
+
+def key_of(root: Path, options: Options) -> str | None:
+    """Hexadecimal checksum; None where it would not be the whole truth: a recorder was killed
+    and left a log, or a file cannot be read. Raises BundleError: no bundle there."""
+    manifest = read_manifest(root)
+    if is_unfinished(root, manifest):
+        return None
+    sum_ = hashlib.sha256(json.dumps(_besides(manifest, options)).encode())
+    try:
+        for path in _files(root):
+            sum_.update(os.fsencode(path.relative_to(root)) + b"\0" + _checksum(path))
+    except OSError:
+        return None
+    return sum_.hexdigest()
+
+
+def _files(root: Path) -> Iterator[Path]:
+    yield root / MANIFEST_NAME
+    for name in TABLE_NAMES:
+        yield from segment_files(root, name)
+
+
+def _checksum(path: Path) -> bytes:
+    found = hashlib.sha256()
+    with path.open("rb", buffering=0) as stream:
+        while block := stream.read(_BLOCK):
+            found.update(block)
+    return found.digest()
+
+
+def _besides(manifest: Manifest, options: Options) -> list[Any]:
+    """All that is not in the bundle."""
+    cwd = started_in(manifest)
+    found = [*script_names(manifest, cwd), *sorted(argument_names(manifest, cwd))]
+    names = [os.fsdecode(name) for name in found]
+    limits = {name: limit(name) for name in LIMITS if name != "cache-bytes"}
+    return [__version__, _program(), dataclasses.asdict(options), names, limits]
+
+
+@lru_cache(maxsize=1)
+def _program() -> list[tuple[str, int, int]]:
+    """Name, bytes and time of each source file that an analysis is made by: a version that is
+    being worked on keeps its number."""
+    import tracehint.analyzer
+    import tracehint.schemas
+
+    found = []
+    for package in (tracehint.analyzer, tracehint.schemas):
+        for folder in package.__path__:
+            for path in sorted(Path(folder).rglob("*.py")):
+                info = path.stat()
+                found.append((f"{package.__name__}/{path.name}", info.st_size, info.st_mtime_ns))
+    return found

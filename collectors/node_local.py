@@ -1,0 +1,152 @@
+"""Where a recorder writes while the command runs: on this node, never over the network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tracehint.collectors.base import RecordRequest
+from tracehint.collectors.begin import new_manifest
+from tracehint.collectors.hostinfo import host_name, mounts
+from tracehint.collectors.run import report_failures
+from tracehint.errors import BundleError, NotBegunError
+from tracehint.schemas.manifest import MANIFEST_NAME
+from tracehint.schemas.mounts import LOCAL, mount_of
+from tracehint.schemas.plain import inside, replacing
+from tracehint.schemas.writer import BundleWriter
+
+_VARIABLES = ("SLURM_TMPDIR", "TMPDIR")
+_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
+_SHARE = 4  # of the free space of a disk, one in so many parts is taken at most
+_LEAST = 64 << 20  # free, else another disk is taken
+_IN_MEMORY = 256 << 20  # where there is no disk
+
+
+def is_local(folder: Path) -> bool:
+    """Whether a directory is on a disk, or in the memory, of this node alone."""
+    mount = mount_of(os.path.realpath(folder), mounts())
+    return mount is not None and mount["fstype"] in LOCAL
+
+
+def is_safe(folder: Path) -> bool:
+    """Whether programs of root may be led by files in a directory: only root can put another one in
+    its place, or in that of one above it. Of other users' files the library looks at the owner."""
+    path = Path(os.path.realpath(folder))
+    return bool(os.geteuid()) or all(map(_cannot_be_moved, [path, *path.parents]))
+
+
+def _cannot_be_moved(folder: Path) -> bool:
+    try:
+        found = folder.stat()
+    except OSError:
+        return False
+    # in a sticky directory others cannot rename what is root's
+    writable = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    return found.st_uid == 0 and not writable
+
+
+def safe_folder() -> Path:
+    """For temporary files that have names. Raises NotBegunError."""
+    for folder in (Path(tempfile.gettempdir()), *map(Path, _FOLDERS)):
+        if is_safe(folder) and os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    raise NotBegunError(
+        "no directory for temporary files that only root can change",
+        "Name one in TMPDIR: it and those above it belong to root, and others cannot write to them "
+        "or they are sticky.",
+    )
+
+
+@contextmanager
+def recorded_locally(request: RecordRequest, collector: str) -> Iterator[RecordRequest]:
+    """The request with a bundle directory on this node, where its own is not: the bundle is copied
+    there at the end. Until then that has a manifest, which names the directory on this node.
+
+    Not for the preload collector, which does so by itself (preload/record.py), for both at once,
+    which write two, nor where there is no room on this node. Raises BundleError, and NotBegunError
+    as it comes.
+    """
+    elsewhere = collector not in ("preload", "all") and not is_local(request.output)
+    place = _local_folder() if elsewhere else None
+    if place is None:
+        yield request
+        return
+    folder = Path(tempfile.mkdtemp(prefix="tracehint-", dir=place))
+    local = folder / request.output.name
+    note = (
+        "The recorder did not reach its end, or is still at work. What it has recorded is in "
+        f"{local} of {host_name(request.host)}: join that by `tracehint merge`."
+    )
+    manifest = new_manifest(request, collector, unfinished=note)
+    BundleWriter(
+        request.output, force=request.force, keep_args=request.keep_args, no_args=request.no_args
+    ).write_manifest(manifest)
+    try:
+        yield replace(request, output=local, force=False)
+    except BaseException:
+        if not local.is_dir() or not any(local.iterdir()):  # nothing was run
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(request.output, ignore_errors=True)
+        raise
+    with report_failures(f"The bundle is in {local}."):
+        _copy(local, inside(request.output))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy(bundle: Path, to: Path) -> None:
+    """The manifest last: it says that the bundle is whole. Raises BundleError."""
+    try:
+        shutil.copytree(
+            bundle, to, ignore=shutil.ignore_patterns(MANIFEST_NAME), dirs_exist_ok=True
+        )
+        with replacing(to / MANIFEST_NAME, 0o644) as fd, os.fdopen(os.dup(fd), "wb") as out:
+            out.write((bundle / MANIFEST_NAME).read_bytes())
+    except (OSError, shutil.Error) as error:
+        raise BundleError(
+            f"{to}: cannot be written: {error}", f"Free some space, then copy {bundle} there."
+        ) from None
+
+
+def _local_folder() -> Path | None:
+    """A directory for temporary files on a disk of this node with room; None: there is none."""
+    for folder in _folders():
+        try:
+            free = os.statvfs(folder)
+            room = free.f_bavail * free.f_frsize
+            writable = os.access(folder, os.W_OK | os.X_OK)
+            if room >= _LEAST and writable and is_local(folder) and is_safe(folder):
+                return folder
+        except OSError:
+            continue
+    return None
+
+
+def open_node_local(most: int) -> tuple[int, int]:
+    """A new file without a name on this node, and how large it may become: at most `most` bytes.
+
+    It is gone when the last process that has it open has ended. Raises OSError.
+    """
+    for folder in _folders():
+        try:
+            free = os.statvfs(folder)
+            room = free.f_bavail * free.f_frsize
+            if room < _LEAST or not is_local(folder):
+                continue
+            with tempfile.TemporaryFile(dir=folder) as file:
+                return os.dup(file.fileno()), min(most, room // _SHARE)
+        except OSError:
+            continue
+    fd = os.memfd_create("arena", os.MFD_CLOEXEC)
+    os.fchmod(fd, 0o600)
+    return fd, min(most, _IN_MEMORY)
+
+
+def _folders() -> Iterator[Path]:
+    yield from (Path(text) for name in _VARIABLES if (text := os.environ.get(name)))
+    yield from map(Path, _FOLDERS)

@@ -1,0 +1,88 @@
+"""The preload library: where it is, what it cannot record, and which programs can load it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from tracehint.errors import NotBegunError
+
+LIBRARY = Path(__file__).parent / "bin" / "libtracehint.so"
+BLIND = ("io_uring", "mmap", "setuid_programs")
+
+
+def can_be_named() -> tuple[str, str]:
+    """Why it can be preloaded or not, and in the second case what mends it."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        return (
+            f"the preload library is for x86-64 Linux only, this is {platform.machine()}",
+            "Record with --collector ebpf or strace. Files cannot be hinted as they are made here: "
+            "`tracehint apply` hints those that are there.",
+        )
+    if not LIBRARY.is_file():
+        return (
+            f"the preload library is not built ({LIBRARY.name} is missing)",
+            "Run `make tracer` in the source tree (it needs a C compiler), or install a wheel.",
+        )
+    if any(mark in str(LIBRARY) for mark in " :"):
+        return (
+            f"the loader does not accept a path with a space or a colon: {LIBRARY}",
+            "Install tracehint in another directory.",
+        )
+    return "the preload library is there", ""
+
+
+# enum th_class of hook.h: what a program is, and what becomes of it below the library
+CLASSES = {
+    0: ("dynamic", "is recorded"),
+    1: ("static", "runs, but its reads and writes are not seen; its children are recorded"),
+    2: ("Go", "runs, but its reads and writes are not seen; its children are recorded"),
+    3: ("another C library", "runs without the library: it and its children are not seen"),
+    4: ("setuid", "runs unmodified: it and its children are not seen"),
+    5: ("AddressSanitizer", "runs without the library: it and its children are not seen"),
+    6: ("32 bits", "runs without the library: it and its children are not seen"),
+    7: ("unreadable", "is recorded where it is dynamic"),
+    8: ("in a container without the library", "runs without it: it and its children are not seen"),
+    9: ("as another user, or apart", "runs, but may not record: it and its children are not seen"),
+}
+_ENTERED = (0, 7)
+_REFUSING = (3, 5, 6)
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(str(LIBRARY))
+
+
+def class_of(path: str) -> int:
+    """The number of the program's class; a script is what its interpreter is."""
+    return int(_library().tracehint_class(os.fsencode(path)))
+
+
+def enters(number: int) -> bool:
+    """Whether a program of this class is recorded."""
+    return number in _ENTERED
+
+
+def bearable_environment(path: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a program that is started with it: without the library where the
+    program would not start below it, as the library does before each program."""
+    preload = environment.get("LD_PRELOAD", "")
+    if str(LIBRARY) not in preload.split(":") or class_of(path) not in _REFUSING:
+        return dict(environment)
+    rest = [part for part in preload.split(":") if part != str(LIBRARY)]
+    return {**environment, "LD_PRELOAD": ":".join(rest)}
+
+
+def refuse_unenterable(path: str) -> None:
+    """Raises NotBegunError where the command itself would not be seen."""
+    number = class_of(path)
+    if not enters(number):
+        kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))
+        raise NotBegunError(
+            f"preload: {path} ({kind}) {becomes}", "Use --collector ebpf or strace for it."
+        )

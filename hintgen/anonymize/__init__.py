@@ -1,1 +1,0 @@
-"""A bundle without the names of its owner: same structure, other words."""

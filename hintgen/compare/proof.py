@@ -1,0 +1,453 @@
+"""Two recorded runs, the second with hints: what was in force and what it changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
+
+from msgspec import Meta
+
+from tracehint.hintgen import query
+from tracehint.hintgen.hints.pathtext import to_text
+from tracehint.hintgen.text.escape import shorten, terminal
+from tracehint.hintgen.text.masks import masks_of
+from tracehint.hintgen.text.units import seconds, size
+from tracehint.schemas.fields import Count, Positive
+from tracehint.schemas.wording import plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.inputs import Input
+    from tracehint.schemas.store import Bundle
+
+
+# state of the table `settings` -> what it counts as here
+OUTCOMES = {
+    "set": "in_force", "lost": "lost", "refused": "impossible", "unsaid": "impossible",
+    "missed": "impossible",
+}  # fmt: skip  # a table
+
+_LAST = """
+    SELECT * FROM b_settings
+    QUALIFY row_number() OVER (PARTITION BY path, hint ORDER BY t_ns DESC) = 1"""
+_REASONS = f"""
+    SELECT state, why AS reason, string_agg(DISTINCT split_part(hint, '=', 1), ', '
+           ORDER BY split_part(hint, '=', 1)) AS hints, count(*) AS count, min(path) AS example
+    FROM ({_LAST}) WHERE state <> 'set' GROUP BY state, why ORDER BY count DESC, state, why"""
+
+
+@dataclass(frozen=True)
+class Force:
+    """Counts of hints. `reasons`: state, reason, hints, count, example (path), most first."""
+
+    in_force: int
+    lost: int
+    impossible: int
+    reasons: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def wanted(self) -> int:
+        """Hints that the rules gave to files of the run."""
+        return self.in_force + self.lost + self.impossible
+
+
+def force_of(bundle: Bundle | None) -> Force:
+    """The hints of a run; none where it was not run with hints."""
+    if bundle is None or not bundle.tables["settings"].num_rows:
+        return Force(0, 0, 0)
+    import duckdb
+
+    con = duckdb.connect(":memory:")
+    con.register("b_settings", bundle.tables["settings"])
+    counts = dict.fromkeys(OUTCOMES.values(), 0)
+    for state, count in con.execute(
+        f"SELECT state, count(*) FROM ({_LAST}) GROUP BY state"
+    ).fetchall():
+        counts[OUTCOMES.get(state, "impossible")] += count
+    columns = ("state", "reason", "hints", "count", "example")
+    reasons = [dict(zip(columns, row, strict=True)) for row in con.execute(_REASONS).fetchall()]
+    return Force(**counts, reasons=tuple(reasons))
+
+
+LOCATION = "location"
+
+# The name of a host without its domain; an address has none.
+_SHORT = """
+    CREATE OR REPLACE TEMP MACRO short(name) AS
+    CASE WHEN regexp_full_match(name, '[0-9]+([.][0-9]+){3}|.*:.*') THEN name
+         ELSE split_part(name, '.', 1) END"""
+_BYTES = """
+    WITH listed AS (SELECT DISTINCT o.path, unnest(string_split(a.value, ',')) AS node
+                  FROM b_attributes a JOIN b_opens o USING (file) WHERE a.name = 'location'),
+         place AS (SELECT path, short(split_part(node, '=', 1)) AS host,
+                          max(coalesce(try_cast(nullif(split_part(node, '=', 2), '') AS DOUBLE),
+                                       1.0)) AS share
+                   FROM listed GROUP BY ALL),
+         known AS (SELECT DISTINCT path FROM place),
+         rd AS (SELECT c.bytes, short(t.host) AS host, k.path
+                FROM consumers c JOIN tasks t USING (task) JOIN files f USING (file)
+                JOIN roots r ON true JOIN known k ON k.path = r.root || f.path
+                WHERE NOT coalesce(t.engine, false))
+    SELECT path, sum(bytes * coalesce(share, 0.0))::BIGINT AS local,
+           sum(bytes * (1 - coalesce(share, 0.0)))::BIGINT AS remote
+    FROM rd LEFT JOIN place USING (path, host) GROUP BY path"""
+
+
+def located_bytes(analysis: Analysis, bundle: Bundle | None) -> tuple[int | None, int | None]:
+    """(bytes read locally, bytes read from other nodes); None: nobody knows."""
+    files = located_files(analysis, bundle)
+    if files is None or not files.num_rows:
+        return None, None
+    local, remote = (sum(files.column(name).to_pylist()) for name in ("local", "remote"))
+    return local, remote
+
+
+def located_files(analysis: Analysis, bundle: Bundle | None) -> pa.Table | None:
+    """The same by file: path (absolute), local, remote; None: the store was not asked."""
+    import pyarrow as pa
+
+    if bundle is None or LOCATION not in bundle.tables["attributes"].column("name").to_pylist():
+        return None
+    con = query.connect(analysis, bundle)
+    roots = [root.encode("utf-8", "surrogateescape") for root in analysis.run["data_roots"]]
+    con.execute(_SHORT)
+    con.register("roots", pa.table({"root": pa.array([r.rstrip(b"/") + b"/" for r in roots])}))
+    return con.sql(_BYTES).to_arrow_table()
+
+
+MOST_ROWS = 200  # of a table in the report
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of both runs, and what was predicted for the second; None: not known."""
+
+    before: float | None
+    after: float | None
+    predicted: float | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Tasks of one type in both runs; seconds and bytes are sums over its tasks."""
+
+    type: str
+    tasks: Measure
+    seconds: Measure
+    read_bytes: Measure
+    written_bytes: Measure
+
+    @property
+    def moved(self) -> float:
+        """Seconds by which the type changed."""
+        return abs((self.seconds.before or 0.0) - (self.seconds.after or 0.0))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What hints did between two runs."""
+
+    before: str
+    after: str
+    hints: Force
+    seconds: Measure
+    local_bytes: Measure
+    remote_bytes: Measure
+    stages: tuple[Stage, ...]
+    drift: tuple[str, ...] = ()  # why the runs may not be comparable
+
+    @property
+    def sentence(self) -> str:
+        """What it comes to."""
+        if self.strangers:
+            text = "The runs have no task type in common: times and bytes cannot be compared"
+            return f"{text}; {_force(self.hints)}."
+        return f"{_speed(self.seconds)}{_bytes(self.remote_bytes)}; {_force(self.hints)}."
+
+    @property
+    def strangers(self) -> bool:
+        """Whether they are runs of different workflows: both have types, and share none."""
+        known = [(s.tasks.before is not None, s.tasks.after is not None) for s in self.stages]
+        return (True, True) not in known and {(True, False), (False, True)} <= set(known)
+
+    @property
+    def doubt(self) -> str:
+        """Why a change of the time cannot be attributed to the hints; empty: it can."""
+        if not self.hints.in_force or self.remote_bytes.after is not None:
+            return ""
+        return (
+            "Data placement is unknown, so a change in run time cannot be attributed to hints:\n"
+            "a plain file system stores the attributes and ignores them."
+        )
+
+
+def _speed(measure: Measure) -> str:
+    if not measure.before or not measure.after:
+        return "The run times are not known"
+    times = f"{seconds(measure.before)} -> {seconds(measure.after)}"
+    share = (measure.after - measure.before) / measure.before
+    if abs(share) < 0.05:
+        return f"The run took as long as before ({times})"
+    word = "longer" if share > 0 else "less time"
+    return f"The run took {abs(share):.0%} {word} ({times})"
+
+
+def _bytes(measure: Measure) -> str:
+    if measure.before is None or measure.after is None:
+        return ""
+    return f", from other nodes {size(measure.before)} -> {size(measure.after)}"
+
+
+def _force(force: Force) -> str:
+    if not force.wanted:
+        return "no hint was set by `tracehint run`"
+    share = f"{force.in_force:,} of {plural(force.wanted, 'hint')} were in force"
+    parts = [(force.lost, "lost"), (force.impossible, "not possible")]
+    return ", ".join([share, *(f"{count:,} {word}" for count, word in parts if count)])
+
+
+class LostHints(TypedDict):
+    """Hints that were not in force for one reason; `example`: a path."""
+
+    state: Annotated[str, Meta(extra_json_schema={"enum": ["refused", "unsaid", "missed", "lost"]})]
+    reason: str
+    hints: str
+    count: Positive
+    example: str
+
+
+class HintsInForce(TypedDict):
+    """The unit is one hint of one file."""
+
+    wanted: Count
+    in_force: Count
+    lost: Count
+    impossible: Count
+    reasons: list[LostHints]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Output of `tracehint compare BEFORE AFTER --format json`; null: not known. Fields are only
+    ever added: `baseline`, `all` and `no_gain_because` are those of a hint file."""
+
+    schema: Literal["tracehint.compare/1"]
+    before: str
+    after: str
+    sentence: str
+    hints: HintsInForce
+    seconds: Measure
+    local_bytes: Measure
+    remote_bytes: Measure
+    types: tuple[Stage, ...]
+    drift: tuple[str, ...]
+
+
+def to_json(proof: Proof) -> dict[str, Any]:
+    """The object of `Comparison`."""
+    hints = proof.hints
+    document = Comparison(
+        schema="tracehint.compare/1",
+        before=proof.before,
+        after=proof.after,
+        sentence=proof.sentence,
+        hints={
+            "wanted": hints.wanted,
+            "in_force": hints.in_force,
+            "lost": hints.lost,
+            "impossible": hints.impossible,
+            "reasons": [
+                cast(LostHints, {**r, "example": to_text(r["example"])}) for r in hints.reasons
+            ],
+        },
+        seconds=proof.seconds,
+        local_bytes=proof.local_bytes,
+        remote_bytes=proof.remote_bytes,
+        types=proof.stages,
+        drift=proof.drift,
+    )
+    return asdict(document)
+
+
+def for_page(proof: Proof) -> dict[str, Any]:
+    """The same for the report: the first types and reasons."""
+    data = {**to_json(proof), "doubt": proof.doubt.replace("\n", " ")}
+    data["types"] = data["types"][:MOST_ROWS]
+    data["hints"]["reasons"] = data["hints"]["reasons"][:MOST_ROWS]
+    return data
+
+
+def to_text_lines(proof: Proof, most: int = 20) -> list[str]:
+    """For people: the sentence, the reasons, then a row per task type."""
+    lines = [proof.sentence, *proof.doubt.splitlines()]
+    if proof.seconds.predicted is not None:
+        lines.append(f"Predicted: {seconds(proof.seconds.predicted)}")
+    for name, measure in (("own", proof.local_bytes), ("other", proof.remote_bytes)):
+        if measure.after is not None:
+            lines.append(
+                f"Read from {name} nodes: {_pair(measure, size)}{_predicted_text(measure)}"
+            )
+    if proof.hints.reasons:
+        lines += ["", "Not in force"]
+    for reason in proof.hints.reasons[:most]:
+        example = shorten(terminal(to_text(reason["example"])), 50)
+        why = f"{reason['hints']}: {terminal(reason['reason'])}"
+        lines.append(f"  {reason['count']:>6,}  {why}, as {example}")
+    lines += ["", *_table(proof, most)]
+    lines += [f"Not the same: {text}" for text in proof.drift]
+    return lines
+
+
+def _predicted_text(measure: Measure) -> str:
+    return "" if measure.predicted is None else f" (predicted {size(measure.predicted)})"
+
+
+def _table(proof: Proof, most: int) -> list[str]:
+    rows = [("task type", "tasks", "seconds", "read", "written"), *map(_row, proof.stages[:most])]
+    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, width, strict=True)) for row in rows]
+    if len(proof.stages) > most:
+        lines.append(f"... and {len(proof.stages) - most:,} more types")
+    return [line.rstrip() for line in lines]
+
+
+def _row(stage: Stage) -> tuple[str, ...]:
+    return (
+        shorten(terminal(stage.type), 40),
+        _pair(stage.tasks, lambda v: f"{v:,.0f}"),
+        _pair(stage.seconds, lambda v: f"{v:.2f}"),
+        _pair(stage.read_bytes, size),
+        _pair(stage.written_bytes, size),
+    )
+
+
+def _pair(measure: Measure, shown: Any) -> str:
+    sides = ["-" if v is None else shown(v) for v in (measure.before, measure.after)]
+    return sides[0] if sides[0] == sides[1] else " -> ".join(sides)
+
+
+_STAGES = """
+    WITH rd AS (SELECT task, sum(bytes) AS bytes FROM consumers GROUP BY task),
+         wr AS (SELECT task, sum(bytes) AS bytes FROM producers GROUP BY task)
+    SELECT kind, count(*) AS tasks, sum(end_s - start_s) AS seconds,
+           coalesce(sum(rd.bytes), 0)::BIGINT AS read_bytes,
+           coalesce(sum(wr.bytes), 0)::BIGINT AS written_bytes
+    FROM work JOIN kinds USING (task) LEFT JOIN rd USING (task) LEFT JOIN wr USING (task)
+    GROUP BY kind ORDER BY min(start_s), kind"""
+MOST_NAMED = 3
+_FIGURES = ("tasks", "seconds", "read_bytes", "written_bytes")
+
+
+def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
+    """What hints did between two runs; `hints`: those of the second, where it carries them."""
+    places = [located_bytes(run.analysis, run.bundle) for run in (before, after)]
+    plan = hints.plan if hints is not None else None
+    moved = plan.network_bytes.planned if plan is not None else None
+    return Proof(
+        before=before.name,
+        after=after.name,
+        hints=force_of(after.bundle),
+        seconds=Measure(
+            before.analysis.run.get("duration_s"),
+            after.analysis.run.get("duration_s"),
+            plan.seconds.planned if plan is not None else None,
+        ),
+        local_bytes=Measure(places[0][0], places[1][0], _rest(places[0], moved)),
+        remote_bytes=Measure(places[0][1], places[1][1], moved),
+        stages=_stages(before.analysis, after.analysis),
+        drift=tuple(drift(before.analysis, after.analysis)),
+    )
+
+
+def _rest(read: tuple[int | None, int | None], moved: float | None) -> float | None:
+    """Of the bytes read before those that need not cross the network."""
+    local, remote = read
+    if local is None or remote is None or moved is None:
+        return None
+    return max(0.0, local + remote - moved)
+
+
+def _stages(before: Analysis, after: Analysis) -> tuple[Stage, ...]:
+    """Types of both runs, those whose seconds changed most first."""
+    sides = [_by_type(run) for run in (before, after)]
+    found = []
+    for kind in dict.fromkeys([*sides[0], *sides[1]]):
+        rows = [side.get(kind, {}) for side in sides]
+        measures = {name: Measure(rows[0].get(name), rows[1].get(name)) for name in _FIGURES}
+        found.append(Stage(kind, **measures))
+    return tuple(sorted(found, key=lambda stage: -stage.moved))
+
+
+def _by_type(analysis: Analysis) -> dict[str, dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    con = query.connect(analysis)
+    types = pc.fill_null(analysis.tasks.column("type"), "")
+    kinds = {"task": analysis.tasks.column("task"), "kind": masks_of(types)}
+    con.register("kinds", pa.table(kinds))
+    return {row.pop("kind"): row for row in query.rows(con, _STAGES)}
+
+
+def _name_kinds(kinds: list[str]) -> str:
+    """The first of them, and how many more."""
+    more = len(kinds) - MOST_NAMED
+    return ", ".join([*kinds[:MOST_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
+
+
+def drift(before: Analysis, after: Analysis) -> list[str]:
+    """Why the two may not be the same work."""
+    sides = [_by_type(run) for run in (before, after)]
+    lines = []
+    for which, here, there in (("first", *sides), ("second", *sides[::-1])):
+        only = [kind for kind in here if kind not in there]
+        if only:
+            lines.append(
+                f"{plural(len(only), 'task type')} in the {which} run alone: {_name_kinds(only)}"
+            )
+    counts = [sum(row["tasks"] for row in side.values()) for side in sides]
+    if counts[0] != counts[1]:
+        lines.append(f"{plural(counts[0], 'task')} before, {counts[1]:,} after")
+    for which, run in (("first", before.run), ("second", after.run)):
+        if run.get("exit_status"):
+            lines.append(f"the {which} run failed (exit status {run['exit_status']})")
+    return lines
+
+
+ENOUGH = 1 << 20  # bytes that must have been read: less decides nothing
+NEARER = 0.02  # of the bytes, by which a rule must bring them nearer
+
+_SHARES = """
+    WITH hinted AS (SELECT DISTINCT path, rule FROM settings WHERE state = 'set'),
+         was AS (SELECT rule, sum(local) AS local, sum(remote) AS remote
+                 FROM before JOIN hinted USING (path) GROUP BY rule),
+         is_ AS (SELECT rule, sum(local) AS local, sum(remote) AS remote
+                 FROM after JOIN hinted USING (path) GROUP BY rule)
+    SELECT rule FROM was JOIN is_ USING (rule)
+    WHERE least(was.local + was.remote, is_.local + is_.remote) >= $enough
+      AND is_.remote > 0
+      AND is_.remote / (is_.local + is_.remote)
+          > was.remote / (was.local + was.remote) - $nearer
+    ORDER BY rule"""
+
+
+def not_helped(before: Input, after: Input) -> list[str]:
+    """Rules (or the plan's strategy) of the second run, as its settings name them.
+
+    Files are compared by name; a rule is judged only where the store reported the
+    location of its files after both runs.
+    """
+    import duckdb
+
+    sides = [located_files(run.analysis, run.bundle) for run in (before, after)]
+    if sides[0] is None or sides[1] is None or after.bundle is None:
+        return []
+    con = duckdb.connect(":memory:")
+    con.register("settings", after.bundle.tables["settings"])
+    for name, files in zip(("before", "after"), sides, strict=True):
+        con.register(name, files)
+    found = con.execute(_SHARES, {"enough": ENOUGH, "nearer": NEARER}).fetchall()
+    return [rule for (rule,) in found]

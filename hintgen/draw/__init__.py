@@ -1,1 +1,0 @@
-"""Pictures of a run: the file/task graph and the report page."""

@@ -1,0 +1,335 @@
+"""The strategies of a plan: each makes drafts of a placement; STRATEGIES is their table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Bools, Ints, Shorts
+from tracehint.analyzer.predict import model
+from tracehint.analyzer.predict.model import Placement, law, staged
+from tracehint.hintgen.placed import placement_of
+from tracehint.hintgen.plan.graph import Graph, gathered
+from tracehint.hintgen.plan.model import FREE, Draft, Problem, Strategy
+from tracehint.hintgen.plan.partition import UnavailableError
+from tracehint.hintgen.plan.site_cut import cuts_by_site
+
+# Drafts out of parts: tasks run in their part, files lie where their part is.
+
+MAX_COPIES = 64
+
+
+def blank(problem: Problem, name: str, scheduler: str | None = None) -> Placement:
+    """A placement that tells no file anything."""
+    count = problem.work.files
+    return Placement(
+        name,
+        law=np.full(count, -1, np.int32),
+        copies=np.zeros(count, np.int32),
+        target=np.full(count, -1, np.int32),
+        scheduler=scheduler,
+    )
+
+
+def finished(problem: Problem, placement: Placement) -> Placement:
+    """What the cluster adds: with node-local disks the inputs come from the machine apart."""
+    return staged(placement, problem.work, problem.cluster)
+
+
+def unplaced(problem: Problem, placement: Placement) -> Placement:
+    """Tasks start where the engine starts them: on its node, or where the scheduler says."""
+    if problem.own is None:
+        return replace(placement, scheduler=None)
+    plan = np.zeros(problem.work.tasks, np.int32)
+    return replace(placement, scheduler="plan", plan=plan, steal="nothing")
+
+
+def pinned(problem: Problem, name: str, part: Ints, parts: int, steal: str) -> Draft:
+    """Each task in its part, each file that is no input where its writer's part is.
+
+    A FREE task starts where most of its input lies, its files stay where it writes them.
+    `steal`: what an idle node takes of other parts' tasks (analyzer/predict/model.py).
+    """
+    found = blank(problem, name, "plan")
+    assert found.law is not None and found.target is not None
+    made = problem.graph.writer >= 0
+    home = np.where(made, part[problem.graph.writer], FREE)
+    found.law[made] = law("local")
+    found.law[home >= 0] = law("node")
+    found.target[home >= 0] = home[home >= 0]
+    found.plan = part.astype(np.int32)
+    found.steal = steal
+    return Draft(name, finished(problem, found), parts, part.astype(np.int32))
+
+
+def moved(draft: Draft, files: Ints, target: Ints | Shorts) -> Draft:
+    """The same with some files in other parts."""
+    old = draft.placement
+    assert old.law is not None and old.target is not None
+    kinds, to = old.law.copy(), old.target.copy()
+    kinds[files], to[files] = law("node"), target
+    return with_placement(draft, law=kinds, target=to)
+
+
+def with_placement(draft: Draft, **arrays: object) -> Draft:
+    """The same with other arrays of the placement."""
+    return replace(draft, placement=replace(draft.placement, **arrays))  # type: ignore[arg-type]
+
+
+def with_inputs(problem: Problem, draft: Draft) -> Draft:
+    """Inputs that are brought for this run lie in the part that reads most of them."""
+    if not problem.staged or draft.part is None:
+        return draft
+    reads = problem.graph.reads.take(problem.graph.writer[problem.graph.reads.file] < 0)
+    reads = reads.take(draft.part[reads.task] != FREE)
+    key = reads.file * draft.parts + draft.part[reads.task]
+    keys, at = np.unique(key, return_inverse=True)
+    weight = np.bincount(at, reads.bytes, len(keys))
+    order = np.lexsort((weight, keys // draft.parts))
+    home = np.full(problem.work.files, -1, np.int64)
+    home[keys[order] // draft.parts] = keys[order] % draft.parts
+    files = np.flatnonzero(home >= 0)
+    return moved(draft, files, home[files])
+
+
+# What the store does by itself, tasks where the cluster's scheduler puts them.
+
+
+def default_placement(problem: Problem) -> list[Draft]:
+    """One draft that places no file."""
+    return [Draft("default", unplaced(problem, finished(problem, blank(problem, "default"))))]
+
+
+# Every file on the node that writes it.
+
+
+def local_first(problem: Problem) -> list[Draft]:
+    """Every task starts where most of its input lies."""
+    return [Draft("local-first", model.local(problem.work, problem.cluster))]
+
+
+def local_writes(problem: Problem) -> list[Draft]:
+    """The same, tasks where the engine starts them."""
+    found = model.local(problem.work, problem.cluster)
+    return [Draft("local-writes", unplaced(problem, found))]
+
+
+# Local writes, but what one task gathers is written to one node at once.
+
+
+def local_reduce(problem: Problem) -> list[Draft]:
+    """One draft, where there is a task that gathers."""
+    reader = gathered(problem.graph)
+    if not (reader >= 0).any():
+        return []
+    found = blank(problem, "local-reduce", "most-input-bytes")
+    assert found.law is not None and found.target is not None
+    groups, number = np.unique(reader[reader >= 0], return_inverse=True)
+    found.law[problem.graph.writer >= 0] = law("local")
+    found.law[reader >= 0] = law("group")
+    found.target[reader >= 0] = number
+    found.groups = len(groups)
+    return [Draft("local-reduce", finished(problem, found))]
+
+
+# Local-first as a person would refine it: what a task reads together lies together, and inputs
+# that many tasks read have copies.
+
+_TOGETHER = "local-together"
+WIDELY = 5  # readers of an input from which it gets copies
+COPIES = (2, 4)
+
+
+def local_together(problem: Problem) -> list[Draft]:
+    """Drafts with all such files together, those of several readers, or none; without and with
+    copies of the inputs, where these can be hinted."""
+    graph = problem.graph
+    reader = _last_reader(graph)
+    written = graph.writer >= 0
+    joined = written & (reader >= 0) & (_written_inputs(graph, written)[reader] >= 2)
+    wide = (graph.writer < 0) & (graph.readers >= WIDELY) & problem.staged
+    found = []
+    for together in (joined, joined & (graph.readers > 1), np.zeros(graph.files, bool)):
+        draft = _together_draft(problem, written, together, reader)
+        found += [draft] if together.any() else []
+        for count in COPIES if wide.any() else ():
+            copies = np.where(wide, min(count, problem.cluster.count), 0).astype(np.int32)
+            found.append(with_placement(draft, copies=copies))
+    return found
+
+
+def _last_reader(graph: Graph) -> Ints:
+    """The last task that reads each file; -1: none does."""
+    found = np.full(graph.files, -1, np.int64)
+    np.maximum.at(found, graph.reads.file, graph.reads.task)
+    return found
+
+
+def _written_inputs(graph: Graph, written: Bools) -> Ints:
+    """How many written files each task reads."""
+    pairs = np.unique(np.stack([graph.reads.task, graph.reads.file]), axis=1)
+    return np.bincount(pairs[0][written[pairs[1]]], minlength=graph.tasks)
+
+
+def _together_draft(problem: Problem, written: Bools, together: Bools, reader: Ints) -> Draft:
+    found = blank(problem, _TOGETHER, "most-input-bytes")
+    assert found.law is not None and found.target is not None
+    groups, number = np.unique(reader[together], return_inverse=True)
+    found.law[written] = law("local")
+    found.law[together] = law("group")
+    found.target[together] = number
+    return Draft(_TOGETHER, finished(problem, replace(found, groups=len(groups))))
+
+
+# The hints that are learned file by file, as `tracehint hints` gives them.
+
+MAX_FILES = 50_000  # matching rules takes about a second for so many, many rules ten times that
+
+
+def per_file(problem: Problem) -> list[Draft]:
+    """With tasks that start where most of their input lies."""
+    values = _hint_values(problem)
+    if not any(values):
+        return []
+    found = placement_of(values, problem.work, "per-file")
+    return [Draft("per-file", finished(problem, found), values=values)]
+
+
+def per_file_only(problem: Problem) -> list[Draft]:
+    """With tasks where the engine starts them."""
+    return [
+        replace(draft, name="per-file-only", placement=unplaced(problem, draft.placement))
+        for draft in per_file(problem)
+    ]
+
+
+def _hint_values(problem: Problem) -> list[dict[str, str]]:
+    """The hints by file, of those that can be hinted. Raises UnavailableError."""
+    work = problem.work
+    if problem.rules is None or not problem.rules.rules:
+        return []
+    if work.files > MAX_FILES:
+        raise UnavailableError(f"hints of single files are matched for up to {MAX_FILES:,} files")
+    values = problem.hinted
+    if problem.staged:
+        return values
+    return [v if made else {} for v, made in zip(values, work.produced, strict=True)]
+
+
+# The published table, pattern by pattern, as written by hand.
+#
+# Pipeline: on the writer's node. Reduce: together on one node. Broadcast: a copy for every three
+# readers, at most one per node. Everything else as the store does it.
+
+READERS_A_COPY = 3
+
+
+def published_table(problem: Problem) -> list[Draft]:
+    """One draft; tasks start where most of their input lies."""
+    graph = problem.graph
+    found = blank(problem, "paper", "most-input-bytes")
+    assert found.law is not None and found.copies is not None and found.target is not None
+    made = graph.writer >= 0
+    single = made & (graph.readers == 1)
+    reader = gathered(graph)
+    groups, number = np.unique(reader[reader >= 0], return_inverse=True)
+    found.law[single] = law("local")
+    found.law[reader >= 0] = law("group")
+    found.target[reader >= 0] = number
+    shared = (graph.readers > 1) & (made | problem.staged)
+    found.copies[shared] = _copies(graph.readers[shared], problem.cluster.count)
+    found.groups = len(groups)
+    return [Draft("paper", finished(problem, found))]
+
+
+def _copies(readers: Ints, nodes: int) -> Ints:
+    wanted = np.maximum(2, -(-readers // READERS_A_COPY))
+    return np.minimum(wanted, min(nodes, MAX_COPIES))
+
+
+# Tasks in parts that hand each other few bytes; with what is made of them further on.
+
+
+def partition_cuts(problem: Problem) -> list[Draft]:
+    """Drafts of several cuts; each file where its writer's part is."""
+    return [
+        bind_to_parts(problem, "partition", cut, steal)
+        for cut in problem.cuts
+        for steal in ("any", "unplanned")
+    ]
+
+
+def bind_to_parts(problem: Problem, name: str, cut: Ints, steal: str) -> Draft:
+    """Each task in its part, each file where its writer's part is, inputs where they are read."""
+    return with_inputs(problem, pinned(problem, name, cut, problem.cluster.count, steal))
+
+
+def partition_early(problem: Problem) -> list[Draft]:
+    """Files that only one gathering task reads are written to its part at once."""
+    found = []
+    reader = gathered(problem.graph)
+    if not (reader >= 0).any():
+        return []
+    for draft in partition_cuts(problem):
+        assert draft.part is not None
+        files = np.flatnonzero(reader >= 0)
+        found.append(
+            replace(moved(draft, files, draft.part[reader[files]]), name="partition-early")
+        )
+    return found
+
+
+def partition_copies(problem: Problem) -> list[Draft]:
+    """Files that most parts read get copies: two, and one per part."""
+    found = []
+    for draft in partition_cuts(problem)[:4]:
+        assert draft.part is not None and draft.placement.copies is not None
+        wide = _files_most_parts_read(problem, draft)
+        if not wide.any():
+            continue
+        for count in sorted({2, min(draft.parts, MAX_COPIES)}):
+            copies = np.where(wide, count, draft.placement.copies).astype(np.int32)
+            found.append(replace(with_placement(draft, copies=copies), name="partition-copies"))
+    return found
+
+
+def _files_most_parts_read(problem: Problem, draft: Draft) -> np.ndarray:
+    """Files that more than half of the parts read, of those that can be hinted."""
+    assert draft.part is not None
+    reads = problem.graph.reads
+    pairs = np.unique(np.stack([reads.file, draft.part[reads.task].astype(np.int64)]), axis=1)
+    readers = np.bincount(pairs[0], minlength=problem.work.files)
+    hintable = (problem.graph.writer >= 0) | problem.staged
+    return np.asarray(hintable & (readers > max(1, draft.parts // 2)))
+
+
+# Tasks of a run over several sites: few bytes between sites, then few between nodes.
+
+
+def site_parts(problem: Problem) -> list[Draft]:
+    """Drafts by several cuts; tasks stay in their part, as an idle node may be at another site."""
+    cuts = cuts_by_site(problem.graph, problem.cluster, problem.seed)
+    return [
+        bind_to_parts(problem, "sites", cut, steal)
+        for cut in cuts
+        for steal in ("unplanned", "any")
+    ]
+
+
+# In the order of the table that `tracehint plan` prints.
+STRATEGIES: tuple[Strategy, ...] = (
+    Strategy("default", "default placement of the store", default_placement, simple=True),
+    Strategy("local-writes", "files on their writer's node", local_writes, simple=True),
+    Strategy("local-first", "local-writes plus data-aware scheduling", local_first, simple=True),
+    Strategy("local-reduce", "local-first, gathered files together", local_reduce),
+    Strategy("local-together", "local-first, what is read together, copies", local_together),
+    Strategy("per-file", "hints learned file by file", per_file),
+    Strategy("per-file-only", "the same, tasks on any node", per_file_only),
+    Strategy("paper", "placement by pattern as in Al-Kiswany et al.", published_table),
+    Strategy("partition", "the graph in parts, one per node", partition_cuts),
+    Strategy("partition-early", "the same, gathered files at their reader", partition_early),
+    Strategy("partition-copies", "partition, copies of what most parts read", partition_copies),
+    Strategy("sites", "parts within sites, few bytes between sites", site_parts),
+)
+DEFAULT = STRATEGIES[0].name

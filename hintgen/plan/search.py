@@ -1,0 +1,224 @@
+"""Local search: small changes of drafts that the simulation confirms, within a budget of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+
+from tracehint.analyzer.arrays import Ints, Shorts
+from tracehint.analyzer.predict.model import NODE, Floats
+from tracehint.hintgen.plan.model import FREE, Draft
+from tracehint.hintgen.plan.neighbours import (
+    MOST_ENTRIES,
+    Move,
+    bind_where_run,
+    moves_of_kinds,
+    moves_of_tasks,
+)
+from tracehint.hintgen.plan.objective import Bench, Worth
+from tracehint.schemas.wording import plural
+
+TRIALS = range(101, 104)  # runs that moves are tried with; the estimates have others
+LEAST, LEAST_OF_KINDS = 0.0003, 0.003  # of the worth: what changes must save on average
+AT_ONCE = 24  # moves that are tried, before those that pay are made together
+AT_A_KICK, AMONG = 6, 24  # moves that are made though they do not pay, of so many
+KICKS = 12  # without anything better, after which the search ends
+FURTHER = 3  # drafts that get more than the first share
+ENOUGH = 150  # runs that a draft gets at least
+
+
+@dataclass(frozen=True)
+class ChangedDraft:
+    """A draft and its changes: its worth in each of the trial runs, what was changed so far.
+
+    `by_kind`: no change of a whole type or kind pays any more.
+    """
+
+    draft: Draft
+    value: Floats
+    done: tuple[str, ...] = ()
+    shifted: frozenset[int] = frozenset()
+    by_kind: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The worth that counts."""
+        return float(np.mean(self.value))
+
+    def after(self, moves: Iterable[Move]) -> ChangedDraft:
+        """The same with these changes; the worth is that from before."""
+        found = self
+        for move in moves:
+            found = replace(
+                found,
+                draft=move.change(found.draft),
+                done=found.done + ((move.text,) if move.text else ()),
+                shifted=found.shifted | frozenset(move.tasks),
+            )
+        return found
+
+    @property
+    def changes(self) -> str:
+        """What was changed, in words; "": nothing."""
+        count = len(self.shifted)
+        tasks = [f"{plural(count, 'task')} in other parts"] if count else []
+        return ", ".join([*self.done, *tasks])
+
+
+@dataclass
+class LocalSearch:
+    """Improves drafts; `cut`: the parts that tasks would be bound to, `until`: runs that the bench
+    may have spent."""
+
+    bench: Bench
+    worth: Worth
+    cut: Ints | Shorts | None = None
+    until: int = 0
+    random: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.bench.problem.seed)
+
+    def best_of(self, drafts: dict[str, Draft], budget: int) -> dict[str, ChangedDraft]:
+        """The states that the drafts come to. All get a third of the runs, the best of them half of
+        the others, and the very best what is left, or the next where that ends early."""
+        self.until = self.bench.spent + budget
+        found = self._share({name: self.begin(draft) for name, draft in drafts.items()}, 1 / 3)
+        best = dict(list(found.items())[:FURTHER])
+        best = self._share(best | self._bound(best), 1 / 2)
+        for name, state in list(best.items())[:FURTHER]:
+            best[name] = self.climb(state, KICKS)
+        return found | best
+
+    def _share(self, states: dict[str, ChangedDraft], share: float) -> dict[str, ChangedDraft]:
+        """What they come to with a share of the runs that are left, different ones, best first."""
+        end = self.until
+        part = max(ENOUGH, int(share * (end - self.bench.spent) / len(states)))
+        found: dict[float, tuple[str, ChangedDraft]] = {}
+        for name, state in sorted(states.items(), key=_mean):
+            self.until = min(end, self.bench.spent + part)
+            state = self.climb(state)
+            found.setdefault(state.mean, (name, state))
+        self.until = end
+        return dict(found[mean] for mean in sorted(found))
+
+    def begin(self, draft: Draft) -> ChangedDraft:
+        """A draft with its worth; without runs left no change of it can be."""
+        values = self.values([draft], TRIALS)
+        return ChangedDraft(draft, values[0] if values else np.full(len(TRIALS), np.inf))
+
+    def _bound(self, states: dict[str, ChangedDraft]) -> dict[str, ChangedDraft]:
+        """Those with free tasks once more, with each task bound to where it ran."""
+        found = {}
+        for name, state in states.items():
+            draft = state.draft
+            loose = draft.part is None or bool((draft.part == FREE).any())
+            by_law = draft.placement.law is not None and draft.values is None
+            if loose and by_law and self.room(ENOUGH):
+                ran = self.bench.traced(draft, TRIALS[0])[:, NODE].astype(np.int64)
+                bound = bind_where_run(self.bench.problem, draft, ran, "unplanned")
+                changed = replace(self.begin(bound), done=(*state.done, "tasks bound"))
+                found[f"{name}, bound"] = replace(changed, shifted=state.shifted)
+        return found
+
+    def room(self, runs: int) -> bool:
+        """Whether so many more runs may be spent."""
+        return self.until - self.bench.spent >= runs
+
+    def values(self, drafts: Sequence[Draft], runs: range) -> list[Floats]:
+        """The worth of each draft in these runs, of as many as runs are left for."""
+        room = max(0, self.until - self.bench.spent) // len(runs)
+        outcomes = self.bench.run(drafts[:room], runs)
+        return [np.array([self.worth.run(run) for run in part]) for part in outcomes]
+
+    def climb(self, state: ChangedDraft, kicks: int = 0) -> ChangedDraft:
+        """Change it as long as that pays and runs are left.
+
+        Where nothing pays, some changes that cost least are made together, and it goes on from
+        there: until that brought nothing better so many times in a row (`kicks`).
+        """
+        here, around = self._descend(state)
+        best, left = here, kicks
+        while left and around and self.room(AT_ONCE):
+            left -= 1
+            among = around[:AMONG]
+            order = self.random.permutation(len(among)).tolist()
+            kicked = best.after(islice(_disjoint_moves(among[i] for i in order), AT_A_KICK))
+            here, cheap = self._descend(replace(kicked, value=self.begin(kicked.draft).value))
+            if here.mean < best.mean:
+                best, around, left = here, cheap, kicks
+        return best
+
+    def _descend(self, state: ChangedDraft) -> tuple[ChangedDraft, list[Move]]:
+        """The state from which no change pays, and those of tasks that cost least there. Types and
+        kinds are changed once, for a draft has many of them; then single tasks."""
+        while not state.by_kind and self.room(len(TRIALS)):
+            before, moves = state, self._kinds(state.draft)
+            while (found := self._step(state, moves, LEAST_OF_KINDS)[0]) is not state:
+                state = found
+            state = replace(state, by_kind=state is before and self.room(len(TRIALS)))
+        while True:
+            found, lost = self._step(state, self._tasks(state.draft), LEAST)
+            if found is state:
+                return state, lost
+            state = found
+
+    def _kinds(self, draft: Draft) -> Iterator[Move]:
+        return moves_of_kinds(self.bench.problem, draft, self.cut)
+
+    def _tasks(self, draft: Draft) -> Iterator[Move]:
+        if self._weighed(draft) and self.room(len(TRIALS) + 1):
+            rows = self.bench.traced(draft, TRIALS[0])
+            yield from moves_of_tasks(self.bench.problem, draft, rows)
+
+    def _weighed(self, draft: Draft) -> bool:
+        bound = draft.part is not None and bool((draft.part != FREE).any())
+        return bound and self.bench.problem.work.tasks * draft.parts <= MOST_ENTRIES
+
+    def _step(
+        self, state: ChangedDraft, moves: Iterator[Move], least: float
+    ) -> tuple[ChangedDraft, list[Move]]:
+        """The state after the first changes that pay, or the same and all changes, those that cost
+        least first."""
+        lost: list[tuple[float, Move]] = []
+        while self.room(len(TRIALS)) and (some := list(islice(moves, AT_ONCE))):
+            first = self.values([move.change(state.draft) for move in some], TRIALS[:1])
+            ranked = sorted(zip((float(v[0]) for v in first), some, strict=False), key=_value)
+            lost += ranked
+            found = self._together(state, [move for v, move in ranked if v < state.value[0]], least)
+            if found is not None:
+                return found, []
+        return state, [move for _, move in sorted(lost, key=_value)]
+
+    def _together(
+        self, state: ChangedDraft, paying: Sequence[Move], least: float
+    ) -> ChangedDraft | None:
+        """With as many of the changes that pay in one trial run, best first, as pay together in all
+        of them; None: not even one does."""
+        apart = list(_disjoint_moves(paying))
+        found = [state.after(apart[: len(apart) >> k]) for k in range(len(apart).bit_length())]
+        values = self.values([one.draft for one in found], TRIALS)
+        at = min(range(len(values)), key=lambda k: float(np.mean(values[k])), default=None)
+        if at is None or state.mean - float(np.mean(values[at])) <= least * state.mean:
+            return None
+        return replace(found[at], value=values[at])
+
+
+def _mean(row: tuple[str, ChangedDraft]) -> float:
+    return row[1].mean
+
+
+def _value(row: tuple[float, Move]) -> float:
+    return row[0]
+
+
+def _disjoint_moves(moves: Iterable[Move]) -> Iterator[Move]:
+    """Those that are of nothing that one before is of."""
+    seen: set[object] = set()
+    for move in moves:
+        if seen.isdisjoint(move.of):
+            seen.update(move.of)
+            yield move

@@ -1,1 +1,0 @@
-"""One strategy a file; registry.py is their table."""

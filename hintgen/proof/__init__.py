@@ -1,1 +1,0 @@
-"""Two recorded runs, the second with hints: what was in force, and what it brought."""

@@ -1,0 +1,170 @@
+"""What to do first: the findings that matter most, each with an edit of the workflow file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tracehint.hintgen.lint.edits import KINDS, edit_of, types_of
+from tracehint.hintgen.text.escape import shorten, terminal
+from tracehint.hintgen.text.units import size
+from tracehint.schemas.wording import plural
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.gain import Baseline
+    from tracehint.hintgen.lint.finding import Finding
+
+MOST = 3
+NAME = 60  # characters of a template in a sentence
+TYPES = 3  # task types that are named
+CORRECTNESS = "correctness"
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing to do: a sentence, what it saves, and the lines for the workflow file (empty: the
+    engine is not known). `code` and `fingerprint`: the finding that is the evidence."""
+
+    text: str
+    saves: str
+    edit: str
+    code: str
+    fingerprint: str
+
+    @property
+    def saves_text(self) -> str:
+        """What it saves, or that it is about correctness, behind the sentence."""
+        return self.saves if self.saves == CORRECTNESS else f"saves {self.saves}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the page: the edit as lines."""
+        return {**vars(self), "edit": self.edit.splitlines()}
+
+
+def actions(
+    findings: Sequence[Finding],
+    baseline: Baseline | None,
+    engine: str = "",
+    *,
+    staging: bool = False,
+    nodes: Mapping[str, str] = {},
+) -> list[Action]:
+    """At most MOST, the most important first: errors, gains outside their uncertainty, then
+    declarations that do not hold. One of the last kind is among them where there is one.
+    `staging`: on a store that keeps no file on a node; `nodes`: the node of each task type."""
+    errors = [f for f in findings if f.severity == "error" and f.code in _TEXTS]
+    gains = [
+        f
+        for f in findings
+        if f not in errors
+        and f.code in _PLACEMENT
+        and f.gain is not None
+        and baseline is not None
+        and f.gain.pays(baseline)
+    ]
+    wrong = [f for f in findings if f not in errors and f.code in _DECLARED]
+    wrong = _of_one_file(sorted(wrong, key=lambda f: _DECLARED.index(f.code)))
+    chosen = [*errors, *gains][: MOST - bool(wrong)]
+    chosen += wrong[: MOST - len(chosen)]
+    near = _near([f for f in chosen if KINDS.get(f.code) == "together"])
+    found = [_action(f, baseline, engine, near, nodes, staging=staging) for f in chosen]
+    shown = [action.edit for action in found]
+    return [
+        replace(action, edit="") if action.edit in shown[:at] else action  # lines are printed once
+        for at, action in enumerate(found)
+    ]
+
+
+def _of_one_file(findings: Sequence[Finding]) -> list[Finding]:
+    """One finding of each rule about the same files, with the tasks of all."""
+    found: dict[tuple[str, str], Finding] = {}
+    for f in findings:
+        first = found.setdefault((f.code, f.template), f)
+        types = ", ".join(dict.fromkeys([*types_of(first.consumers), *types_of(f.consumers)]))
+        found[f.code, f.template] = replace(first, consumers=types)
+    return list(found.values())
+
+
+def _near(findings: Sequence[Finding]) -> list[list[str]]:
+    """The task types that run on one node, by group: a type is in one of them."""
+    groups: list[list[str]] = []
+    for f in findings:
+        before, after = types_of(f.producers), types_of(f.consumers)
+        for group in [group for group in groups if not {*before, *after}.isdisjoint(group)]:
+            groups.remove(group)
+            before = [name for name in before if name not in group] + group
+        groups.append([*dict.fromkeys([*before, *after])])
+    return groups
+
+
+def _action(
+    finding: Finding,
+    baseline: Baseline | None,
+    engine: str,
+    near: Sequence[list[str]],
+    nodes: Mapping[str, str],
+    *,
+    staging: bool,
+) -> Action:
+    saves = "" if finding.code in _TIDY else CORRECTNESS
+    if finding.code in _PLACEMENT and finding.gain is not None and baseline is not None:
+        saves = finding.gain.text(baseline)
+    own = {*types_of(finding.producers), *types_of(finding.consumers)}
+    group = next((group for group in near if not own.isdisjoint(group)), ())
+    lines = edit_of(finding, engine, staging=staging, near=group, nodes=nodes)
+    return Action(_TEXTS[finding.code](finding), saves, lines, finding.code, finding.fingerprint)
+
+
+def _named(text: str) -> str:
+    names = types_of(text)
+    shown = ", ".join(terminal(name) for name in names[:TYPES])
+    return shown + (f" and {len(names) - TYPES} more" if len(names) > TYPES else "")
+
+
+def _files(finding: Finding) -> str:
+    """The template, and how many files and bytes it stands for."""
+    name = shorten(terminal(finding.template), NAME)
+    if finding.files == 1:
+        return f"{name} ({size(finding.bytes)})"
+    return f"{name} ({plural(finding.files, 'file')}, {size(finding.bytes)})"
+
+
+def _local(f: Finding) -> str:
+    return f"Keep {_files(f)} on the producer's node; run {_named(f.consumers)} there"
+
+
+def _together(f: Finding) -> str:
+    return f"Store {_files(f)} on one node; run {_named(f.consumers)} there"
+
+
+def _copies(f: Finding) -> str:
+    return f"Keep copies of {_files(f)} near {_named(f.consumers)}"
+
+
+def _undeclared(f: Finding) -> str:
+    race = "; tasks race for them" if f.severity == "error" else ""
+    name = shorten(terminal(f.template), NAME)
+    return f"Declare {name} as input of {_named(f.consumers)} ({f.files} undeclared{race})"
+
+
+_TEXTS: dict[str, Callable[[Finding], str]] = {
+    "TP001": _copies,
+    "TP002": _together,
+    "TP003": _local,
+    "TP004": lambda f: f"Store {_files(f)} in blocks that end where the parts of its readers end",
+    "TP005": lambda f: f"Store {_files(f)} in blocks that end where the parts of its writers end",
+    "TP007": lambda f: f"Start {_named(f.consumers)} where {_files(f)} is stored",
+    "TP008": lambda f: f"Replace the hint on {_files(f)}: it does not match its use",
+    "TD001": _undeclared,
+    "TD002": lambda f: f"Declare {shorten(terminal(f.template), NAME)} as output of "
+    f"{_named(f.producers)}",
+    "TD003": lambda f: f"Remove the input {shorten(terminal(f.template), NAME)} of "
+    f"{_named(f.consumers)} (never read)",
+    "TH005": lambda f: f"Check {_files(f)}: written by a failed task, read by "
+    f"{_named(f.consumers)}",
+    "TH006": lambda f: f"Let {_named(f.consumers)} wait for {_files(f)}: it is read while written",
+}  # fmt: skip  # a table
+_PLACEMENT = ("TP001", "TP002", "TP003", "TP004", "TP005", "TP007", "TP008")
+_DECLARED = ("TH005", "TH006", "TD001", "TD002", "TD003")  # in this order
+_TIDY = ("TD003",)  # what saves nothing and is not wrong

@@ -1,0 +1,285 @@
+"""Findings folded by rule: how many, and the most important of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracehint.analyzer.memory import give_back
+from tracehint.hintgen import query
+from tracehint.hintgen.lint.edits import engine_of, nodes_of
+from tracehint.hintgen.lint.finding import by_rule, freed_storage, together
+from tracehint.hintgen.lint.formats import savings_text
+from tracehint.hintgen.report import drawing as palette
+from tracehint.hintgen.report import panels, timeline
+from tracehint.hintgen.report.actions import actions
+from tracehint.hintgen.report.drawing import build_on, title
+from tracehint.hintgen.report.panels import detail
+from tracehint.hintgen.report.screen import coverage
+from tracehint.hintgen.report.timeline import what_if
+from tracehint.hintgen.summary.labelled import Labelled
+from tracehint.hintgen.summary.summary import io_bottleneck
+from tracehint.hintgen.summary.tallies import stages, totals
+from tracehint.hintgen.summary.words import advice, why
+from tracehint.hintgen.text.escape import shorten, text
+from tracehint.version import __version__
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.gain import Baseline, Gain
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.lint.finding import Finding
+    from tracehint.hintgen.summary.gain import Simulation
+
+
+def folded(findings: Sequence[Finding], baseline: Baseline | None) -> list[dict[str, Any]]:
+    """A row for each rule, in the order of the findings."""
+    return [
+        {
+            "count": len(own),
+            "saves": dataclasses.asdict(together(own)),
+            "first": own[0].as_dict(),
+            "first_saves": savings_text(own[0], baseline),
+        }
+        for own in by_rule(findings)
+    ]
+
+
+ROWS = (2000, 1000, 500, 250, 100, 40)  # tasks and files of their own: the first that fits
+MAX_DATA = 1_600_000  # characters of JSON; style and programs of the page are 1.3 MB
+MAX_STAGES = 300
+MAX_TEXT = 600  # characters of one text
+
+_TIMES = """
+    SELECT type, max(end_s) AS end_s, median(end_s - start_s) AS median_s,
+           max(end_s - start_s) AS longest_s
+    FROM work GROUP BY type"""
+
+
+def collect(
+    analysis: Analysis,
+    findings: Sequence[Finding],
+    hints: HintFile | None = None,
+    source: str = "",
+    con: duckdb.DuckDBPyConnection | None = None,
+    simulation: Simulation | None = None,
+    prediction: dict[str, Any] | None = None,
+    decision: str = "",
+    comparison: dict[str, Any] | None = None,
+    labelled: Labelled | None = None,
+) -> dict[str, Any]:
+    """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
+    the bundle or file that the run was read from, `con` its tables (None: query.connect's),
+    `simulation` the gains, `prediction` a sweep, `decision`
+    the plan's result in a sentence, `comparison` this run beside an earlier one,
+    `labelled` its files by label (None: made here). Sums, mix, graph, flow and heat are those of
+    the whole run; single tasks, files ... the largest, fewer where the page would be too large.
+    """
+    con = con or query.connect(analysis)
+    found = _stages(analysis, con)
+    whole = {
+        "tool": f"tracehint {__version__}",
+        "title": title(analysis.run, Path(source) if source else None),
+        "decision": decision[:MAX_TEXT],
+        **_of_run(analysis, labelled or Labelled(analysis), simulation, findings),
+        "stages": found[:MAX_STAGES],
+        "graph": _graph(con),
+        "sankey": panels.sankey(con),
+        "heat": panels.heat_maps(con),
+        "whatif": what_if(prediction, con),
+        "compare": comparison,
+        "colors": _colors(),
+    }  # fmt: skip  # a table
+    data: dict[str, Any] = plain(whole)
+    room = MAX_DATA - len(json.dumps(data))
+    rest = _fitting(room, lambda rows: _largest(con, analysis, findings, hints, rows))
+    if len(found) > MAX_STAGES:
+        rest["left_out"]["stages"] = len(found) - MAX_STAGES
+    return data | rest
+
+
+def _fitting(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    """The most rows whose JSON has at most `room` characters; the fewest where none has."""
+    for rows in ROWS:
+        rest: dict[str, Any] = plain(made(rows))
+        if len(json.dumps(rest)) <= room:
+            break
+    return rest
+
+
+def _of_run(
+    analysis: Analysis,
+    labelled: Labelled,
+    simulation: Simulation | None,
+    findings: Sequence[Finding],
+) -> dict[str, Any]:
+    """Its sums, and the three groups of files that matter most."""
+    known = simulation is not None and not simulation.reason
+    gains: dict[str, Any] = {"baseline": None, "all": None}
+    return {
+        **(simulation.as_json() if simulation is not None else gains),
+        "result": simulation.lines() if simulation is not None else [],
+        "recorded": simulation.recorded if simulation is not None else "",
+        "coverage": coverage(analysis.run),
+        "io": io_bottleneck(stages(analysis)),
+        "actions": [
+            action.as_dict()
+            for action in actions(
+                findings,
+                simulation.baseline if simulation is not None and known else None,
+                engine_of(analysis),
+                staging=simulation is not None and simulation.where.staging,
+                nodes=nodes_of(analysis),
+            )
+        ],
+        "run": _run(analysis.run),
+        "totals": _totals(analysis),
+        "mix": labelled.mix(),
+        "best": [_best(*both, simulation) for both in simulation.largest(3)] if simulation else [],
+        "folded": folded(findings, simulation.baseline if simulation and known else None),
+        "reclaimable_bytes": freed_storage(findings),
+    }
+
+
+def _graph(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    give_back()
+    drawing = build_on(con, True)
+    give_back()
+    return {
+        "nodes": [vars(n) for n in drawing.nodes],
+        "links": [vars(link) for link in drawing.links],
+        "left_out": drawing.left_out,
+    }
+
+
+def _colors() -> dict[str, dict[str, str]]:
+    return {
+        p: {"line": palette.color(p), "fill": palette.tint(p, 0.25)} for p in palette.PATTERN_COLOR
+    }
+
+
+def _largest(
+    con: duckdb.DuckDBPyConnection,
+    analysis: Analysis,
+    findings: Sequence[Finding],
+    hints: HintFile | None,
+    rows: int,
+) -> dict[str, Any]:
+    """What the page has one entry for each of: at most `rows`, a quarter of it where an entry is a
+    text. Findings come by what they save."""
+    most = max(1, rows // 4)
+    rules = _hints(hints)
+    result = {
+        "findings": [f.as_dict() for f in findings[:most]],
+        "hints": rules[:most],
+        "timeline": timeline.timeline(con, analysis, rows),
+        **detail(con, rows),
+    }
+    bars = result["timeline"].pop("left_out")
+    for name, count in (
+        ("findings", len(findings) - most),
+        ("hint rules", len(rules) - most),
+        ("tasks in the timeline", bars),
+    ):
+        if count > 0:
+            result["left_out"][name] = count
+    return result
+
+
+def _totals(analysis: Analysis) -> dict[str, int]:
+    """What the summary counts, under the names of the page."""
+    found = totals(analysis)
+    for name in ("read", "written", "handed"):
+        found[f"{name}_bytes"] = found.pop(name)
+    return found
+
+
+def _stages(analysis: Analysis, con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """The stages of the summary, with the times of their tasks."""
+    times = {row.pop("type"): row for row in query.rows(con, _TIMES)}
+    return [
+        {
+            "type": row["type"],
+            "tasks": row["tasks"],
+            "start_s": row["first"],
+            "read_bytes": row["read"],
+            "written_bytes": row["written"],
+            "task_s": row["seconds"],
+            "cpu_s": row["cpu"],
+            "io_wait_s": row["io_wait"],
+            **{name: row[name] for name in ("cores", "memory_bytes", "peak_bytes") if name in row},
+            **times.get(row["type"], {}),
+        }
+        for row in stages(analysis)
+    ]
+
+
+def _best(row: dict[str, Any], gain: Gain, simulation: Simulation) -> dict[str, Any]:
+    """A group of files with the gain of its placement."""
+    return {
+        "template": row["name"],
+        "files": row["files"],
+        "pattern": row["pattern"],
+        "saves": gain.text(simulation.baseline),
+        "gain": vars(gain),
+        "why": why(row["pattern"], row["evidence"]),
+        "advice": advice(row["pattern"], row["placement"]),
+    }
+
+
+def _run(run: dict[str, Any]) -> dict[str, Any]:
+    names = (
+        "command",
+        "hosts",
+        "sites",
+        "collector",
+        "started",
+        "duration_s",
+        "nodes",
+        "troubles",
+        "lost_events",
+        "completeness",
+        "data_roots",
+    )
+    return {name: run.get(name) for name in names}
+
+
+def _hints(hints: HintFile | None) -> list[dict[str, Any]]:
+    if hints is None:
+        return []
+    return [
+        {
+            "seen": not rule.evidence.get("level"),  # names of this run, not a fallback
+            "template": rule.template,
+            "pattern": rule.pattern,
+            "producer": rule.producer,
+            "consumers": list(rule.consumers),
+            "hints": [{"name": h.name, "value": h.value, "when": h.when} for h in rule.hints],
+            "confidence": rule.confidence,
+            "evidence": dict(rule.evidence),
+            "gain": None if rule.gain is None else dataclasses.asdict(rule.gain),
+        }
+        for rule in hints.rules
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Plain JSON: visible text of bounded length, no NaN, no numpy or Decimal numbers."""
+    if isinstance(value, str):
+        return shorten(text(value), MAX_TEXT)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, dict):
+        return {shorten(text(str(k)), MAX_TEXT): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [v if type(v) is int else plain(v) for v in value]
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else round(number, 4)

@@ -1,0 +1,97 @@
+"""The report: one HTML page that holds everything and asks the network for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from tracehint.hintgen.text.escape import html, json_in_script
+
+if TYPE_CHECKING:
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.inputs import Input
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.lint.finding import Finding
+
+
+def report_html(
+    run: Input,
+    hints: HintFile | None = None,
+    findings: Sequence[Finding] | None = None,
+    context: Context | None = None,
+    prediction: dict[str, Any] | None = None,
+    decision: str = "",
+    comparison: dict[str, Any] | None = None,
+    *,
+    as_data: bool = False,
+) -> str:
+    """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
+    hint rules. `context` is the run as lint asks it, where somebody has made it: its database
+    serves the page as well. `prediction`: a sweep for the panel "What if" (whatif.py).
+    `decision`: the sentence that the page begins with. `comparison`: of an earlier run with this
+    one, for the panel "Compare" (proof/result.py). `as_data`: the page's data as JSON instead."""
+    from tracehint.hintgen.lint import run_rules
+    from tracehint.hintgen.lint.context import Context
+    from tracehint.hintgen.report.data import collect
+
+    context = context or Context(run.analysis, run.bundle, bundle_name=run.name)
+    if findings is None:
+        findings = run_rules(context)
+    data = collect(
+        run.analysis, findings, hints, run.name,
+        con=context.con, simulation=context.simulation, prediction=prediction,
+        decision=decision, comparison=comparison, labelled=context.labelled,
+    )  # fmt: skip  # a table
+    return json.dumps(data, indent=1) + "\n" if as_data else page(data)
+
+
+ASSETS = resources.files("tracehint.hintgen.report") / "assets"
+
+
+def page(data: dict[str, Any]) -> str:
+    """HTML text. Only the scripts of this tool run in it, and nothing is fetched: the
+    content security policy names the hash of each script and allows no connection."""
+    vendor = _script(_read("vendor/vendor.min.js"))
+    names = sorted(p.name for p in (ASSETS / "js").iterdir() if p.name.endswith(".js"))
+    own = "\n".join(_read(f"js/{name}") for name in names)
+    script = _script(f'"use strict";\n(() => {{\n{own}\n}})();\n')
+    hashes = " ".join(f"'sha256-{_hash(text)}'" for text in (vendor, script))
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "CSP": policy,
+        "TITLE": html(f"{data['title'][:80]} - tracehint"),
+        "CSS": _read("report.css"),
+        "LICENCES": _licences(),
+        "DATA": json_in_script(data),
+        "VENDOR": vendor,
+        "SCRIPT": script,
+    }
+    # One pass, so that a placeholder inside the data is data.
+    return re.sub(r"\{\{([A-Z]+)\}\}", lambda m: parts[m[1]], _read("report.html"))
+
+
+def _read(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _licences() -> str:
+    """The libraries' licences ask to go with every copy of them, and each page is one."""
+    lines = _read("vendor/LICENSES.txt").splitlines()
+    return "\n".join(html(line.replace("\t", "    ")) for line in lines)
+
+
+def _script(text: str) -> str:
+    """Script text that cannot end its element early; the meaning of the code stays."""
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,208 @@
+"""Which task ran when on which host, and how many bytes moved meanwhile."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tracehint.analyzer.arrays import Shorts, column, finder, floats
+from tracehint.hintgen import query
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tracehint.analyzer.model import Analysis
+
+
+BINS = 240
+MAX_BARS = 20_000
+MAX_HOSTS = 24  # with a line of their own in the chart of bytes; more are one line
+
+# The longest: the others would be thinner than a pixel.
+_TASKS = """
+    SELECT host, type, start_s, coalesce(end_s, start_s) AS end_s, name,
+           coalesce(exit_status, 0) <> 0 AS failed
+    FROM (FROM work ORDER BY coalesce(end_s - start_s, 0) DESC, task LIMIT $limit)
+    ORDER BY host, start_s, task"""
+_WHOLE = "SELECT count(*) AS tasks, max(coalesce(end_s, start_s)) AS end_s FROM work"
+_SPREAD = ("bytes", "first_s", "last_s")
+_HOSTS = "SELECT DISTINCT host FROM work ORDER BY host"
+
+
+def timeline(
+    con: duckdb.DuckDBPyConnection, analysis: Analysis, limit: int = MAX_BARS
+) -> dict[str, Any]:
+    """`bars` [lane, start, end, type, failed] of the `limit` longest tasks (`left_out`: how many
+    more there are), lanes per host, and I/O per host and time bin. `con`: query.connect's of the
+    analysis."""
+    duration_s = float(analysis.run.get("duration_s") or 0)
+    whole = query.rows(con, _WHOLE)[0]
+    rows = query.rows(con, _TASKS, {"limit": limit})
+    # Imported runs can be longer than the tasks that are known: those would be a thin stripe.
+    end = whole["end_s"] or duration_s or 1.0
+    # In order of their start, so that stages side by side differ in colour.
+    types = list(dict.fromkeys(r["type"] for r in sorted(rows, key=lambda r: r["start_s"])))
+    code = {name: i for i, name in enumerate(types)}
+    bars, hosts, base = [], [], 0
+    for host in sorted({r["host"] for r in rows}):
+        mine = [r for r in rows if r["host"] == host]
+        found = lanes([(r["start_s"], r["end_s"]) for r in mine])
+        bars += [
+            [
+                base + lane,
+                round(r["start_s"], 3),
+                round(r["end_s"], 3),
+                code[r["type"]],
+                r["name"],
+                int(r["failed"]),
+            ]
+            for lane, r in zip(found, mine, strict=True)
+        ]
+        count = max(found, default=-1) + 1
+        hosts.append({"name": host, "first": base, "lanes": count})
+        base += count
+    return {
+        "end_s": end, "types": types, "bars": bars, "hosts": hosts, "io": _io(con, analysis, end),
+        "left_out": whole["tasks"] - len(bars),
+    }  # fmt: skip  # a table
+
+
+def lanes(spans: list[tuple[float, float]]) -> list[int]:
+    """A lane for each span (ordered by start), so that spans of one lane do not overlap."""
+    busy: list[tuple[float, int]] = []  # (end, lane)
+    free: list[int] = []
+    found = []
+    for start, end in spans:
+        while busy and busy[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        lane = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (max(end, start), lane))
+        found.append(lane)
+    return found
+
+
+def _io(con: duckdb.DuckDBPyConnection, analysis: Analysis, end: float) -> dict[str, Any]:
+    """Bytes per time bin; an access is spread evenly from its first to its last operation. Sums
+    of floats depend on their order: the rows are taken as they lie in the tables."""
+    names = [host for (host,) in con.execute(_HOSTS).fetchall()]
+    known = _host_codes(analysis, names)
+    if len(names) > MAX_HOSTS:
+        names, known = ["all hosts"], np.minimum(known, 0)
+    sides = {"read": analysis.consumers, "write": analysis.producers}
+    codes = {kind: _hosts_of(analysis, table, known) for kind, table in sides.items()}
+    step = end / BINS
+    series = []
+    for code, host in enumerate(names):
+        for kind, table in sides.items():
+            rows = np.flatnonzero(codes[kind] == code)
+            bytes_, first, last = (floats(table, name)[rows] for name in _SPREAD)
+            values = _spread(bytes_, first, last, step)
+            if values.any():
+                series.append({"host": host, "kind": kind, "bytes": values.round().tolist()})
+    return {"step_s": step, "series": series}
+
+
+def _host_codes(analysis: Analysis, names: list[str | None]) -> Shorts:
+    """The number of each task's host; -1 for engines, and where none is known."""
+    tasks = analysis.tasks
+    code = pc.index_in(
+        tasks["host"].cast(pa.string()), pa.array(names, pa.string()), skip_nulls=True
+    )
+    known = np.asarray(pc.fill_null(code, -1).to_numpy(), np.int32)
+    return np.where(column(tasks, "engine", 0) != 0, np.int32(-1), known)
+
+
+def _hosts_of(analysis: Analysis, table: pa.Table, known: Shorts) -> Shorts:
+    """The number of the host of each row of producers or consumers; -1: the row is of software,
+    or it has no time."""
+    task = finder(column(analysis.tasks, "task"))(column(table, "task"))
+    found: Shorts = np.append(known, np.int32(-1))[task]
+    data = pc.fill_null(pc.not_equal(analysis.files["role"], "software"), False)
+    file = finder(column(analysis.files, "file"))(column(table, "file"))
+    found[~np.append(data.to_numpy(), False)[file]] = -1
+    timed = pc.and_(pc.is_valid(table["first_s"]), pc.is_valid(table["last_s"]))
+    found[~timed.to_numpy()] = -1
+    return found
+
+
+def _spread(bytes_: np.ndarray, first: np.ndarray, last: np.ndarray, step: float) -> np.ndarray:
+    """Bytes per bin: the differences of the cumulated bytes at the bin edges."""
+    if not len(bytes_):
+        return np.zeros(BINS)
+    # Half a bin at least, so that an instant has a length; the sum stays the same.
+    middle = (first + last) / 2
+    half = np.maximum((last - first) / 2, step / 4)
+    low, high = middle - half, middle + half
+    rate = bytes_ / (high - low)
+    # Cumulated bytes at t: sum of rate * clip(t - low, 0, high - low), by sorted break points.
+    points = np.concatenate([low, high])
+    slope = np.concatenate([rate, -rate])
+    order = np.argsort(points, kind="stable")
+    points, slope = points[order], np.cumsum(slope[order])
+    area = np.concatenate([[0.0], np.cumsum(slope[:-1] * np.diff(points))])
+    edges = np.arange(BINS + 1) * step
+    total = np.interp(edges, points, area, left=0.0, right=area[-1])
+    total[0], total[-1] = 0.0, area[-1]
+    result: np.ndarray = np.maximum(np.diff(total), 0.0)
+    return result
+
+
+MAX_PREDICTED_BARS = 4000  # the longest: the others would be thinner than a pixel
+MAX_POINTS = 500
+
+_TYPES = "SELECT name, any_value(type ORDER BY task) AS type FROM work GROUP BY name"
+_END = "SELECT max(end_s) - min(start_s) AS seconds FROM work"
+
+
+def what_if(
+    prediction: dict[str, Any] | None, con: duckdb.DuckDBPyConnection
+) -> dict[str, Any] | None:
+    """`points` of the sweep; `timeline` of the configuration `shown` of the prediction: bars
+    [lane, start, end, type] and lanes by node. Seconds, bytes. None: nothing was predicted.
+
+    `prediction`: the object of `predict --format json`; `shown`: one of its configurations, with
+    tasks.
+    """
+    if prediction is None:
+        return None
+    wanted = ("name", "placement", "nodes", "seconds", "seconds_low", "seconds_high",
+        "network_bytes", "cost")  # fmt: skip  # a table
+    points = [{key: c[key] for key in wanted} for c in prediction["configurations"]]
+    shown = prediction["shown"]
+    return {
+        "points": points[:MAX_POINTS],
+        "left_out": max(0, len(points) - MAX_POINTS),
+        "best": prediction["best"],
+        "recorded_s": query.rows(con, _END)[0]["seconds"],
+        "shown": shown["name"],
+        "seconds": shown["seconds"],
+        "timeline": _timeline(shown["tasks"], con),
+        "assumptions": prediction["assumptions"],
+    }
+
+
+def _timeline(tasks: list[dict[str, Any]], con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+
+    type_of = {row["name"]: row["type"] for row in query.rows(con, _TYPES)}
+    longest = sorted(tasks, key=lambda t: t["start"] - t["end"])[:MAX_PREDICTED_BARS]
+    rows = sorted(longest, key=lambda t: (t["start"], t["name"]))
+    types = list(dict.fromkeys(type_of.get(t["name"], "") for t in rows))
+    code = {name: i for i, name in enumerate(types)}
+    bars: list[list[Any]] = []
+    hosts, base = [], 0
+    for node in sorted({t["node"] for t in rows}, key=lambda name: (len(name), name)):
+        mine = [t for t in rows if t["node"] == node]
+        found = lanes([(t["start"], t["end"]) for t in mine])
+        bars += [
+            [base + lane, round(t["start"], 3), round(t["end"], 3),
+                code[type_of.get(t["name"], "")], t["name"]]
+            for lane, t in zip(found, mine, strict=True)
+        ]  # fmt: skip  # a table
+        count = max(found, default=-1) + 1
+        hosts.append({"name": node, "first": base, "lanes": count})
+        base += count
+    return {"bars": bars, "hosts": hosts, "types": types, "left_out": len(tasks) - len(rows)}

@@ -1,0 +1,269 @@
+"""Workflows on a small cluster, plain and with `tracehint run` typed again; `make bench-cluster`.
+
+Five nodes behind links of 100 Mbit/s, real MooseFS and real Slurm; each workflow by its engine in
+an allocation of all nodes. Their programs take few seconds of processor time in all (Montage is
+projected by `mProjectPP`), so that the links decide although all nodes share this machine's
+processors. Each round has every setting once. Results go to RESULTS and from there to the page.
+
+    python -m scripts.bench.bench_cluster --workflow blast --rounds 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from scripts.bench.cluster_workflows import WORKFLOWS, ClusterWorkflow
+from scripts.bench.load import LOADED, Watch
+from scripts.bench.page import into_page
+from scripts.bench.probe import measured
+from tests.support import slurm
+from tests.support.hints import rule, save
+from tests.support.needs import missing_for
+from tests.support.patience import until
+from tests.support.shaped import MooseBed, shaped_cluster
+
+import tracehint
+
+HERE = Path(__file__).parents[2]
+RESULTS = HERE / "docs" / "reference" / "cluster-runs.json"
+PAGE = HERE / "docs" / "reference" / "cluster-runs.md"
+LINK = 100  # Mbit/s
+TOOL = f"{sys.executable} -m tracehint"
+# setting -> what the command is typed behind; the last three in one directory, which remembers
+SETTINGS = {
+    "plain": "",
+    "local-first": "",
+    "by hand": f"{TOOL} run --no-record --hints {{hints}} --",
+    "first run": f"{TOOL} run --",
+    "second run": f"{TOOL} run --",
+    "planned": f"{TOOL} run --cluster {{cluster}} --",
+}
+CLUSTER = "cluster.toml"
+LEARNING = ("first run", "second run", "planned")
+PLACES = 'local = "node_{host}"\nwith_copies = "{place}_{copies}"\n'
+_JOB = """#!/bin/bash
+cd {folder}
+begin=$(date +%s%N)
+{command} >{log} 2>&1
+echo $? $(($(date +%s%N) - begin)) >{done}.part
+mv {done}.part {done}
+"""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: seconds of the whole command, bytes that the nodes received, `others`: the share of
+    the processors that other work had in the second before it, what tracehint said, and the
+    checksum of the result."""
+
+    workflow: str
+    setting: str
+    seconds: float
+    bytes: int
+    others: float
+    said: tuple[str, ...]
+    result: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """The cluster; `work`: a directory of its own on the local disk."""
+
+    bed: MooseBed
+    slurm: slurm.Cluster
+    work: Path
+
+    def run(self, name: str, setting: str, folder: Path) -> Measured:
+        """The workflow afresh in a directory of the store, in an allocation of all nodes."""
+        flow, hints = WORKFLOWS[name], self.work / name / "hints.json"
+        self._stage(name, folder, hints if setting == "by hand" else None)
+        done, log = self.work / "done", self.work / "log"
+        done.unlink(missing_ok=True)
+        words = SETTINGS[setting].format(hints=hints, cluster=self.work / CLUSTER)
+        script = self.work / "job.sh"
+        script.write_text(_JOB.format(folder=shlex.quote(str(folder)), done=done, log=log,
+                                      command=f"{words} {flow.command}"))  # fmt: skip  # a table
+        self.bed.local_first(setting == "local-first")
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+        watch = Watch(self.bed.folder)
+        time.sleep(1)
+        others, before = watch.stop().others, self.bed.received()
+        nodes = f"-N{len(self.bed.nodes)}"
+        self.slurm.sbatch(nodes, "--exclusive", "-o", "/dev/null", script, cwd=self.work)
+        until(done.exists, f"{name}, {setting} ends", every_s=0.2)
+        self.slurm.wait()
+        time.sleep(1)  # until clients of the store have said what they have to say
+        status, took = map(int, done.read_text().split())
+        text = log.read_text(errors="replace")
+        assert status == 0, text[-2000:]
+        self.bed.local_first(False)
+        return Measured(
+            name,
+            setting,
+            round(took / 1e9, 1),
+            self.bed.received() - before,
+            round(others, 2),
+            tuple(_said(text)),
+            hashlib.sha256((folder / flow.result).read_bytes()).hexdigest()[:12],
+        )
+
+    def _stage(self, name: str, folder: Path, hints: Path | None) -> None:
+        """Only the inputs, and what tracehint knows. Without hints they are a snapshot of one copy:
+        the nodes that hold them are the same in all runs."""
+        folder.mkdir(exist_ok=True)
+        for entry in folder.iterdir():
+            if entry.name == ".tracehint":
+                continue
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        inputs, copy = self.work / name / "inputs", self.bed.mount / f"{name}-inputs"
+        if hints is None:
+            if not copy.exists():
+                self._call("cp", "-r", inputs, copy)
+            self._call("mfsmakesnapshot", *sorted(copy.iterdir()), folder)
+            return
+        (self.work / "map.toml").write_text(PLACES)
+        asked = ["--hints", hints, "--store", "moosefs", "--map", self.work / "map.toml"]
+        head = [*TOOL.split(), "run", "--no-record", "--quiet", *asked, "--data-root", folder]
+        self._call(*head, "--", "cp", "-r", f"{inputs}/.", folder)
+
+    def _call(self, *words: str | Path) -> None:
+        """A command on the node where the engine runs."""
+        subprocess.run(self.bed.command(*words), check=True)
+
+    def prepare(self, name: str, flow: ClusterWorkflow, size: int) -> None:
+        """Inputs of the workflow, and its hints by hand."""
+        inputs = self.work / name / "inputs"
+        inputs.mkdir(parents=True)
+        flow.make(inputs, size)
+        save(inputs.parent, *(rule(path, **values) for path, values in flow.by_hand().items()))
+
+
+def _said(text: str) -> Iterator[str]:
+    """What tracehint said of the run, without places of this machine."""
+    for line in text.splitlines():
+        if line.startswith("tracehint: ") and "/" not in line:
+            yield line.removeprefix("tracehint: ")
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """The cluster, its disks in memory."""
+    with tempfile.TemporaryDirectory(prefix="tracehint-cluster-") as name:
+        memory, work = Path(name, "memory"), Path(name, "work")
+        for folder in (memory, work):
+            folder.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", memory], check=True)
+        try:
+            with shaped_cluster(memory, link=LINK) as bed:
+                places = slurm.places_on(bed, bed.nodes)
+                with slurm.cluster([n.label for n in bed.nodes], places=places) as cluster:
+                    yield Site(bed, cluster, work)
+        finally:
+            subprocess.run(["umount", "-l", memory], check=True)
+
+
+def table(name: str, runs: Sequence[Measured]) -> str:
+    """Medians and ranges, and what they are of the plain run's."""
+    base = [run for run in runs if run.setting == "plain"]
+    lines = [
+        f"| {WORKFLOWS[name].title} | s, median (range) | of plain | MB received, "
+        "median (range) | of plain | runs |",
+        "|---|---|---|---|---|---|",
+    ]
+    for setting in dict.fromkeys(run.setting for run in runs):
+        rows = [run for run in runs if run.setting == setting]
+        quick = _cells([r.seconds for r in _idle(rows)], [r.seconds for r in _idle(base)], 1)
+        lean = _cells([r.bytes / 1e6 for r in rows], [r.bytes / 1e6 for r in base], 0)
+        lines.append(f"| {setting} | {quick} | {lean} | {len(rows)} |")
+    said = [line for run in runs if run.setting in LEARNING for line in run.said]
+    plans = sorted({line.partition(",")[0] for line in said if line.startswith("planned for")})
+    results = len({run.result for run in runs})
+    same = "All have the same result" if results == 1 else f"{results} different results"
+    notes = [f"{same}.", *(f"{plan[0].upper()}{plan[1:]}." for plan in plans)]
+    if loaded := len(runs) - len(_idle(runs)):
+        notes.insert(
+            0,
+            f"In {loaded} of {len(runs)} runs other work had more than {LOADED:.0%} of the "
+            "machine's processors: their seconds are left out.",
+        )
+    return "\n".join([*lines, "", " ".join(notes)])
+
+
+def _idle(runs: Sequence[Measured]) -> list[Measured]:
+    """Runs whose seconds count."""
+    return [run for run in runs if run.others <= LOADED]
+
+
+def _cells(values: Sequence[float], base: Sequence[float], digits: int) -> str:
+    """Median and range, and the share of what is the base."""
+    if not values:
+        return "- | -"
+    middle, low, high = statistics.median(values), min(values), max(values)
+    share = f"{middle / statistics.median(base):.2f}" if base else "-"
+    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f}) | {share}"
+
+
+def _read() -> list[Measured]:
+    return [Measured(**row) for row in json.loads(RESULTS.read_text())]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workflow", action="append", choices=list(WORKFLOWS), help="all if none")
+    parser.add_argument("--setting", action="append", choices=list(SETTINGS), help="all if none")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--size", type=int, help="pixels of a tile, letters of a database")
+    parser.add_argument("--page", action="store_true", help="only write the page again")
+    args = parser.parse_args()
+    names = args.workflow or list(WORKFLOWS)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # no user compiles tracehint at each start
+    compileall.compile_dir(Path(tracehint.__file__).parent, quiet=2)
+    if not args.page:
+        programs = [program for name in names for program in WORKFLOWS[name].programs]
+        if lost := slurm.missing() or missing_for(programs):
+            parser.error(lost)
+        _measure(names, args.setting or list(SETTINGS), args.rounds, args.size)
+    for name in WORKFLOWS:
+        if runs := [run for run in _read() if run.workflow == name]:
+            into_page(PAGE, name, table(name, runs))
+
+
+def _measure(names: Sequence[str], settings: Sequence[str], rounds: int, size: int | None) -> None:
+    """Each workflow's runs replace those that are known of it."""
+    kept = [run for run in _read() if run.workflow not in names]
+    with site() as cluster:
+        if "planned" in settings:
+            measured(cluster.bed, "moosefs", cluster.work / "hosts.toml", cluster.work / CLUSTER)
+        for name in names:
+            cluster.prepare(name, WORKFLOWS[name], size or WORKFLOWS[name].size)
+            for number in range(rounds):
+                for setting in settings:
+                    learning = setting in LEARNING
+                    number_of = number if learning else "plain"
+                    folder = cluster.bed.mount / f"{name}-{number_of}"
+                    kept.append(cluster.run(name, setting, folder))
+                    print(kept[-1], flush=True)
+                    rows = [asdict(run) for run in kept]
+                    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""What hints bring on stores that are reached by commands, in bytes: Confuga, HDFS, Work Queue."""

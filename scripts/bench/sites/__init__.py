@@ -1,1 +1,0 @@
-"""Metadata over several sites, measured on real registries beside `predict --metadata`."""

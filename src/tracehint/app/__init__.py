@@ -1,0 +1,1 @@
+"""The application layer: what several commands and the Python API share."""

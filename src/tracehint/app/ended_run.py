@@ -1,0 +1,123 @@
+"""A run that has ended, written into the state of its workflow; what it came to, in words."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tracehint.adapters.project.state import KnownRun, ProjectState
+    from tracehint.app.run_loop import Learned
+    from tracehint.collectors.run import Ended
+
+
+def written_down(
+    directory: Path,
+    bundle: Path,
+    command: tuple[str, ...],
+    found: Learned | None,
+    store: str,
+    began: float,
+) -> list[str]:
+    """The run, which `began` then (time.monotonic), into the state; what it came to, in a
+    sentence."""
+    from tracehint.adapters.project.state import UNKNOWN_STATUS, KnownRun, add_run
+    from tracehint.hintgen.compare.proof import force_of
+    from tracehint.schemas.commandline.programs import workflow_name
+    from tracehint.schemas.manifest import read_manifest
+    from tracehint.schemas.store import read_bundle
+
+    manifest = read_manifest(bundle)
+    force = force_of(read_bundle(bundle, without=("extents",)))
+    hinted = found is not None and found.hints is not None and not found.first
+    tasks = _tasks(bundle)
+    idle = not force.wanted and not tasks
+    seconds = ((manifest.ended_ns or 0) - manifest.started_ns) / 1e9
+    spent = time.monotonic() - began - seconds + (found.spent if found is not None else 0.0)
+    run = KnownRun(
+        number=int(bundle.name.partition(".")[0]),
+        command=(workflow_name(command),) if manifest.no_args else command,
+        status=UNKNOWN_STATUS if manifest.exit_status is None else manifest.exit_status,
+        seconds=round(seconds, 3),
+        around=round(max(spent, 0.0), 3),
+        hinted=hinted,
+        store=store if hinted or (found is not None and found.first) else "",
+        in_force=force.in_force,
+        wanted=force.wanted,
+        left_out=found.left_out if found is not None else (),
+        idle=idle,
+        placed=found is not None and found.placing is not None,
+        tasks=found.tasks if found is not None and found.placing is not None else tasks,
+        collector=manifest.collector,
+    )
+    state = add_run(directory, run)
+    if run.status == UNKNOWN_STATUS:
+        return ["exit status unknown: nothing is learned from this run"]
+    if run.status:
+        return [f"exit status {run.status}: nothing is learned from this run"]
+    if idle:
+        return ["no task ran (was everything there already?): nothing is learned from this run"]
+    if not hinted and found is not None and (found.hints is None or state.slower(command)):
+        return []  # it was one for comparison, or the next one is like it
+    if not hinted:
+        return ["learned from this run: the next one has hints (tracehint status)"]
+    return _against_first(state, run, directory)
+
+
+def note_seconds(
+    directory: Path,
+    place: Path,
+    command: tuple[str, ...],
+    found: Learned,
+    ended: Ended,
+    store: str,
+    seconds: float,
+    began: float,
+) -> None:
+    """A run that was not recorded into the state; `place`: where its recording would be."""
+    from tracehint.adapters.project.state import KnownRun, add_run
+
+    run = KnownRun(
+        number=int(place.name.partition(".")[0]),
+        command=command,
+        status=ended.status,
+        seconds=round(seconds, 3),
+        around=round(time.monotonic() - began - seconds, 3),
+        hinted=False,
+        store=store if found.first else "",
+        left_out=found.left_out,
+        tasks=found.tasks,
+        recorded=False,
+    )
+    add_run(directory, run)
+
+
+def _tasks(bundle: Path) -> int:
+    """Tasks that were seen running, besides the engine itself."""
+    import pyarrow.compute as pc
+
+    from tracehint.analyzer.tasks.segmentation import segment_tasks
+    from tracehint.schemas.store import read_bundle
+
+    tasks = segment_tasks(read_bundle(bundle, without=("extents", "metadata_ops"))).tasks
+    seen = pc.greater(tasks.column("processes"), 0)
+    return pc.sum(pc.and_(seen, pc.invert(tasks.column("engine")))).as_py() or 0
+
+
+def _against_first(state: ProjectState, run: KnownRun, directory: Path) -> list[str]:
+    """The seconds beside those of the last run without hints."""
+    from tracehint.adapters.project.discover import LOCAL, store_of
+    from tracehint.collectors.hostinfo import mounts
+
+    plain = [r for r in state.runs if r.program == run.program and not r.hinted and r.teaches]
+    if not plain:
+        return []
+    first = plain[-1]
+    how = "in the first run" if first.store else "without hints"
+    lines = [f"{first.seconds:.1f} s {how}, {run.seconds:.1f} s with hints"]
+    if run.store == "xattr" and store_of(directory, mounts())[0] == LOCAL:
+        lines.append("  not an effect of the hints: a local file system stores them only")
+    if state.bundle(first).is_dir():
+        lines.append(f"  next: tracehint compare {state.bundle(first)} {state.bundle(run)}")
+    return lines

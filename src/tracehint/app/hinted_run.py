@@ -1,0 +1,142 @@
+"""What `run` does around the command: rules into a table before it, the journal read after it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.collectors.run import report_failures
+from tracehint.errors import UsageError
+from tracehint.schemas.arrow import skip_pandas
+from tracehint.schemas.plain import inside
+
+if TYPE_CHECKING:
+    from tracehint.adapters.creation.launch import Switched
+    from tracehint.adapters.creation.resolution import Resolution
+    from tracehint.adapters.paths import Paths
+    from tracehint.adapters.stores.base import Store
+    from tracehint.hintgen.hints.model import HintFile
+
+
+_UNREAD = ("extents", "metadata_ops", "attributes", "marks")  # tables that are not needed
+READ_BACK_S = 10.0  # for stores that answer by a tool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of the command line that say which hints are set where."""
+
+    hints: Path | None
+    store: str
+    prefix: str | None
+    places: Path | None
+    like: Path | None
+    nodes: int | None
+    roots: tuple[str, ...]
+    learned: tuple[HintFile, Paths] | None = None  # in the place of a file
+
+
+@dataclass(frozen=True)
+class Hinted:
+    """A command's run with hints; without `switched` it has none."""
+
+    resolution: Resolution
+    store: Store
+    roots: list[bytes]
+    switched: Switched
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What switches the tagger on."""
+        return self.switched.environment
+
+    def tell(self, bundle: Path | None, host: str, *, quiet: bool) -> None:
+        """After the run: what was set goes into the bundle, and in words to standard error."""
+        with report_failures("The recording itself is whole."):
+            self._tell(bundle, host, quiet=quiet)
+
+    def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> None:
+        from tracehint.adapters.creation.outcome import (
+            Renames,
+            made_in,
+            read_back,
+            summary,
+            taken,
+            teller,
+        )
+        from tracehint.collectors.hostinfo import host_name
+        from tracehint.hintgen.hints.hintfile import dump
+        from tracehint.schemas.manifest import HINTS_NAME
+        from tracehint.schemas.store import read_bundle
+
+        journal = self.switched.journal()
+        run = read_bundle(bundle, without=_UNREAD) if bundle is not None else None
+        tell = teller(self.resolution, self.store, self.roots, host_name(host))
+        rows = tell.rows(journal)
+        if run is not None:
+            rows = tell.rows(journal, made_in(run, self.roots), Renames(run))
+        unread = read_back(rows, self.store, READ_BACK_S)
+        lost = [row for row in rows if row["state"] == "lost"]
+        whys = taken(run, {row["path"] for row in lost}) if run is not None and lost else {}
+        for row in lost:
+            row["why"] = whys.get(row["path"], row["why"])
+        if bundle is not None:
+            dump(self.resolution.hints, inside(bundle) / HINTS_NAME, force=True)
+            _add(bundle, rows)
+        for line in [] if quiet else summary(journal, rows, unread):
+            click.echo(f"tracehint: {line}", err=True)
+
+
+@contextmanager
+def prepared(wanted: Wanted) -> Iterator[Hinted]:
+    """The rules compiled and the tagger switched on. Raises TracehintError before the run."""
+    skip_pandas()
+    from tracehint.adapters.creation.launch import require_mechanism, switched_on
+    from tracehint.adapters.creation.resolution import resolution_of
+    from tracehint.adapters.creation.rule_table import compile_rules
+    from tracehint.adapters.stores.registry import open_store
+    from tracehint.hintgen.hints.hintfile import load
+
+    paths: Paths | None
+    if wanted.learned is not None:
+        hints, paths = wanted.learned
+    elif wanted.hints is not None:
+        hints, paths = load(wanted.hints), _known_files(wanted.like)
+    else:
+        raise UsageError("no hints given", "Add --hints FILE (`tracehint profile` writes one).")
+    require_mechanism()
+    store = open_store(wanted.store, prefix=wanted.prefix, places=wanted.places)
+    roots = [os.fsencode(Path(root).resolve()) for root in wanted.roots or (".",)]
+    resolution = resolution_of(hints, paths, wanted.nodes)
+    compiled = compile_rules(resolution, store, roots)
+    with switched_on(compiled, Path.cwd()) as switched:
+        yield Hinted(resolution, store, roots, switched)
+
+
+def _known_files(like: Path | None) -> Paths | None:
+    """The files of a recorded run."""
+    from tracehint.adapters.paths import Paths, run_paths
+
+    if like is None:
+        return None
+    run = run_paths(like)
+    return Paths(files=(), declared=run.files, known=run.known)
+
+
+def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:
+    """The table `settings`, into a bundle that was just written."""
+    from tracehint.schemas.manifest import read_manifest
+    from tracehint.schemas.store import table_from_rows
+    from tracehint.schemas.writer import BundleWriter
+
+    writer = BundleWriter.append_to(bundle)
+    writer.write_table("settings", table_from_rows("settings", rows))
+    manifest = read_manifest(writer.path.inside)
+    manifest.rows = {**manifest.rows, "settings": len(rows)}
+    writer.write_manifest(manifest)

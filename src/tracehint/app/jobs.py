@@ -1,0 +1,219 @@
+"""Jobs that a batch system starts for a run: recorded on their nodes, joined when the run ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tracehint.collectors.preload.jobs import SUBMIT
+from tracehint.errors import BundleError, TracehintError
+from tracehint.schemas.wording import plural
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_QSUB = "; qsub hands the environment on with -V (or #PBS -V in the script)"
+_INTERPRETERS = "sh|bash|perl|python"
+WAIT_S = 30.0  # for recordings of jobs that began and have not ended
+_SILENT = (
+    "began no recorder (its first program is static or setuid, or the node does not see this "
+    "directory and tracehint)"
+)
+_LATE = "the job runs, and the next `tracehint run` here joins it; or it was killed"
+_OF_RUN = "run"  # in the folder, when the run has ended: the name of its bundle
+_MARKS = ("TRACEHINT_SHARED",)  # of the environment that the run's own recorder needs as well
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Where jobs record to, and what makes them; without a folder they do not."""
+
+    folder: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def join(self, bundle: Path, *, quiet: bool) -> None:
+        """The jobs' recordings into that of the run; missing ones are reported."""
+        from tracehint.collectors.preload.jobs import find_unfinished, recordings_in, wait_for_jobs
+
+        if self.folder is None:
+            return
+        late = find_unfinished(recordings_in(self.folder))
+        if late and not quiet:
+            _say(f"waiting for {plural(len(late), 'recording')} of jobs, at most {WAIT_S:.0f} s")
+        late = wait_for_jobs(self.folder, WAIT_S)
+        whole = [part for part in recordings_in(self.folder) if part not in late]
+        lines = _missing(bundle, whole, late)
+        joined = _join_jobs(bundle, whole) if whole else []
+        (self.folder / _OF_RUN).write_text(bundle.name)
+        for line in [*joined, *lines]:
+            if not quiet or late:
+                _say(line)
+
+
+def join_late(directory: Path, *, quiet: bool) -> None:
+    """Recordings that jobs of earlier runs here have finished since then, into those runs; of each
+    run all at once."""
+    from tracehint.adapters.project.state import jobs_folders
+    from tracehint.collectors.preload.jobs import find_unfinished, recordings_in
+
+    for folder in jobs_folders(directory):
+        if not (folder / _OF_RUN).is_file():
+            continue  # of a run that has not ended
+        bundle = folder.parent / Path((folder / _OF_RUN).read_text()).name
+        late = find_unfinished(recordings_in(folder))
+        whole = [part for part in recordings_in(folder) if part not in late]
+        if not bundle.is_dir():  # older than the runs that are kept
+            shutil.rmtree(folder, ignore_errors=True)
+            continue
+        for line in _join_jobs(bundle, whole) if whole else []:
+            if not quiet:
+                _say(f"{bundle.name}: {line}")
+        _remove_empty(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    """The folder of jobs' recordings, where none of them is left."""
+    from tracehint.collectors.preload.jobs import recordings_in
+
+    if not recordings_in(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def jobs_recorded(directory: Path) -> Iterator[Jobs]:
+    """What jobs of a command need that runs meanwhile, where there is a batch system.
+
+    The folder stays where a recording in it has not ended.
+    """
+    from tracehint.adapters.project.state import jobs_folder
+    from tracehint.collectors.begin import recorded_already
+    from tracehint.collectors.preload.jobs import has_batch_system, jobs_environment
+
+    if not has_batch_system() or recorded_already():
+        yield Jobs()
+        return
+    folder = None
+    try:
+        folder = jobs_folder(directory)
+        environment = jobs_environment(folder)
+    except (OSError, TracehintError) as error:
+        _say(f"jobs of a batch system are not recorded: {str(error).splitlines()[0]}")
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield Jobs()
+        return
+    try:
+        with _set({name: environment[name] for name in _MARKS if name in environment}):
+            yield Jobs(folder, environment)
+    finally:
+        _remove_empty(folder)
+
+
+@contextmanager
+def _set(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _join_jobs(bundle: Path, recordings: list[Path]) -> list[str]:
+    """Join the recordings with the bundle and remove those that were read without a problem; what
+    was done, in lines."""
+    try:
+        read, problems = _merge_bundle(bundle, recordings)
+    except TracehintError as error:
+        kept = recordings[0].parent
+        return [f"recordings of jobs were not joined: {error}\n  They are kept in {kept}"]
+    for part in read:
+        part.unlink(missing_ok=True)
+    lines = [f"left out: {text}" for text in problems]
+    if left := len(recordings) - len(read):
+        kept = recordings[0].parent
+        lines.append(f"{plural(left, 'recording')} with problems: kept in {kept}")
+    hosts = plural(len({part.name.split(".", 1)[1].rsplit(".", 2)[0] for part in read}), "host")
+    return [f"{plural(len(read), 'recording')} of jobs on {hosts} joined", *lines]
+
+
+def _merge_bundle(bundle: Path, recordings: list[Path]) -> tuple[list[Path], list[str]]:
+    """The bundle with its jobs; its end and exit status stay those of the command. Returns the
+    recordings that were read without a problem, and the problems of the others. Raises
+    TracehintError."""
+    from tracehint.app.merging import MergeRequest, join_bundles, parts_of
+    from tracehint.collectors.join import refuse_twice
+    from tracehint.schemas.arrow import skip_pandas
+    from tracehint.schemas.manifest import read_manifest
+    from tracehint.schemas.writer import whole_bundle
+
+    skip_pandas()
+    own = read_manifest(bundle)
+    bundles = (bundle, *recordings)
+    with parts_of(bundles) as (read, problems):
+        refuse_twice(read)
+        if read[0].path != bundle or read[0].problems:
+            why = "; ".join([*problems, *read[0].problems])
+            raise BundleError(f"{bundle}: not whole: {why}", "Join them by `tracehint merge`.")
+        asked = MergeRequest(tuple(map(str, bundles)), bundle, True, False, None, True)
+        whole, _ = join_bundles(read, problems, asked)
+        manifest = whole.manifest
+        manifest.command, manifest.cwd, manifest.started_ns = own.command, own.cwd, own.started_ns
+        manifest.ended_ns, manifest.exit_status = own.ended_ns, own.exit_status
+        with whole_bundle(bundle, force=True) as made:
+            whole.write(whole.writer(made))
+    damaged = [f"{part.path.name}: {text}" for part in read for text in part.problems]
+    return [part.path for part in read[1:] if not part.problems], [*problems, *damaged]
+
+
+def _missing(bundle: Path, whole: list[Path], late: list[Path]) -> list[str]:
+    """Jobs without a recording, and why."""
+    from tracehint.collectors.preload.jobs import jobs_of
+    from tracehint.schemas.store import read_bundle
+
+    processes = read_bundle(bundle, without=("extents", "metadata_ops")).tables["processes"]
+    arrived, began = jobs_of(whole), jobs_of(late)
+    known = len(arrived | began)
+    most = max(known, submissions(processes))
+    silent = most - known
+    qsub = _QSUB if submissions(processes, ("qsub",)) else ""
+    why = [f"{plural(silent, 'job')} {_SILENT}{qsub}"] if silent else []
+    if late:
+        cut = f"{plural(len(late), 'recording')} had no end after {WAIT_S:.0f} s"
+        why.append(f"{cut} ({_LATE}): {late[0].parent}")
+    missing = silent + len(began - arrived)
+    if not why:
+        return []
+    return [f"{missing} of {plural(most, 'job')} left no recording: {'; '.join(why)}"]
+
+
+def submissions(processes: pa.Table, programs: tuple[str, ...] = SUBMIT) -> int:
+    """Commands of the run that submitted a job and ended well; some sites' are scripts."""
+    import pyarrow.compute as pc
+
+    ended = processes.filter(pc.equal(processes.column("exit_code"), 0))
+    words = pc.list_slice(ended.column("argv"), 0, 3, return_fixed_size_list=True)
+    first, *rest = (pc.list_element(words, place) for place in range(3))
+    names = "|".join(programs)
+    found = pc.match_substring_regex(first, rf"^(.*/)?({names})$")
+    script = pc.match_substring_regex(first, rf"^(.*/)?({_INTERPRETERS})[0-9.]*$")
+    for word in rest:
+        named = pc.match_substring_regex(word, rf"^.*/({names})$")
+        found = pc.or_(found, pc.and_(script, pc.fill_null(named, fill_value=False)))
+    return pc.sum(found).as_py() or 0
+
+
+def _say(line: str) -> None:
+    click.echo(f"tracehint: {line}", err=True)

@@ -1,0 +1,225 @@
+"""After a recording: where its files lie goes into the bundle, where the store can tell.
+
+Rows for the bundle's table `attributes`: name `location`, value `NODE=SHARE,...` (the share of the
+file's bytes, 0 to 1, that the node holds; without `=` all of them). A node is what the store calls
+it; addresses of this host become its name. Bounded: the files that most was read of first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tracehint.adapters.place.choose import share
+from tracehint.adapters.stores.base import BatchLocator, Location, Locator, NameLocator
+from tracehint.collectors.run import report_failures, working_directory
+from tracehint.errors import TracehintError
+from tracehint.schemas.wording import plural
+
+if TYPE_CHECKING:
+    from tracehint.adapters.stores.base import Locator
+    from tracehint.schemas.store import Bundle
+
+
+LOCATION = "location"
+MOST_FILES = 20_000
+SECONDS = 20.0
+_BATCH = 128  # open descriptors at a time
+_SILENT = 256  # files without an answer after which the store is asked no longer
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+_LOCAL = re.compile(r"\|-- ([0-9.]+)\n\s+/32 host LOCAL")
+
+
+@dataclass
+class Located:
+    """Rows for `attributes`. `asked` of `files` that the run read; `gone`: no longer there;
+    `elsewhere`: on other file systems, or not to be opened."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    files: int = 0
+    asked: int = 0
+    gone: int = 0
+    elsewhere: int = 0
+
+
+def locations(bundle: Bundle, store: Locator, roots: Sequence[bytes], host: str) -> Located:
+    """What the store says of the files below the roots' file systems that the run read."""
+    if isinstance(store, NameLocator) and not store.mounted:
+        return Located()
+    devices = {os.stat(root).st_dev for root in roots if os.path.isdir(root)}  # noqa: PTH112, PTH116
+    files, until = _read_by(bundle), time.monotonic() + SECONDS
+    found, names = Located(files=len(files)), _addresses(bundle, host, until)
+    for at in range(0, len(files), _BATCH):
+        if time.monotonic() > until or (at >= _SILENT and not found.rows):
+            break
+        _batch(files[at : at + _BATCH], store, devices, found, names, until)
+    for row in found.rows:
+        row["host"] = host
+    return found
+
+
+def _read_by(bundle: Bundle) -> list[tuple[bytes, int]]:
+    """(path, file), most bytes first."""
+    import pyarrow.compute as pc
+
+    opens = bundle.tables["opens"].select(["path", "file", "read_bytes"])
+    read = opens.filter(pc.greater(opens["read_bytes"], 0)).group_by("path")
+    files = read.aggregate([("file", "min"), ("read_bytes", "sum")])
+    most = [("read_bytes_sum", "descending"), ("path", "ascending")]
+    files = files.sort_by(most).slice(0, MOST_FILES)
+    return list(zip(files["path"].to_pylist(), files["file_min"].to_pylist(), strict=True))
+
+
+def _batch(
+    files: Sequence[tuple[bytes, int]],
+    store: Locator,
+    devices: set[int],
+    found: Located,
+    names: dict[str, str],
+    until: float,
+) -> None:
+    with ExitStack() as opened:
+        fds, ids = [], []
+        for path, file in files:
+            fd = _open_file(path, devices, opened)
+            if fd == _GONE:
+                found.gone += 1
+            elif fd is None:
+                found.elsewhere += 1
+            else:
+                fds.append(fd)
+                ids.append(file)
+        for file, place in zip(ids, _ask_store(store, fds, until), strict=False):
+            found.asked += 1
+            if place is not None and place.nodes:
+                row = {"file": file, "name": LOCATION, "value": _value(place, names)}
+                found.rows.append(row)
+
+
+_GONE = -1
+
+
+def _open_file(path: bytes, devices: set[int], opened: ExitStack) -> int | None:
+    """A descriptor; _GONE; None where the file is none of the store's."""
+    try:
+        fd = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        return _GONE
+    except (OSError, ValueError):
+        return None
+    opened.callback(os.close, fd)
+    return fd if os.fstat(fd).st_dev in devices else None
+
+
+def _ask_store(store: Locator, fds: list[int], until: float) -> Iterator[Location | None]:
+    """An answer for each, as long as there is time; None: the store does not say."""
+    if isinstance(store, BatchLocator) and len(fds) > 1:
+        try:
+            yield from store.locate_all(fds)
+            return
+        except (OSError, TracehintError):
+            pass  # one of them is the reason: each by itself
+    for fd in fds:
+        if time.monotonic() > until:
+            return
+        try:
+            yield store.locate(fd)
+        except (OSError, TracehintError):
+            yield None
+
+
+def _value(place: Location, names: dict[str, str]) -> str:
+    parts: dict[str, float] = {}
+    for node in place.nodes:
+        name = names.get(node, node).replace(",", "_").replace("=", "_")
+        parts[name] = max(parts.get(name, 0.0), share(place, node))
+    return ",".join(n if part >= 1 else f"{n}={part:.4f}" for n, part in parts.items())
+
+
+def _addresses(bundle: Bundle, host: str, until: float) -> dict[str, str]:
+    """Address or name -> the name in the bundle: of this host, and of others that jobs ran on, as
+    the resolver knows them."""
+    names: dict[str, str] = {}
+    for other in sorted({one.name for one in bundle.manifest.hosts} - {host}):
+        if time.monotonic() > until:
+            break
+        with suppress(OSError, UnicodeError):
+            found = socket.getaddrinfo(other, None, type=socket.SOCK_STREAM)
+            names |= {str(address[0]): other for *_, address in found}
+    return names | own_addresses(host)
+
+
+def own_addresses(host: str) -> dict[str, str]:
+    """Each IPv4 address and name of this host -> the name of its tasks in the bundle."""
+    try:
+        text = Path("/proc/net/fib_trie").read_text(encoding="ascii")
+    except OSError:
+        text = ""
+    return dict.fromkeys([*_LOCAL.findall(text), os.uname().nodename], host)
+
+
+_UNREAD = ("extents", "metadata_ops", "attributes", "marks", "names")
+
+
+def project_locator() -> Locator | None:
+    """The store of tracehint.toml here, where it can tell places. Raises TracehintError."""
+    from tracehint.adapters.project.config import find_config
+
+    config = find_config(working_directory())
+    if config is None or "store" not in config.values:
+        return None
+    places = config.values.get("map")
+    return locator(config.values["store"], None, places)
+
+
+def locator(store: str, prefix: str | None, places: Path | None) -> Locator | None:
+    """The store of that name, where it can tell places. Raises TracehintError."""
+    from tracehint.adapters.stores.base import Locator
+    from tracehint.adapters.stores.registry import open_store
+
+    chosen = open_store(store, prefix=prefix, places=places)
+    return chosen if isinstance(chosen, Locator) else None
+
+
+def note_locations(
+    bundle: Path, store: Locator | None, roots: tuple[str, ...], host_id: str, *, quiet: bool
+) -> None:
+    """Ask the store and write what it says; nothing that goes wrong here ends the command."""
+    if store is None:
+        return
+    with report_failures("The recording itself is whole."):
+        from tracehint.collectors.hostinfo import host_name
+        from tracehint.schemas.store import read_bundle
+
+        run = read_bundle(bundle, without=_UNREAD)
+        places = [os.fsencode(os.path.realpath(root)) for root in roots or (".",)]
+        found = locations(run, store, places, host_name(host_id))
+        if found.rows:
+            _add(bundle, found.rows)
+        left = found.files - found.gone - found.elsewhere - found.asked
+        if found.rows and left and not quiet:
+            reason = f"the store was not asked for the location of {plural(left, 'file')}"
+            click.echo(f"tracehint: {reason} (too many, or too slow)", err=True)
+
+
+def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:
+    """The rows, beside those of the table that are there."""
+    from tracehint.schemas.manifest import read_manifest
+    from tracehint.schemas.store import table_from_rows
+    from tracehint.schemas.writer import BundleWriter
+
+    writer = BundleWriter.append_to(bundle)
+    manifest = read_manifest(writer.path.inside)
+    there = manifest.rows.get("attributes", 0)
+    writer.write_table("attributes", table_from_rows("attributes", rows), segment=1 if there else 0)
+    manifest.rows = {**manifest.rows, "attributes": there + len(rows)}
+    writer.write_manifest(manifest)

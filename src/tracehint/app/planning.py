@@ -1,0 +1,250 @@
+"""The plan of a run for commands that begin with the decision: profile, report, hints."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracehint.errors import TracehintError
+from tracehint.schemas.arrow import skip_pandas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tracehint.adapters.place.allocation import Allocation
+    from tracehint.adapters.place.hosts import Host
+    from tracehint.analyzer.model import Analysis
+    from tracehint.analyzer.predict.cluster import Cluster
+    from tracehint.analyzer.predict.model import Workload
+    from tracehint.hintgen.hints.model import HintFile
+    from tracehint.hintgen.match.match import Matcher
+    from tracehint.hintgen.plan.model import Planning
+
+
+DEFAULT_CLUSTER = "moosefs"
+QUICK = 1.0  # seconds of the improvement's budget, where a plan is not what was asked for
+QUICK_SHARE = 0.02  # of the run, of such a budget for the next one
+MOST_TASKS = 20_000  # of a run that is planned without being asked
+LARGE = "no rules by name: they are learned of runs with up to 50,000 files"
+RULES = {
+    "large": LARGE,
+    "learned": "rules by name, for runs without a graph: as learned file by file",
+    "without-copies": "rules by name, for runs without a graph: as learned, but no copies",
+    "local": "rules by name, for runs without a graph: files on their writer's node",
+    "none": "no rules by name: no set saves anything and never loses to the store's default",
+}  # fmt: skip  # a table
+
+
+@dataclass(frozen=True)
+class DecidedPlanning:
+    """A planning, and the sentence that it comes to; `cluster`: as the user named it."""
+
+    planning: Planning
+    cluster: str | None
+
+    @property
+    def summary(self) -> str:
+        """The decision, and what was assumed where no cluster was named."""
+        from tracehint.app.plan_output import decision
+        from tracehint.app.user_cluster import users_own
+        from tracehint.hintgen.plan.result import to_json
+
+        return decision(to_json(self.planning), users_own(self.cluster))
+
+    def unbound(self) -> DecidedPlanning:
+        """The best of what leaves tasks where the engine starts them."""
+        from tracehint.hintgen.plan.drafts import DEFAULT
+        from tracehint.hintgen.plan.objective import without_scheduler
+
+        alone = without_scheduler(self.planning.estimates)
+        chosen = alone.name if alone is not None else DEFAULT
+        return replace(self, planning=replace(self.planning, chosen=chosen))
+
+    @property
+    def hints(self) -> HintFile:
+        """Rules that lose nowhere by simulation, and the plan."""
+        return hint_file(self.planning)[0]
+
+
+def cluster_for(
+    given: str | None, nodes: int | None, analysis: Analysis
+) -> tuple[Cluster, list[str]]:
+    """The cluster, and what had to be assumed about it. Raises InputError."""
+    from tracehint.analyzer.predict.cluster_file import read_cluster
+
+    cluster, notes = read_cluster(given or DEFAULT_CLUSTER), list[str]()
+    if given is None:
+        notes.append(
+            f"no --cluster: the built-in {DEFAULT_CLUSTER} model, whose nodes are placeholders"
+        )
+        nodes = nodes or int(analysis.run.get("nodes") or 0) or None
+    return (cluster.with_nodes(nodes) if nodes else cluster), notes
+
+
+def of_allocation(
+    cluster: Cluster, nodes: Allocation, analysis: Analysis
+) -> tuple[Cluster, Cluster]:
+    """The cluster with these nodes, their slots, measured link and time to start a task; and as the
+    engine of the run used it: as many tasks at one time on the first node as it had."""
+    from tracehint.analyzer.predict.cluster import MBIT, ClusterSection
+
+    slots = [host.slots for host in nodes.hosts]
+    part = cluster.nodes[0].with_number("link_mbit", nodes.link_mbit * MBIT)
+    part = part.with_number("cores", round(sum(slots) / len(slots)))
+    others = part.with_number("count", len(slots) - 1)
+    first = part.with_number("count", 1).with_number("cores", most_at_once(analysis))
+    first = replace(first, words={**first.words, "host": "own"})
+    processors = ClusterSection({}, {}).with_number("processors", slots[0])
+    placed = replace(
+        cluster,
+        nodes=(part.with_number("count", len(slots)),),
+        scheduler=cluster.scheduler.with_number("task_ms", nodes.start_s),
+    )
+    return placed, replace(cluster, nodes=(first, others), hosts=(("own", processors),))
+
+
+def of_batch(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
+    """The cluster with these nodes, which a batch system starts jobs on."""
+    slots = [host.slots for host in hosts]
+    part = cluster.nodes[0].with_number("cores", max(1, round(sum(slots) / len(slots))))
+    return replace(cluster, nodes=(part.with_number("count", len(slots)),))
+
+
+def most_at_once(analysis: Analysis) -> int:
+    """The most tasks that ran at one time."""
+    import numpy as np
+
+    rows = analysis.tasks.filter(~np.asarray(analysis.tasks.column("engine")))
+    begin = np.asarray(rows.column("start_s"), float)
+    end = np.asarray(rows.column("end_s").fill_null(0.0), float)
+    steps = np.concatenate([np.ones(len(begin)), -np.ones(len(end))])
+    order = np.lexsort((steps, np.concatenate([begin, end])))
+    return max(1, int(np.cumsum(steps[order]).max(initial=1)))
+
+
+def placing_pays(planning: Planning) -> bool:
+    """Whether the chosen plan is quicker than all that leaves tasks where the engine starts them,
+    with error bars that do not overlap: what the model has wrong about one node and about many does
+    not cancel."""
+    chosen = planning.estimate(planning.chosen)
+    if chosen.scheduler is None:
+        return False
+    alone = [e for e in planning.estimates if e.scheduler is None]
+    return all(chosen.high <= e.low for e in alone)
+
+
+def hint_file(planning: Planning) -> tuple[HintFile, list[str]]:
+    """The hint file of a planning, and notes on what it could not say."""
+    from tracehint.hintgen.plan.planner import chosen_rules
+    from tracehint.hintgen.plan.result import for_hint_file
+
+    concrete, notes = for_hint_file(planning)
+    by_name, kind = chosen_rules(planning.problem)
+    return replace(by_name, plan=concrete), [*notes, RULES[kind]]
+
+
+def decide(
+    analysis: Analysis,
+    rules: HintFile,
+    cluster: str | None,
+    nodes: int | None,
+    facts: pa.Table | None = None,
+    matcher: Matcher | None = None,
+    allocation: Allocation | None = None,
+    batch: Sequence[Host] = (),
+) -> DecidedPlanning | None:
+    """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
+    those of `facts_of`, `matcher`: of the rules, where they are there; `allocation`: the nodes that
+    tasks can be started on, `batch`: those that jobs can be, else those of the cluster.
+
+    Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
+    """
+    from tracehint.analyzer.predict.workload import from_analysis
+    from tracehint.hintgen.plan.model import Problem
+    from tracehint.hintgen.plan.planner import plan
+    from tracehint.hintgen.summary.tallies import moves_data
+
+    too_large = analysis.tasks.num_rows > MOST_TASKS and cluster is None
+    if too_large or not moves_data(analysis):
+        return None
+    where, notes = cluster_for(cluster, nodes, analysis)
+    own, budget = None, QUICK
+    if allocation is not None:
+        budget = min(QUICK, QUICK_SHARE * float(analysis.run["duration_s"] or 0))
+        where, own = of_allocation(where, allocation, analysis)
+    elif batch:
+        where = of_batch(where, batch)
+    problem = Problem(
+        analysis, from_analysis(analysis), where, rules, own=own, facts=facts, matcher=matcher
+    )
+    planning = replace(plan(problem, budget), notes=tuple(notes))
+    return DecidedPlanning(planning, cluster)
+
+
+def decided_or_why(
+    analysis: Analysis,
+    rules: HintFile,
+    cluster: str | None,
+    nodes: int | None,
+    facts: pa.Table | None = None,
+    matcher: Matcher | None = None,
+) -> tuple[DecidedPlanning | None, str]:
+    """The decision, or in words why there is none; a cluster that was named must be right."""
+    try:
+        found = decide(analysis, rules, cluster, nodes, facts, matcher)
+    except TracehintError as error:
+        if cluster is not None:
+            raise
+        return None, f"no prediction: {error}"
+    if found is None:
+        large = analysis.tasks.num_rows > MOST_TASKS
+        return None, "a large run: `tracehint plan` predicts it" if large else ""
+    return found, found.summary
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A workload, the analysis it was made of, and those it has learned from."""
+
+    analysis: Analysis
+    work: Workload
+    runs: tuple[Analysis, ...]
+
+
+def load_workload(
+    source: Path, learned: Sequence[Path], scale_bytes: float, scale_seconds: float
+) -> Loaded:
+    """The workload of a run, an analysis, or an engine's graph. Raises InputError, BundleError."""
+    skip_pandas()
+    from tracehint.analyzer.predict.cluster import Dispatch
+    from tracehint.analyzer.predict.learning import learned as taken
+    from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
+
+    analysis, notes = load_analysis(source), list[str]()
+    runs = tuple(load_analysis(path) for path in learned)
+    if runs:
+        analysis, notes = taken(analysis, runs)
+    work = from_analysis(analysis, ScaleFactors(scale_bytes, scale_seconds))
+    work.notes += notes
+    if runs and work.dispatch == Dispatch():
+        work.dispatch = from_analysis(runs[-1]).dispatch
+        work.notes += [work.dispatch.source] if work.dispatch.source else []
+    return Loaded(analysis, work, runs)
+
+
+def load_analysis(path: Path) -> Analysis:
+    """The analysis of a bundle, of the JSON of `analyze`, or of an engine's graph or log."""
+    from tracehint.adapters.engines.graphs import import_graphs, sniff
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import load_run
+    from tracehint.schemas.kinds import what_is
+
+    if what_is(path) in ("bundle", "analysis", "absent", "hints") or sniff(path) is None:
+        return load_run(path, Options()).analysis
+    with tempfile.TemporaryDirectory(prefix="tracehint-graph-") as folder:
+        bundle = Path(folder) / "graph.trace"
+        import_graphs([path], bundle)
+        return load_run(bundle, Options()).analysis

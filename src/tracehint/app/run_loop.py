@@ -1,0 +1,455 @@
+"""`run` without --hints: the first run of a workflow is learned from, the next ones have hints."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracehint.adapters.project.state import FIRST
+from tracehint.app.kept_decision import (
+    Decision,
+    decision_key,
+    keep_decision,
+    kept_decision,
+    measured_of,
+)
+from tracehint.errors import TracehintError
+from tracehint.schemas.arrow import skip_pandas
+from tracehint.schemas.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tracehint.adapters.paths import Paths
+    from tracehint.adapters.place.allocation import Allocation
+    from tracehint.adapters.place.dispatch import Key, PlacedTask
+    from tracehint.adapters.place.hosts import Host
+    from tracehint.adapters.place.job_commands import KnownJobs
+    from tracehint.adapters.project.state import KnownRun, ProjectState, Slower
+    from tracehint.analyzer.model import Analysis
+    from tracehint.hintgen.hints.model import HintFile, Plan, Rule
+    from tracehint.hintgen.inputs import Input
+
+
+DECIDE_S, DECIDE_TASK_S = 1.2, 0.003  # of a processor, for a decision and for each task
+DECIDE_SHARE = 0.05  # of a run that is spent on the next one
+BESIDE_TRIES = 2  # runs that a decision beside them may need
+OWN_SHARE = 0.02  # of a run: what tracehint may take where its hints save less
+TRIED_S = 5.0  # shorter runs are trials: what tracehint takes does not count
+GRAPH_SHARE = 0.01  # the same where the graph gives hints until there are better ones
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What the runs so far say about the next one; without hints it is one for comparison."""
+
+    hints: HintFile | None
+    paths: Paths  # of the last run
+    roots: tuple[str, ...]
+    left_out: tuple[str, ...] = ()  # rules that did not help
+    said: list[str] = field(default_factory=list)
+    placing: TaskPlacing | None = None
+    submitting: JobPlacing | None = None
+    tasks: int = 0  # of the last run
+    first: bool = False  # there is none: later ones are compared with this one
+    recorded: bool = True  # else only its seconds are known later
+    beside: bool = False  # what the next one does is decided while this one runs
+    spent: float = 0.0  # seconds that an earlier run took to decide this
+
+
+@dataclass(frozen=True)
+class TaskPlacing:
+    """Tasks that are started on the nodes of an allocation; `steal`: as in the plan."""
+
+    nodes: Allocation
+    tasks: Mapping[Key, PlacedTask]
+    steal: bool
+
+
+@dataclass(frozen=True)
+class JobPlacing:
+    """Jobs that are submitted for nodes of a batch system; `steal`: as in the plan."""
+
+    nodes: tuple[Host, ...]
+    jobs: KnownJobs
+    steal: bool
+
+
+def learned(
+    state: ProjectState,
+    command: tuple[str, ...],
+    cluster: str | None,
+    hosts: tuple[Host, ...],
+    batch: tuple[Host, ...] = (),
+    *,
+    at_once: bool = True,
+) -> Learned | None:
+    """Rules from the recordings of this workflow; None: there is no run to learn from. `hosts`:
+    where its tasks may be started, `batch`: where its jobs may. `at_once`: now, else beside a run
+    that has hints by the graph alone, where that is short."""
+    runs = state.learnable(command)
+    if not runs:
+        return _first(state, command, cluster, hosts)
+    last = runs[-1]
+    if (slower := state.slower(command)) is not None:
+        return _drop_hints(state, slower, last, command, cluster, hosts)
+    short = TRIED_S <= last.seconds < _decide_s(last) / GRAPH_SHARE
+    at_once = at_once or len(state.unrecorded_since(last)) >= BESIDE_TRIES
+    if not at_once and short and last.by_graph and hosts and not state.changed_since(last):
+        key = decision_key(state, runs, cluster, hosts, batch)
+        again = _first(state, command, cluster, hosts)
+        if again is not None and kept_decision(state.folder, key) is None:
+            said = ["as the first run, not recorded: the next one is decided on meanwhile"]
+            return replace(again, said=said, tasks=last.tasks, recorded=False, beside=True)
+    return _learn_rules(state, runs, cluster, hosts, batch)
+
+
+def _drop_hints(
+    state: ProjectState,
+    slower: Slower,
+    last: KnownRun,
+    command: tuple[str, ...],
+    cluster: str | None,
+    hosts: tuple[Host, ...],
+) -> Learned:
+    """A run as those that were faster: by the graph alone, or without hints."""
+    from tracehint.adapters.paths import Paths
+
+    again = "`tracehint status --forget` lets it learn again"
+    took = f"{slower.seconds:.1f} s"
+    recorded = not slower.proven or state.changed_since(last)
+    if slower.by_graph and (found := _first(state, command, cluster, hosts)) is not None:
+        text = (
+            f"as the first run ({slower.usual:.1f} s), with learned hints it took {took}; {again}"
+        )
+        return replace(
+            found, left_out=last.left_out, said=[text], tasks=last.tasks, recorded=recorded
+        )
+    without = "in the first run" if slower.by_graph else "without"
+    text = f"no hints: with them the run took {took}, {without} {slower.usual:.1f} s; {again}"
+    none = Paths(files=())
+    return Learned(None, none, (), last.left_out, [text], tasks=last.tasks, recorded=recorded)
+
+
+def _decide_s(last: KnownRun) -> float:
+    return DECIDE_S + DECIDE_TASK_S * last.tasks
+
+
+def prepare_next(
+    directory: Path,
+    command: tuple[str, ...],
+    cluster: str | None,
+    hosts: tuple[Host, ...],
+    batch: tuple[Host, ...],
+) -> None:
+    """Decide now, after a run that took much longer than this, what the next one does with the
+    nodes."""
+    from tracehint.adapters.project.state import read_state
+
+    state = read_state(directory)
+    last = state.runs[-1]
+    least = _decide_s(last) / (GRAPH_SHARE if last.by_graph else DECIDE_SHARE)
+    if cluster and (hosts or batch) and last.teaches and last.seconds >= least:
+        learned(state, command, cluster, hosts, batch)
+
+
+def _first(
+    state: ProjectState, command: tuple[str, ...], cluster: str | None, hosts: tuple[Host, ...]
+) -> Learned | None:
+    """What the workflow's graph says before its first run."""
+    from tracehint.adapters.paths import Paths
+    from tracehint.app.first_run import graph_hints, graph_key
+
+    key = graph_key(command, cluster, len(hosts))
+    kept = kept_decision(state.folder, key, FIRST) if key else None
+    if key and kept is None:
+        found = graph_hints(command, cluster, len(hosts))
+        if found is not None:
+            kept = Decision(found[0], False, (), (), roots=found[1])
+            keep_decision(state.folder, key, kept, FIRST)
+    if kept is None:
+        return None
+    said = ["first run: by the workflow's graph, files stay on the node that writes them"]
+    return Learned(kept.hints, Paths(files=()), kept.roots, said=said, first=True)
+
+
+def _learn_rules(
+    state: ProjectState,
+    runs: list[KnownRun],
+    cluster: str | None,
+    hosts: tuple[Host, ...],
+    batch: tuple[Host, ...],
+) -> Learned:
+    last, said = runs[-1], list[str]()
+    key = decision_key(state, runs, cluster, hosts, batch)
+    decision = kept_decision(state.folder, key) if hosts else None
+    if decision is not None and (alone := _run_alone(state, last, decision)) is not None:
+        return alone
+    skip_pandas()
+    from tracehint.adapters.paths import Paths, run_paths
+    from tracehint.analyzer.model import Options
+    from tracehint.hintgen.inputs import load_run
+
+    tried = hosts if cluster and (decision is None or decision.placed) else ()
+    with _node_trial(tried) as trial:
+        run = load_run(state.bundle(last), Options())
+        known = run_paths(state.bundle(last))
+        nodes = trial()
+    if tried and nodes is None:
+        said.append("no step could be started on another node: tasks start where the engine does")
+    if batch and not _has_jobs(run):
+        batch = ()
+    if not hosts:
+        key = decision_key(state, runs, cluster, hosts, batch)
+        decision = kept_decision(state.folder, key)
+    if decision is not None and (tried or not hosts) and not decision.serves(nodes):
+        decision = None
+    paths = Paths(files=(), declared=known.files, known=known.known)
+    spent = 0.0
+    if decision is None:
+        begin = time.monotonic()
+        inputs = [*(load_run(state.bundle(before), Options()) for before in runs[:-1]), run]
+        decision = _decide(state, runs, inputs, paths, cluster, nodes, batch)
+        spent = time.monotonic() - begin
+        decision = replace(decision, seconds=spent, measured=measured_of(nodes))
+        keep_decision(state.folder, key, decision)
+        if hosts and (alone := _run_alone(state, last, decision)) is not None:
+            return alone
+        spent = 0.0
+    elif state.runs[-1:] == (last,):  # those that use it again have it for nothing
+        spent = decision.seconds
+    said += decision.said
+    hints, left_out = decision.hints, decision.left_out
+    roots = _roots_now(state, last, tuple(run.analysis.run["data_roots"]), said)
+    found = Learned(hints, paths, roots, left_out, said, tasks=last.tasks, spent=spent)
+    if _sets_nothing(hints):
+        return replace(found, hints=None)
+    if hints.plan is None or not decision.placed:
+        return found
+    if nodes is not None:
+        return replace(found, placing=_placing(nodes, state, last, run, hints.plan))
+    return replace(found, submitting=_submitting(batch, run, hints.plan))
+
+
+def _run_alone(state: ProjectState, last: KnownRun, decision: Decision) -> Learned | None:
+    """A run without hints, where these save less than tracehint takes; it is recorded where the
+    last one took another time. None: hints save enough, or the run is too short to say."""
+    from tracehint.adapters.paths import Paths
+
+    plan, own = decision.hints.plan, min(last.around, _decide_s(last))
+    if last.seconds < TRIED_S:
+        return None
+    if not _sets_nothing(decision.hints):
+        saved = plan.seconds.default - plan.seconds.planned if plan is not None else own
+        if saved >= own or own <= OWN_SHARE * last.seconds:
+            return None
+    changed = state.changed_since(last)
+    text = f"it runs by itself: hints save less than tracehint takes ({own:.1f} s)"
+    what = "recorded, as it took another time than before" if changed else "not recorded"
+    said = [*decision.said, f"{text}; {what}"]
+    none = Paths(files=())
+    return Learned(None, none, (), decision.left_out, said, tasks=last.tasks, recorded=changed)
+
+
+def _decide(
+    state: ProjectState,
+    runs: list[KnownRun],
+    inputs: list[Input],
+    paths: Paths,
+    cluster: str | None,
+    nodes: Allocation | None,
+    batch: tuple[Host, ...],
+) -> Decision:
+    """Hints from the runs (`inputs` as they were read), and the plan for the nodes."""
+    from tracehint.hintgen.learn.rules import learn
+
+    analyses = [run.analysis for run in inputs]
+    last = runs[-1]
+    said = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_changes(analyses)]
+    rules = learn(analyses)
+    useless = _useless(state.bundle(last), _unhelpful(runs, inputs))
+    before = next((run.left_out for run in reversed(runs) if run.place is None), ())
+    left_out = tuple(dict.fromkeys([*before, *useless]))
+    planned, placed = _plan_hints(analyses[-1], rules, cluster, nodes, batch, left_out, said)
+    hints = planned or rules
+    kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
+    if len(kept) < len(hints.rules):
+        out = plural(len(hints.rules) - len(kept), "rule")
+        said.append(f"{out} left out, of which nothing held or helped before")
+    hints = replace(hints, rules=kept)
+    roots = tuple(analyses[-1].run["data_roots"])
+    more = _first_names(state.bundle(last), hints, paths, roots, said)
+    return Decision(replace(hints, rules=(*kept, *more)), placed, left_out, tuple(said))
+
+
+def _has_jobs(run: Input) -> bool:
+    """Whether jobs of a batch system were recorded."""
+    from tracehint.adapters.place.job_commands import known_jobs
+
+    return run.bundle is not None and len(known_jobs(run.bundle, run.analysis, None)) > 0
+
+
+def _submitting(batch: tuple[Host, ...], run: Input, plan: Plan) -> JobPlacing:
+    from tracehint.adapters.place.job_commands import known_jobs
+
+    assert run.bundle is not None
+    return JobPlacing(batch, known_jobs(run.bundle, run.analysis, plan), plan.steal == "any")
+
+
+@contextmanager
+def _node_trial(hosts: tuple[Host, ...]) -> Iterator[Callable[[], Allocation | None]]:
+    """What waits for the nodes that tasks can be started on: a step is tried meanwhile."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from tracehint.adapters.place.allocation import usable
+
+    if not hosts:
+        yield lambda: None
+        return
+    with ThreadPoolExecutor(1) as beside:
+        yield beside.submit(usable, hosts).result
+
+
+def _placing(
+    nodes: Allocation, state: ProjectState, last: KnownRun, run: Input, plan: Plan
+) -> TaskPlacing | None:
+    from tracehint.adapters.place.dispatch import placed_tasks
+
+    assert run.bundle is not None
+    here = state.folder.resolve().parent
+    tasks = placed_tasks(run.bundle, state.bundle(last), run.analysis, plan, here)
+    return TaskPlacing(nodes, tasks, plan.steal == "any") if tasks else None
+
+
+def _roots_now(
+    state: ProjectState, last: KnownRun, roots: tuple[str, ...], said: list[str]
+) -> tuple[str, ...]:
+    """The data roots of that run, where the workflow may have another place now."""
+    from tracehint.adapters.project.state import roots_now
+    from tracehint.hintgen.text.escape import terminal
+    from tracehint.schemas.manifest import read_manifest
+
+    was = Path(read_manifest(state.bundle(last)).cwd)
+    now = roots_now(roots, was, state.folder.resolve().parent)
+    if now != roots:
+        said.append(f"the last run was in {terminal(str(was))}: its hints are for files here now")
+    return now
+
+
+def _first_names(
+    bundle: Path, hints: HintFile, paths: Paths, roots: tuple[str, ...], said: list[str]
+) -> list[Rule]:
+    """Rules for the names under which files are made that are renamed later."""
+    from tracehint.adapters.creation.resolution import made_as, resolution_of
+    from tracehint.schemas.store import read_bundle
+
+    run = read_bundle(bundle, without=("extents", "metadata_ops"))
+    raw = sorted((os.fsencode(root) for root in roots), key=len, reverse=True)
+    rules = made_as(run, resolution_of(hints, paths), raw)
+    if rules:
+        said.append(f"{plural(len(rules), 'rule')} for names under which files are made first")
+    return rules
+
+
+def _name(rule: Any) -> str:
+    """A rule by what stays the same from run to run."""
+    return str(rule.template)
+
+
+def _changes(analyses: list[Analysis]) -> list[str]:
+    """How the last run was other work than the one before it."""
+    from tracehint.hintgen.compare.proof import drift
+
+    if len(analyses) < 2:
+        return []
+    return [f"the last run was not as the one before: {line}" for line in drift(*analyses[-2:])]
+
+
+def _unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
+    """Rules of the last run that brought nothing, beside the last run without hints."""
+    from tracehint.hintgen.compare.proof import not_helped
+
+    plain = [i for run, i in zip(runs, inputs, strict=True) if not (run.hinted or run.store)]
+    return not_helped(plain[-1], inputs[-1]) if plain and runs[-1].hinted else []
+
+
+def _useless(bundle: Path, unhelpful: list[str]) -> list[str]:
+    """Templates of rules of which nothing was in force in that run (each hint refused or lost),
+    and of `unhelpful` ones; a plan has the name of its strategy."""
+    from tracehint.hintgen.hints.hintfile import load
+    from tracehint.schemas.manifest import HINTS_NAME
+    from tracehint.schemas.store import read_bundle
+
+    if not (bundle / HINTS_NAME).is_file():
+        return []
+    templates = {rule.id: _name(rule) for rule in load(bundle / HINTS_NAME).rules}
+    rows = read_bundle(bundle, without=("extents",)).tables["settings"]
+    good: set[str] = set()
+    bad: set[str] = set()
+    for row in rows.select(["rule", "state"]).to_pylist():
+        (good if row["state"] == "set" else bad).add(row["rule"])
+    nothing = {templates[rule] for rule in bad - good if rule in templates}
+    return sorted(nothing | {templates.get(rule, rule) for rule in unhelpful})
+
+
+def _plan_hints(
+    analysis: Analysis,
+    rules: HintFile,
+    cluster: str | None,
+    nodes: Allocation | None,
+    batch: tuple[Host, ...],
+    left_out: tuple[str, ...],
+    said: list[str],
+) -> tuple[HintFile | None, bool]:
+    """The hints of a plan, where the project names a cluster and no plan of its kind failed, and
+    whether its tasks are to be placed."""
+    from tracehint.app.planning import decide, placing_pays
+
+    if cluster is None:
+        return None, False
+    try:
+        found = decide(analysis, rules, cluster, None, allocation=nodes, batch=batch)
+    except TracehintError as error:
+        said.append(f"no plan: {error}")
+        return None, False
+    if found is None:
+        return None, False  # no file is read or written: nothing to plan
+    placed = bool(batch) or (nodes is not None and placing_pays(found.planning))
+    hints = (found if placed else found.unbound()).hints
+    assert hints.plan is not None
+    if hints.plan.strategy in left_out:
+        said.append(f"no plan: {hints.plan.strategy} brought nothing before")
+        return None, False
+    said.append(_predicted(hints))
+    if _sets_nothing(hints):
+        return hints, False
+    if placed and nodes is not None:
+        said.append(f"tasks start on {plural(len(nodes.hosts), 'node')} of the allocation")
+    elif placed:
+        said.append(
+            f"jobs are submitted for one of {plural(len(batch), 'node')} with free processors"
+        )
+    return hints, placed
+
+
+def _sets_nothing(hints: HintFile) -> bool:
+    """Whether neither rules nor plan ask for anything."""
+    plan = hints.plan
+    return not (hints.rules or hints.directories or (plan and (plan.files or plan.tasks)))
+
+
+def _predicted(hints: HintFile) -> str:
+    """What the simulation says of the plan."""
+    plan = hints.plan
+    assert plan is not None
+    default, planned = plan.seconds.default, plan.seconds.planned
+    if _sets_nothing(hints):
+        return f"no hint makes it faster on {plan.cluster} ({default:.1f} s predicted)"
+    return (
+        f"planned for {plan.cluster}: {plan.strategy}, {default:.1f} s -> {planned:.1f} s predicted"
+    )

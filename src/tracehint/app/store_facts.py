@@ -1,0 +1,133 @@
+"""What a store takes, who may, and whether its tools are here: for `tracehint doctor --store`, and
+as tables of all stores in Markdown for README and docs/reference/stores.md.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tracehint.adapters.stores.base import VOCABULARY, Store
+from tracehint.adapters.stores.registry import names, open_store
+
+ACTS = {
+    "global": "for the whole store", "directory": "directory default", "creation": "at creation",
+    "any": "any time",
+}  # fmt: skip  # a table
+HEAD = [
+    "`--store`", "store", "state", "tried with", "acts", "who may", "read back", "undo", "cost",
+]  # fmt: skip  # a table
+STATES = {
+    "works": "works: run and tested here",
+    "translated": "translated: not run here",
+    "nothing": "takes nothing per file",
+}  # fmt: skip  # a table
+
+
+def matrix() -> str:
+    """One row per store, one column per hint: full, approximate (~) or nothing."""
+    marks = {"full": "full", "approximate": "~", "none": ""}
+    rows = [
+        [f"`{store.name}`", *(marks[store.capabilities()[key].level] for key in VOCABULARY)]
+        for store in map(open_store, names())
+    ]
+    head = ["store", *(f"`{key}`" for key in VOCABULARY)]
+    return _table([head, ["---"] * len(head), *rows])
+
+
+def overview() -> str:
+    """One row per store: works, translated or nothing; when it acts, who may, undo, cost."""
+    rows = [
+        [
+            f"`{store.name}`", store.title, STATES[store.about.state], store.about.tried,
+            acts_of(store), store.about.who, store.about.read_back, store.about.undo,
+            store.about.cost if not store.about.instead else f"instead: {store.about.instead}",
+        ]
+        for store in map(open_store, names())
+    ]  # fmt: skip  # a table
+    return _table([HEAD, ["---"] * len(HEAD), *rows])
+
+
+def summary() -> str:
+    """One row per state with its stores, and what helps where nothing is taken."""
+    stores = [open_store(name) for name in names()]
+    rows = []
+    for state, words in STATES.items():
+        mine = [_store_name(store) for store in stores if store.about.state == state]
+        rows.append([words, ", ".join(mine)])
+    return _table([["stores", "`--store` (tried with)"], ["---"] * 2, *rows])
+
+
+def _store_name(store: Store) -> str:
+    tried = store.about.tried
+    return f"`{store.name}`" if store.about.state != "works" else f"`{store.name}` ({tried})"
+
+
+def acts_of(store: Store) -> str:
+    """When the store's hints act, in words; "-" where it takes none."""
+    acts = {act for row in store.capabilities().values() for act in row.acts}
+    return ", ".join(words for act, words in ACTS.items() if act in acts) or "-"
+
+
+def remarks(name: str) -> str:
+    """What one store makes of each hint that it cannot express exactly."""
+    rows = [
+        [f"`{key}`", row.level, row.how]
+        for key, row in open_store(name).capabilities().items()
+        if row.how
+    ]
+    return _table([["hint", "level", "how, or why not"], ["---"] * 3, *rows])
+
+
+def _table(rows: list[list[str]]) -> str:
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows
+    )
+
+
+def facts(chosen: str, places: Path | None) -> list[dict[str, Any]]:
+    """One record for the named store, or for every one (`all`). Raises UsageError."""
+    stores = names() if chosen == "all" else [chosen]
+    return [_record(open_store(name, places=places)) for name in stores]
+
+
+def _record(store: Store) -> dict[str, Any]:
+    about = store.about
+    return {
+        "name": store.name,
+        "title": store.title,
+        "state": about.state,
+        "tried": about.tried,
+        "acts": acts_of(store),
+        "who": about.who,
+        "read_back": about.read_back,
+        "undo": about.undo,
+        "cost": about.cost,
+        "source": about.source,
+        "instead": about.instead,
+        "tools": {tool: shutil.which(tool) is not None for tool in about.tools},
+        "hints": {
+            row: {"level": support.level, "how": support.how, "acts": list(support.acts)}
+            for row, support in store.capabilities().items()
+        },
+    }
+
+
+def lines(record: dict[str, Any]) -> list[str]:
+    """The record for people."""
+    out = [
+        f"{record['name']}: {record['title']}",
+        f"  {STATES[record['state']]} (tried: {record['tried']}; grammar: {record['source']})",
+    ]
+    if record["instead"]:
+        return [*out, f"  what helps there: {record['instead']}"]
+    words = {"acts": "acts", "who": "who may", "read_back": "read back", "undo": "undo"}
+    out += [f"  {word}: {record[key]}" for key, word in words.items()]
+    out.append(f"  cost: {record['cost']}")
+    for tool, there in record["tools"].items():
+        out.append(f"  {tool}: {'is here' if there else 'is not here: run it where the tools are'}")
+    for row, support in record["hints"].items():
+        remark = f": {support['how']}" if support["how"] else ""
+        out.append(f"  {support['level']:<12}{row}{remark}")
+    return out

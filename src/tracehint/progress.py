@@ -1,0 +1,225 @@
+"""Progress of a command: a line on the terminal, and threads beside the command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tracehint.schemas.recovery import SPOOL_DIR
+from tracehint.schemas.wording import plural
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+FIRST_S, EVERY_S = 2.0, 0.5
+_STDERR = 2
+_BAR = 20
+_CLEAR = "\r\x1b[K"
+
+
+class Stages:
+    """Keeps the reported progress (see `Resources.tell`), from any thread."""
+
+    def __init__(self) -> None:
+        self._began = self._since = time.monotonic()
+        self._stage, self._done, self._total, self._unit = "reading", 0, 0, ""
+
+    def tell(self, stage: str, done: int, total: int, unit: str) -> None:
+        """`done` of `total` things are done in this stage; a total of 0 is not known."""
+        if stage != self._stage:
+            self._since = time.monotonic()
+        self._stage, self._done, self._total, self._unit = stage, done, total, unit
+
+    def line(self) -> str:
+        """Seconds, stage, and as far as known a bar, the share that is done and the rate."""
+        now = time.monotonic()
+        parts = [f"tracehint: {now - self._began:.0f} s", self._stage]
+        if self._total:
+            share = min(1.0, self._done / self._total)
+            full = int(share * _BAR)
+            parts.append(f"[{'#' * full}{'.' * (_BAR - full)}] {share:.0%}")
+        if self._done and now > self._since:
+            rate = self._done / (now - self._since)
+            parts.append(
+                f"{rate:,.0f} {self._unit}/s" if rate >= 10 else f"{rate:.1f} {self._unit}/s"
+            )
+        return "  ".join(parts)
+
+
+@contextlib.contextmanager
+def stages() -> Iterator[Stages]:
+    """Show the line after two seconds, if stderr is a terminal, until the block ends."""
+    seen = Stages()
+    if not os.isatty(_STDERR):
+        yield seen
+        return
+    over = threading.Event()
+    watcher = threading.Thread(target=_show, args=(seen, over), daemon=True)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watcher.join(1.0)  # a terminal that is stopped must not hold up the end
+
+
+@contextlib.contextmanager
+def stage(name: str) -> Iterator[Stages]:
+    """The same for work that is one stage."""
+    with stages() as seen:
+        seen.tell(name, 0, 0, "")
+        yield seen
+
+
+def _show(seen: Stages, over: threading.Event) -> None:
+    if over.wait(FIRST_S):
+        return
+    with contextlib.suppress(OSError):
+        while not over.is_set():
+            width = (os.get_terminal_size(_STDERR).columns or 80) - 1
+            os.write(_STDERR, (_CLEAR + seen.line()[: max(width, 20)]).encode())
+            over.wait(EVERY_S)
+        os.write(_STDERR, _CLEAR.encode())
+
+
+@contextlib.contextmanager
+def beside_the_command(
+    work: Callable[[threading.Event], None], patience_s: float | None
+) -> Iterator[None]:
+    """`work` in a thread until the block ends, which its event tells; then it is waited for, at
+    most so long (None: until it returns)."""
+    over = threading.Event()
+    thread = threading.Thread(target=work, args=(over,), daemon=True)
+    # Signals are for the thread that waits for the command: one that this thread took would be
+    # lost to it. Blocked, a write from the background does not stop the job either (SIGTTOU).
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(patience_s)
+
+
+FIRST_RECORDING_S, EVERY_RECORDING_S = 2.0, 5.0
+_READ_BYTES = 8 << 20  # of new records at one look
+_STDOUT, _RECORDING_STDERR = 1, 2
+
+
+def is_shown(*, quiet: bool) -> bool:
+    """Whether stderr is a terminal that the command's own output does not go to."""
+    try:
+        return not quiet and os.isatty(_RECORDING_STDERR) and not os.isatty(_STDOUT)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def progress(bundle: Path, *, shown: bool) -> Iterator[None]:
+    """Tell on stderr how far the recording into `bundle` has come, until the block ends."""
+    if not shown:
+        yield
+        return
+    with beside_the_command(partial(_watch, bundle), 1.0):  # one that is stopped holds up nothing
+        yield
+
+
+def _watch(bundle: Path, over: threading.Event) -> None:
+    began, pause, counts, printed = time.monotonic(), FIRST_RECORDING_S, Counts(bundle), ""
+    while not over.wait(pause):
+        pause = EVERY_RECORDING_S
+        try:
+            text = counts.text()
+            if text and text != printed and not over.is_set():
+                line = f"tracehint: {time.monotonic() - began:.0f} s: {text}\n"
+                os.write(_RECORDING_STDERR, line.encode())
+                printed = text
+        except Exception:  # a look that failed concerns nobody
+            return
+
+
+class Counts:
+    """What the recorder has written so far; each look reads only what is new."""
+
+    def __init__(self, bundle: Path) -> None:
+        self.bundle = bundle
+        self.offset = {"episodes": 0, "processes": 0}
+        self.moved = self.lost = 0
+
+    def text(self) -> str:
+        """One line without its end; empty while there is nothing to tell."""
+        if (self.bundle / SPOOL_DIR).is_dir():
+            return self._of_spool()
+        log = sum(f.stat().st_size for f in self.bundle.glob("raw/*.log"))
+        return f"{_size(log)} of log" if log else ""
+
+    def _of_spool(self) -> str:
+        from tracehint.schemas.spool.layout import EPISODE, EXIT
+
+        opens, ends = self._new("episodes"), self._new("processes")
+        opens, ends = opens[opens["kind"] == EPISODE], ends[ends["kind"] == EXIT]
+        self.moved += int(opens["read_bytes"].sum()) + int(opens["write_bytes"].sum())
+        self.lost += int(opens["lost_ops"].sum()) + int(ends["lost"].sum())
+        programs, paths = self._records("execs"), self._records("paths")
+        if not programs:
+            return ""
+        lost = f", {plural(self.lost, 'event')} lost" if self.lost else ""
+        return (
+            f"{plural(programs, 'program')} started, {plural(paths, 'path')}, "
+            f"{_size(self.moved)} read and written in closed files{lost}"
+        )
+
+    def _records(self, name: str) -> int:
+        from tracehint.schemas.spool.layout import FILES
+
+        size = (self.bundle / SPOOL_DIR / f"{name}.bin").stat().st_size
+        return size // FILES[name].itemsize
+
+    def _new(self, name: str) -> np.ndarray[Any, Any]:
+        """The whole records that were added since the last look, at most 8 MiB of them."""
+        import numpy as np
+
+        from tracehint.schemas.spool.layout import FILES
+
+        dtype = FILES[name]
+        with (self.bundle / SPOOL_DIR / f"{name}.bin").open("rb") as stream:
+            stream.seek(self.offset[name])
+            data = stream.read(_READ_BYTES)
+        count = len(data) // dtype.itemsize
+        self.offset[name] += count * dtype.itemsize
+        return np.frombuffer(data, dtype, count)
+
+
+def _size(count: int) -> str:
+    from tracehint.analyzer.text import human_bytes
+
+    return human_bytes(count)
+
+
+def for_a_run(*, sql: bool = False, keep: bool = True) -> None:
+    """Memory that was given is kept, and nobody looks for garbage: what a run is held in are few
+    large arrays and millions of live objects, none of them in cycles that grow.
+
+    For commands, and before numpy is imported. `sql`: DuckDB is asked about the run.
+    Without `keep` memory goes back as it is freed: where what follows are many small texts.
+    """
+    import gc
+
+    from tracehint.analyzer.memory import keep_memory
+    from tracehint.schemas.arrow import skip_pandas
+
+    if keep:
+        keep_memory(sql=sql)
+    skip_pandas()
+    gc.disable()

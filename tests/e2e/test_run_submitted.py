@@ -1,0 +1,117 @@
+"""`tracehint run` typed a second time: jobs of a real Slurm start where their data was made."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_run_slurm import TRACEHINT, afresh
+from tests.support.needs import needs_preload
+from tests.support.patience import PATIENCE_S, until
+from tests.support.predicting import SLOW
+from tests.support.slurm import Cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.engine, needs_preload()]
+CHAINS = 2 * (os.cpu_count() or 1)  # processors of two nodes
+MB = 8
+RUN = [*TRACEHINT, "run", "--cluster", "slow.toml", "--"]
+FLOW = ["makeflow", "-T", "slurm", "w.mf"]
+# All first jobs run at one time, so that they have both nodes.
+BOTH = f"until [ `ls at | grep -c make` = {CHAINS} ]; do sleep 0.1; done"
+MAKE = (
+    f"mkdir -p at && hostname > at/make_{{n}} && {BOTH} && head -c {{size}} /dev/zero > made_{{n}}"
+)
+TURN = "hostname > at/turn_{n} && cat made_{n} > turned_{n}"
+
+
+def workflow(folder: Path) -> None:
+    """Chains of two jobs; each notes where it runs."""
+    afresh(folder, "made_*", "turned_*", "at", "*.makeflowlog", "slurm.*", "out")
+    (folder / "slow.toml").write_text(SLOW.format(mbit=10))
+    rules = []
+    for n in range(CHAINS):
+        size = (MB << 20) + n  # a job is known by the words of its commands
+        rules.append(f"made_{n}:\n\t({MAKE.format(n=n, size=size)})\n")
+        rules.append(f"turned_{n}: made_{n}\n\t({TURN.format(n=n)})\n")
+    (folder / "w.mf").write_text("\n".join(rules))
+
+
+def test_jobs_run_where_their_data_was_made(slurm: Cluster, tmp_path: Path) -> None:
+    if not shutil.which("makeflow"):
+        pytest.skip("makeflow is not installed")
+    folder = tmp_path / "w"
+    for number in (1, 2):
+        workflow(folder)
+        said = slurm.run(*RUN, *FLOW, cwd=folder).stderr
+        assert ("jobs are submitted for one of 2 nodes" in said) == (number == 2), said
+    (count,) = re.findall(r"jobs: (\d+) for the node of their data", said)
+    left = re.search(r"(\d+) left it as it was full", said)
+    away = int(left[1]) if left else 0
+    assert int(count) >= CHAINS - away, said
+    where = {path.name: path.read_text().strip() for path in (folder / "at").iterdir()}
+    elsewhere = [n for n in range(CHAINS) if where[f"turn_{n}"] != where[f"make_{n}"]]
+    assert len(elsewhere) <= away, f"{elsewhere}: {said}"
+    assert set(where.values()) == {"node1", "node2"}
+
+
+# An engine that starts a job behind another one, and ends as the jobs end.
+SCRIPT = """
+for text in 'head -c 8388608 /dev/zero > made' 'cat made > turned; touch waits; sleep $1'; do
+    id=$(sbatch --parsable --wrap="$text") || exit 4
+    while squeue -h -j "$id" -t PD,CF,R,CG -o %i | grep -q .; do sleep 0.3; done
+    scontrol show job "$id" | grep -q JobState=COMPLETED || exit 3
+done
+"""
+
+
+def test_cancelled_and_killed_it_is_as_without(slurm: Cluster, tmp_path: Path) -> None:
+    """A job that is cancelled, and an engine that is killed."""
+    folder = tmp_path / "w"
+    folder.mkdir()
+    script = SCRIPT.replace("$1", "$SECONDS_LONG")
+    (folder / "w.sh").write_text(script)
+    (folder / "slow.toml").write_text(SLOW.format(mbit=10))
+    slurm.run(*RUN, "sh", "w.sh", cwd=folder, env={"SECONDS_LONG": "0"})
+
+    def begun(*words: str) -> subprocess.Popen[str]:
+        afresh(folder, "made", "turned", "waits")
+        process = subprocess.Popen(
+            [*words, "sh", "w.sh"], cwd=folder, env={**slurm.env, "SECONDS_LONG": "600"},
+            text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip  # a table
+        until((folder / "waits").exists, "the last job runs")
+        return process
+
+    # a recording would be waited for whose recorder was cancelled as well
+    unrecorded = [*RUN[:-1], "--no-record", "--"]
+    for words in ([], unrecorded):
+        process = begun(*words)
+        slurm.run("scancel", "--me")
+        said = process.communicate(timeout=PATIENCE_S)[1]
+        assert process.returncode == 3, said
+        slurm.wait()
+    assert re.search(r"jobs: [12] for the node of their data", said), said
+    process = begun(*unrecorded)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=PATIENCE_S)
+    slurm.run("scancel", "--me")
+    slurm.wait()
+    until(lambda: not left_processes(folder), "nothing is left on a node")
+
+
+def left_processes(folder: Path) -> list[str]:
+    """Processes that work in the folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").readlink() == folder and int(entry.name) != os.getpid():
+                found.append((entry / "cmdline").read_bytes().decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return found

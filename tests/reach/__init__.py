@@ -1,0 +1,1 @@
+"""What works on new machines: `make reach`."""

@@ -1,0 +1,96 @@
+"""The first run of a workflow: hints from its graph alone, where they cannot lose."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import tracehint
+from tests.support.predicting import need_engine
+from tracehint.adapters.project.state import read_state
+from tracehint.app.first_run import graph_hints
+
+pytestmark = pytest.mark.slow
+
+FLOW = "mid: in\n\tsort in > mid\n\nlast: mid\n\tsort -r mid > last\n"
+HOSTS = "".join(
+    f'[[host]]\nname = "n{i}"\nslots = 2\nstart = ["env", "{{argv}}"]\n' for i in (1, 2)
+)
+
+
+@pytest.fixture
+def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    need_engine()
+    (tmp_path / "w.mf").write_text(FLOW)
+    (tmp_path / "in").write_text("1\n" * 1000)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words", [("makeflow", "w.mf"), ("makeflow", "-T", "local", "w.mf"),
+              ("/usr/bin/makeflow", "--batch-type=local", "-j2", "w.mf")],
+)  # fmt: skip  # a table
+def test_files_stay_where_the_engine_runs_all_tasks(flow: Path, words: tuple[str, ...]) -> None:
+    found = graph_hints(words, "moosefs", 5)
+    assert found is not None and found[0].plan is not None and found[1] == (str(flow),)
+    assert [(f.path, f.hints) for f in found[0].plan.files] == [
+        ("mid", {"DP": "local"}), ("last", {"DP": "local"}),
+    ]  # fmt: skip  # a table
+    assert not found[0].plan.tasks and not found[0].rules
+
+
+@pytest.mark.parametrize(
+    ("words", "cluster", "hosts"),
+    [(("makeflow", "-T", "slurm", "w.mf"), "moosefs", 5), (("makeflow", "-Twq", "w.mf"), "nfs", 5),
+     (("makeflow", "--batch-type=slurm", "w.mf"), "moosefs", 5),
+     (("makeflow", "w.mf"), None, 5), (("makeflow", "w.mf"), "moosefs", 0),
+     (("makeflow", "in"), "moosefs", 5), (("sh", "w.mf"), "moosefs", 5),
+     (("makeflow", "w.mf"), "hdfs", 5), (("makeflow", "w.mf"), "no such cluster", 5)],
+)  # fmt: skip  # a table
+@pytest.mark.usefixtures("flow")
+def test_otherwise_it_is_only_recorded(
+    words: tuple[str, ...], cluster: str | None, hosts: int
+) -> None:
+    """On a batch system, on one node, without a store whose files can be kept, where files are on
+    their writer's node anyway (HDFS), and where there is no graph."""
+    assert graph_hints(words, cluster, hosts) is None
+
+
+def test_a_first_run_in_an_allocation_and_those_after_it(flow: Path) -> None:
+    """Where learned hints make it slower, it is as the first run again."""
+    if shutil.which("makeflow") is None:
+        pytest.skip("makeflow is not installed")
+    (flow / "hosts.toml").write_text(HOSTS)
+    (flow / "tracehint.toml").write_text('hosts = "hosts.toml"\ncluster = "moosefs"\n')
+    words = ("run", "--collector", "strace", "--", "makeflow", "-T", "local", "w.mf")
+    first = tracehint(*words, cwd=flow).stderr
+    assert "first run: by the workflow's graph" in first and "the next one has hints" in first
+    assert os.getxattr(flow / "mid", "user.DP") == os.getxattr(flow / "last", "user.DP") == b"local"
+    again = _run_afresh(flow, words)
+    assert "s in the first run, " in again and "first run: by" not in again
+    assert all(0 < run.around < 1000 for run in read_state(flow).runs)
+    again = _run_afresh(flow, words, slow=2)
+    assert "as the first run (" in again and "with learned hints it took 9" in again
+    assert os.getxattr(flow / "mid", "user.DP") == b"local"
+    assert "next one has hints" in again  # one slow run may be the machine's doing
+    _run_afresh(flow, words)
+    again = _run_afresh(flow, words, slow=4)
+    assert "as the first run (" in again and "next one has hints" not in again
+
+
+def _run_afresh(flow: Path, words: tuple[str, ...], slow: int = 0) -> str:
+    """What the next run says, where run `slow` had taken 90 s."""
+    for name in ("mid", "last", "w.mf.makeflowlog"):
+        (flow / name).unlink()
+    kept = flow / ".tracehint" / "state.json"
+    state = json.loads(kept.read_text())
+    for run in state["runs"]:
+        if run["number"] == slow:
+            run["seconds"] = 90.0
+    kept.write_text(json.dumps(state))
+    return tracehint(*words, cwd=flow).stderr
