@@ -19,6 +19,7 @@ _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip  # a table
 _AGAIN_S = 0.2  # until a signal is looked for that another thread took
+_KEYS = (signal.SIGINT, signal.SIGQUIT)  # what the terminal's keys send
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their usual effect
 
 
@@ -134,7 +135,9 @@ def run_child(
 
     Only this thread can block them: one that comes while it does not wait may go to a thread of a
     library (Arrow, DuckDB), which drops SIGCHLD and would end the process at others. So what
-    another thread takes is noted by a handler, and nothing is waited for without a limit.
+    another thread takes is noted by a handler, and nothing is waited for without a limit. A
+    handler does not learn who sent a signal: what a key sends was the terminal's if this process
+    is in its foreground, since a second interrupt is more than the user asked for.
     """
     waiting = {*_FORWARD, signal.SIGCHLD}
     taken: list[int] = []
@@ -179,10 +182,21 @@ def _wait(pid: int, waiting: set[signal.Signals], taken: list[int]) -> Ended:
             code = os.waitstatus_to_exitcode(status)
             return Ended(code) if code >= 0 else Ended(128 - code, -code)
         while taken:
-            os.kill(pid, taken.pop(0))
+            number = taken.pop(0)
+            if number not in _KEYS or not _in_foreground():
+                os.kill(pid, number)
         info = signal.sigtimedwait(waiting, _AGAIN_S)
         if info and info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
             os.kill(pid, info.si_signo)
+
+
+def _in_foreground() -> bool:
+    """Whether the terminal's keys reach this process and the command, which shares its group."""
+    try:
+        with open("/dev/tty", "rb", buffering=0) as terminal:  # noqa: PTH123
+            return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    except OSError:
+        return False  # there is no terminal
 
 
 def become(argv: Sequence[str], program: str = "") -> NoReturn:

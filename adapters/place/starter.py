@@ -26,6 +26,7 @@ SEND_S = 0.4
 _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip  # a table
+_SI_KERNEL = 0x80  # si_code of what the terminal sends: the program has it too
 _OURS = ("TRACEHINT_PLACE", "TRACEHINT_JOBS", "TRACEHINT_RECORD", "TRACEHINT_RECORDING")
 # Words of a task that uses other descriptors than the standard ones.
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", *(f"{c}&{n}" for c in "<>" for n in range(3, 10)))
@@ -135,9 +136,10 @@ def wait_for(program: str, argv: Sequence[str], env: Mapping[str, str], files: l
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )  # fmt: skip  # a table
         while True:
-            received = signal.sigwait(waiting)
-            if received != signal.SIGCHLD:
-                os.kill(pid, received)
+            received = signal.sigwaitinfo(waiting)
+            if received.si_signo != signal.SIGCHLD:
+                if received.si_code != _SI_KERNEL:
+                    os.kill(pid, received.si_signo)
                 continue
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
