@@ -86,16 +86,25 @@ static int next(struct file *f, const char *name, size_t item, struct array *a)
 	return 0;
 }
 
-/* Numbers from 0 to `most`. */
-static int numbers(struct file *f, const char *name, size_t count, const double **at, double most)
+/* The next array, of so many items; NULL: it is not. */
+static const void *counted(struct file *f, const char *name, size_t item, size_t count)
 {
 	struct array a;
 
-	if (next(f, name, sizeof(double), &a))
+	if (next(f, name, item, &a))
+		return NULL;
+	if (a.count == count)
+		return a.at;
+	complain("has another length than it must", name);
+	return NULL;
+}
+
+/* Numbers from 0 to `most`. */
+static int numbers(struct file *f, const char *name, size_t count, const double **at, double most)
+{
+	*at = counted(f, name, sizeof(double), count);
+	if (!*at)
 		return -1;
-	if (a.count != count)
-		return complain("has another length than it must", name);
-	*at = a.at;
 	for (size_t i = 0; i < count; i++)
 		if (!isfinite((*at)[i]) || (*at)[i] < 0 || (*at)[i] > most)
 			return complain("holds a number that cannot be", name);
@@ -106,13 +115,9 @@ static int numbers(struct file *f, const char *name, size_t count, const double 
 static int indices(struct file *f, const char *name, size_t count, const int32_t **at, int64_t low,
 		   int64_t high)
 {
-	struct array a;
-
-	if (next(f, name, sizeof(int32_t), &a))
+	*at = counted(f, name, sizeof(int32_t), count);
+	if (!*at)
 		return -1;
-	if (a.count != count)
-		return complain("has another length than it must", name);
-	*at = a.at;
 	for (size_t i = 0; i < count; i++)
 		if ((*at)[i] < low || (*at)[i] >= high)
 			return complain("holds a number that points nowhere", name);
@@ -122,13 +127,9 @@ static int indices(struct file *f, const char *name, size_t count, const int32_t
 /* Amounts of at least `low`. */
 static int amounts(struct file *f, const char *name, size_t count, const int64_t **at, int64_t low)
 {
-	struct array a;
-
-	if (next(f, name, sizeof(int64_t), &a))
+	*at = counted(f, name, sizeof(int64_t), count);
+	if (!*at)
 		return -1;
-	if (a.count != count)
-		return complain("has another length than it must", name);
-	*at = a.at;
 	for (size_t i = 0; i < count; i++)
 		if ((*at)[i] < low || (*at)[i] > INT64_MAX / 4)
 			return complain("holds an amount that cannot be", name);

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/*
- * Runs of accesses. `inner` grows while operations join end to start; when it
- * breaks it joins `outer` as one more piece of a constant stride, or outer goes
- * to the loader and inner takes its place.
- */
+/* Runs of accesses (runs.h): a finished one goes to the loader. */
 #ifndef TRACEHINT_RUN_BPF_H
 #define TRACEHINT_RUN_BPF_H
 
+#include "../runs.h"
 #include "state.bpf.h"
-
-#define MAX_RUN_OPS 0x7fffffffU
 
 GLOBAL int send_run(struct th_episode *ep)
 {
@@ -30,60 +25,16 @@ GLOBAL int send_run(struct th_episode *ep)
 	return 0;
 }
 
-/* Whether inner is one more piece of outer; if so, outer has it afterwards. */
-static __always_inline bool fold(struct th_run *outer, const struct th_run *inner)
-{
-	u64 step = inner->start - outer->start;
-
-	if (inner->op > TH_WRITE || outer->op != inner->op || outer->how != inner->how ||
-	    outer->inexact != inner->inexact || outer->length != inner->length ||
-	    inner->first_ns - outer->last_ns > cfg.gap_ns ||
-	    outer->ops + (u64)inner->ops > MAX_RUN_OPS)
-		return false;
-	if (outer->count == 1) {
-		if (step) {
-			if (inner->start < outer->start + outer->length)
-				return false;
-			outer->stride = step;
-			outer->count = 2;
-		}
-	} else if (step == (u64)outer->stride * outer->count) {
-		outer->count++;
-	} else {
-		return false;
-	}
-	outer->ops += inner->ops;
-	outer->bytes += inner->bytes;
-	outer->last_ns = inner->last_ns;
-	return true;
-}
-
 static __always_inline void run_break(struct th_episode *ep)
 {
 	if (!ep->inner.ops)
 		return;
 	if (ep->outer.ops) {
-		if (fold(&ep->outer, &ep->inner))
+		if (run_fold(&ep->outer, &ep->inner, cfg.gap_ns))
 			return;
 		send_run(ep);
 	}
 	ep->outer = ep->inner;
-}
-
-static __always_inline void count_op(struct th_episode *ep, u32 op, u64 start, u64 len)
-{
-	if (op == TH_READ) {
-		ep->read_ops++;
-		ep->read_bytes += len;
-	} else {
-		ep->write_ops++;
-		ep->write_bytes += len;
-	}
-	if (len < 4096)
-		ep->small_ops++;
-	if (start == ep->next)
-		ep->seq_ops++;
-	ep->next = start + len;
 }
 
 /*
@@ -115,19 +66,9 @@ GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 
 	run_break(ep);
 	if (!ep->first_ns)
 		ep->first_ns = now;
-	in->start = start;
-	in->length = len;
-	in->stride = 0;
-	in->bytes = (op_how & 0xff) <= TH_WRITE ? len : 0;
-	in->first_ns = now;
-	in->last_ns = now;
+	run_start(in, op_how, start, len, now);
 	in->last_tick = now_tick();
 	in->moment = moment;
-	in->count = 1;
-	in->ops = 1;
-	in->op = op_how & 0xff;
-	in->how = (op_how >> 8) & 0xff;
-	in->inexact = (op_how >> 16) & 1;
 	return 0;
 }
 
@@ -138,13 +79,10 @@ static __always_inline void run_add(struct th_process *proc, struct th_episode *
 				    u64 start, u64 len)
 {
 	struct th_run *in = &ep->inner;
+	u64 known = run_mapped(in, op_how, start);
 	u32 op = op_how & 0xff;
 
-	if (((op_how >> 8) & 0xff) == TH_HOW_MMAP && in->ops && in->op == op &&
-	    in->how == TH_HOW_MMAP && start >= in->start && start < in->start + in->length) {
-		/* windows of faults overlap, ld.so maps parts over one large mapping */
-		u64 known = in->start + in->length - start;
-
+	if (known) {
 		if (len <= known) {
 			in->ops++;
 			run_touch(proc, in);

@@ -14,12 +14,7 @@
 #define TID_BLOCK 32
 #define GAP_NS 250000000ULL /* a pause that ends a run of accesses */
 
-/* File systems whose files hold no data: proc, sysfs, cgroup, cgroup2, debugfs, tracefs ... */
-static const unsigned int no_data[] = {
-	0x9fa0,	    0x62656572, 0x27e0eb,   0x63677270, 0x64626720, 0x74726163,
-	0x73636673, 0xcafe4a11, 0x62656570, 0x1cd1,	0x6165676c, 0x19800202,
-	0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
-};
+static const unsigned int no_data[] = TH_NO_DATA;
 
 struct bpf_map *config_map(struct bpf_object *object, const char *name)
 {

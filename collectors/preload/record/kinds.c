@@ -6,12 +6,7 @@
 
 #define MAX_DEVICES 32
 
-/* File systems without data: proc, sysfs ... as in collectors/ebpf/rec/config.c. */
-static const unsigned int no_data[] = {
-	0x9fa0,	    0x62656572, 0x27e0eb,   0x63677270, 0x64626720, 0x74726163,
-	0x73636673, 0xcafe4a11, 0x62656570, 0x1cd1,	0x6165676c, 0x19800202,
-	0x42494e4d, 0xde5e81e4, 0xf97cff8c, 0x6e736673,
-};
+static const unsigned int no_data[] = TH_NO_DATA;
 
 /* What was found out about devices without a disk: number, and whether it has data. */
 static TH_LARGE struct {

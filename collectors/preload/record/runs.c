@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Runs of accesses, as the eBPF collector makes them (collectors/ebpf/bpf/run.bpf.h): `inner`
- * grows while operations join end to start; when it breaks it joins `outer` as one more piece of
- * a constant stride, or outer becomes a record and inner takes its place.
- */
+/* Runs of accesses (collectors/ebpf/runs.h): a finished one becomes a record. */
 #include "runs.h"
 
 static void send_run(struct rec *rec, struct th_episode *ep)
@@ -21,40 +17,12 @@ static void send_run(struct rec *rec, struct th_episode *ep)
 	out->kind = TH_EXTENT; /* last: it is whole */
 }
 
-/* Whether inner is one more piece of outer; if so, outer has it afterwards. */
-static bool fold(struct th_run *outer, const struct th_run *inner)
-{
-	unsigned long long step = inner->start - outer->start;
-
-	if (inner->op > TH_WRITE || outer->op != inner->op || outer->how != inner->how ||
-	    outer->inexact != inner->inexact || outer->length != inner->length ||
-	    inner->first_ns - outer->last_ns > arena->gap ||
-	    outer->ops + (unsigned long long)inner->ops > MAX_RUN_OPS)
-		return false;
-	if (outer->count == 1) {
-		if (step) {
-			if (inner->start < outer->start + outer->length)
-				return false;
-			outer->stride = (long long)step;
-			outer->count = 2;
-		}
-	} else if (step == (unsigned long long)outer->stride * outer->count) {
-		outer->count++;
-	} else {
-		return false;
-	}
-	outer->ops += inner->ops;
-	outer->bytes += inner->bytes;
-	outer->last_ns = inner->last_ns;
-	return true;
-}
-
 static void run_break(struct rec *rec, struct th_episode *ep)
 {
 	if (!ep->inner.ops)
 		return;
 	if (ep->outer.ops) {
-		if (fold(&ep->outer, &ep->inner))
+		if (run_fold(&ep->outer, &ep->inner, arena->gap))
 			return;
 		send_run(rec, ep);
 	}
@@ -74,22 +42,10 @@ void run_end(struct rec *rec, struct th_episode *ep)
 static void run_begin(struct rec *rec, struct th_episode *ep, unsigned int op_how,
 		      unsigned long long start, unsigned long long len, unsigned long long now)
 {
-	struct th_run *in = &ep->inner;
-
 	run_break(rec, ep);
 	if (!ep->first_ns)
 		ep->first_ns = now;
-	in->start = start;
-	in->length = len;
-	in->stride = 0;
-	in->bytes = (op_how & 0xff) <= TH_WRITE ? len : 0;
-	in->first_ns = now;
-	in->last_ns = now;
-	in->count = 1;
-	in->op = op_how & 0xff;
-	in->how = op_how >> 8 & 0xff;
-	in->inexact = op_how >> 16 & 1;
-	in->ops = 1;
+	run_start(&ep->inner, op_how, start, len, now);
 }
 
 /* An access of `len` bytes at `start`; truncations have no length and never join. */
@@ -99,12 +55,9 @@ void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsign
 	unsigned long long now = now_ticks();
 	unsigned int op = op_how & 0xff;
 	struct th_run *in = &ep->inner;
+	unsigned long long known = run_mapped(in, op_how, start);
 
-	if ((op_how >> 8 & 0xff) == TH_HOW_MMAP && in->ops && in->op == op &&
-	    in->how == TH_HOW_MMAP && start >= in->start && start < in->start + in->length) {
-		/* ld.so maps parts over one large mapping */
-		unsigned long long known = in->start + in->length - start;
-
+	if (known) {
 		if (len <= known) {
 			in->ops++;
 			in->last_ns = now;

@@ -3,24 +3,8 @@
 #ifndef TRACEHINT_RUNS_H
 #define TRACEHINT_RUNS_H
 
+#include "../../ebpf/runs.h"
 #include "record.h"
-
-#define MAX_RUN_OPS 0x7fffffffU
-
-static inline void count_op(struct th_episode *ep, unsigned int op, unsigned long long start,
-			    unsigned long long len)
-{
-	if (op == TH_READ) {
-		ep->read_ops++;
-		ep->read_bytes += len;
-	} else {
-		ep->write_ops++;
-		ep->write_bytes += len;
-	}
-	ep->small_ops += len < 4096;
-	ep->seq_ops += start == ep->next;
-	ep->next = start + len;
-}
 
 /* Whether an operation at `start` goes on where `in` ended, as one more of the same kind. */
 static inline bool goes_on(const struct th_run *in, unsigned int op_how, unsigned long long start,
