@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tracehint.collectors import hostinfo
 from tracehint.collectors.base import RecordRequest
-from tracehint.collectors.hostinfo import boot_id
+from tracehint.collectors.hostinfo import boot_id, process_status
 from tracehint.collectors.run import working_directory
 from tracehint.errors import BundleError, UsageError
 from tracehint.schemas.manifest import Manifest
@@ -108,15 +108,13 @@ def _pid_namespace() -> int:
         return 0
 
 
-def recorded_already(env: Mapping[str, str] | None = None) -> bool:
-    """Whether this process runs inside a recording on this machine; `env`: instead of its own
-    environment and of those that its ancestors began with (`env -i` takes the mark away).
+def recorded_already() -> bool:
+    """Whether this process runs inside a recording on this machine, by its own environment and
+    those that its ancestors began with (`env -i` takes the mark away).
 
     The mark alone does not tell: batch systems carry the environment to other
     nodes and to processes that are not descendants of the recorder.
     """
-    if env is not None:
-        return _holds(env.get(RECORDING, ""))
     if os.environ.get(ARENA) and _is_mapped("libtracehint.so"):
         return True  # the library came in with the program, whatever its environment
     return any(map(_holds, (os.environ.get(RECORDING, ""), *_marks_above())))
@@ -166,12 +164,7 @@ def _is_traced() -> bool:
 
 
 def _status(pid: int, field: str) -> int:
-    try:
-        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0
-    found = re.search(rf"^{field}:\s*(\d+)", text, re.MULTILINE)
-    return int(found[1]) if found else 0
+    return int(process_status(pid).get(field, ["0"])[0])
 
 
 def default_bundle(command: tuple[str, ...], host: str = "") -> Path:

@@ -29,6 +29,16 @@ def boot_id() -> str:
         return ""
 
 
+def process_status(pid: int | str = "self") -> dict[str, list[str]]:
+    """The words of each field of /proc/PID/status; none of a process that is gone or not shown."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    rows = (line.partition(":") for line in text.split("\n") if line)
+    return {name: words.split() for name, _, words in rows}
+
+
 # Directories, separated by colons, that every host of the run sees as the same tree although
 # their file system does not tell (a local one in a test, an exotic network one).
 SHARED = "TRACEHINT_SHARED"

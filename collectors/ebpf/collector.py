@@ -20,6 +20,7 @@ from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, child_environment, new_manifest
 from tracehint.collectors.ebpf.follow import follow_arguments, follow_notes, followed_command
 from tracehint.collectors.ebpf.missed import add_missed
+from tracehint.collectors.hostinfo import process_status
 from tracehint.collectors.run import Ended, report_failures, run_child, runnable
 from tracehint.errors import BundleError, NotBegunError, UsageError
 from tracehint.schemas.arrow import skip_pandas
@@ -330,19 +331,16 @@ def _btf() -> tuple[str, str]:
 
 def may_trace() -> bool:
     """Whether this process or the loader has the capabilities."""
-    return _has(_effective()) or _has(_file_capabilities())
+    return _has(effective_capabilities()) or _has(_file_capabilities())
 
 
 def _has(caps: int) -> bool:
     return bool(caps >> _CAP_SYS_ADMIN & 1) or all(caps >> c & 1 for c in (_CAP_BPF, _CAP_PERFMON))
 
 
-def _effective() -> int:
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-        return int(next(line for line in lines if line.startswith("CapEff:")).split()[1], 16)
-    except (OSError, StopIteration, ValueError):
-        return 0
+def effective_capabilities() -> int:
+    """Those of this process, a bit for each."""
+    return int(process_status().get("CapEff", ["0"])[0], 16)
 
 
 def _file_capabilities() -> int:

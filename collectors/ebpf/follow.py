@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from tracehint.collectors.base import Follow
+from tracehint.collectors.hostinfo import process_status
 from tracehint.errors import CollectorError
 
 _CONTROLLERS = "cgroup.controllers"  # in every cgroup v2 directory, in none of version 1
@@ -24,28 +24,19 @@ def check_follow(follow: Follow) -> None:
 
 
 def _check_pid(pid: int) -> None:
-    status = _status(pid) if 0 < pid < _MAX_PID else {}
+    status = process_status(pid) if 0 < pid < _MAX_PID else {}
     if not status:
         raise CollectorError(f"--pid {pid}: no such process", "See `ps -e` for those that run.")
-    if status.get("Tgid", [pid]) != [pid]:
+    if status.get("Tgid", [str(pid)]) != [str(pid)]:
         raise CollectorError(
             f"--pid {pid}: is a thread of process {status['Tgid'][0]}",
             f"Give --pid {status['Tgid'][0]}: all threads of a process are followed.",
         )
-    if os.geteuid() and status.get("Uid", [])[:2] != [os.getuid()] * 2:
+    if os.geteuid() and status.get("Uid", [])[:2] != [str(os.getuid())] * 2:
         raise CollectorError(
             f"--pid {pid}: not permitted, it is another user's process",
             "Only root may follow processes of other users.",
         )
-
-
-def _status(pid: int) -> dict[str, list[int]]:
-    try:
-        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
-    rows = re.findall(r"^(Tgid|Uid):((?:\s+\d+)+)$", text, re.MULTILINE)
-    return {name: [int(n) for n in numbers.split()] for name, numbers in rows}
 
 
 def _check_cgroup(path: Path) -> None:

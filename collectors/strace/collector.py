@@ -15,6 +15,7 @@ from pathlib import Path
 from tracehint.collectors.base import Availability, RecordRequest, RecordResult
 from tracehint.collectors.begin import begin, child_environment, linger_seconds, new_manifest
 from tracehint.collectors.blind_spots import STRACE_BLIND, STRACE_LIGHT_BLIND
+from tracehint.collectors.hostinfo import process_status
 from tracehint.collectors.run import report_failures, runnable
 from tracehint.collectors.strace.convert import LOG_NAME
 from tracehint.collectors.strace.live import LINGER_S, LiveLog, inherited_descriptors, run_traced
@@ -180,13 +181,9 @@ def _trial() -> tuple[str, str]:
 
 def _remedy() -> str:
     """What forbids ptrace here."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        status = ""
-    tracer = re.search(r"^TracerPid:\s*(\d+)", status, re.MULTILINE)
-    if tracer and tracer[1] != "0":
-        return f"This process is traced already (by pid {tracer[1]}): run outside of it."
+    tracer = process_status().get("TracerPid", ["0"])[0]
+    if tracer != "0":
+        return f"This process is traced already (by pid {tracer}): run outside of it."
     try:
         scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text(encoding="ascii").strip()
     except OSError:

@@ -196,9 +196,9 @@ def btf() -> Condition:
 
 def capabilities() -> Condition:
     """What this process, or the loader by its file capabilities, may do."""
-    from tracehint.collectors.ebpf.collector import may_trace
+    from tracehint.collectors.ebpf.collector import effective_capabilities, may_trace
 
-    held = _effective()
+    held = effective_capabilities()
     have = [name for name, bit in _CAPABILITIES.items() if held >> bit & 1]
     text = "root" if os.geteuid() == 0 else f"uid {os.geteuid()}"
     text += f", {', '.join(have)}" if have else ", no capabilities of interest"
@@ -211,15 +211,6 @@ def capabilities() -> Condition:
         "Run as root, or give the loader CAP_BPF and CAP_PERFMON (docs: privileges).",
         "ebpf",
     )
-
-
-def _effective() -> int:
-    try:
-        text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return 0
-    found = re.search(r"^CapEff:\s*([0-9a-f]+)", text, re.MULTILINE)
-    return int(found[1], 16) if found else 0
 
 
 def loader() -> Condition:
