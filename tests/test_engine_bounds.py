@@ -23,10 +23,10 @@ MAKE = "# Make data base, printed on x\n\n{}\n\n# Finished Make data base\n"
 def test_makeflow_variables_that_double_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRACEHINT_LIMITS", f"substituted-bytes={1 << 16}")
     rule = "x: y\n\techo $A\n"
-    assert parse_rules("A=ab\n" + "A=$A$A\n" * 4 + rule, {})[0].command == "echo " + "ab" * 16
+    assert parse_rules("A=ab\n" + "A=$A$A\n" * 4 + rule)[0].command == "echo " + "ab" * 16
     for grows in ("A=$A$A\n" * 20, "A+=" + "x" * 99 + "\n"):
         with pytest.raises(InputError, match="its variables make text: more than"):
-            parse_rules("A=ab\n" + grows * 2000 + rule, {})
+            parse_rules("A=ab\n" + grows * 2000 + rule)
 
 
 @pytest.mark.parametrize(

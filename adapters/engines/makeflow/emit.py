@@ -20,7 +20,8 @@ from pathlib import Path
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.makeflow import parts as makeflow_parts
 from tracehint.adapters.engines.makeflow.parts import order_by_parts
-from tracehint.adapters.engines.makeflow.workflow import Task, Workflow, read_workflow
+from tracehint.adapters.engines.makeflow.text import Task
+from tracehint.adapters.engines.makeflow.workflow import Workflow, read_workflow
 from tracehint.adapters.engines.planned import find_parts, nodes_of
 from tracehint.adapters.engines.tag_table import TagTarget, check_folder_name, encode, tag_files
 from tracehint.adapters.paths import Paths, inside

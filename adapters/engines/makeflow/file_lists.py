@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.emitters import EmitRequest
-from tracehint.adapters.engines.makeflow.workflow import Task, Workflow, read_workflow
+from tracehint.adapters.engines.makeflow.text import Task
+from tracehint.adapters.engines.makeflow.workflow import Workflow, read_workflow
 from tracehint.adapters.paths import inside
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.hints.pathtext import to_text

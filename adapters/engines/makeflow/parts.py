@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.makeflow.text import parse_rules, rule_spans
-from tracehint.adapters.engines.makeflow.workflow import Task, Workflow
+from tracehint.adapters.engines.makeflow.workflow import Workflow
 from tracehint.adapters.engines.planned import Parts, slurm_options
 from tracehint.adapters.paths import planned_files
 from tracehint.adapters.place.hosts import Host
@@ -127,11 +127,7 @@ def order_by_parts(workflow: Workflow, parts: Parts) -> tuple[Workflow, Parts, l
     text = _text(workflow.text, order)
     if text is None:
         return workflow, parts, [_KEPT]
-    tasks = tuple(
-        Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at)
-        for r in parse_rules(text)
-    )
-    return Workflow(tasks=tasks, text=text), moved, [_REORDERED]
+    return Workflow(tasks=tuple(parse_rules(text)), text=text), moved, [_REORDERED]
 
 
 _REORDERED = "The rules are reordered, so that all parts have work at any time"

@@ -13,6 +13,7 @@ import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tracehint.errors import InputError
 from tracehint.limits import check, limit, limit_error
@@ -23,11 +24,9 @@ _SUB = re.compile(r"MAKEFLOW[ \t]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextRule:
-    """One rule. `at` is the position of the command's text; None for a nested workflow.
-
-    `header`: from where to where the text names its files.
-    """
+class Task:
+    """One rule. `at`: where its command begins in a classic file's text; None: there is none, or it
+    is a nested workflow. `header`: from where to where the text names its files."""
 
     targets: tuple[bytes, ...]
     sources: tuple[bytes, ...]
@@ -37,11 +36,18 @@ class TextRule:
     cores: str = ""  # requested, as the text has them
     memory: str = ""  # MB
 
+    @cached_property
+    def type(self) -> str:
+        """The task's type, named as the analyzer names it."""
+        from tracehint.analyzer.tasks.describe import type_of_text
 
-def parse_rules(text: str, environment: Mapping[str, str] | None = None) -> list[TextRule]:
+        return type_of_text(self.command)
+
+
+def parse_rules(text: str) -> list[Task]:
     """The rules in order, which is Makeflow's numbering; `text` is the file read as Latin-1."""
-    known = Variables(os.environ if environment is None else environment)
-    rules: list[TextRule] = []
+    known = Variables()
+    rules: list[Task] = []
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
     named = (0, 0)
     for start, end in _logical_lines(text):
@@ -198,7 +204,7 @@ def _rule(
     line: str,
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]],
     known: Variables,
-) -> TextRule:
+) -> Task:
     at = start
     while text[at] in " \t":
         at += 1
@@ -206,7 +212,7 @@ def _rule(
     at = local.end() if local else at
     command = _LOCAL.sub("", known.put_in(line.strip(), known.all), count=1)
     nested = _SUB.match(text, at) is not None
-    return TextRule(
+    return Task(
         targets=header[0],
         sources=header[1],
         command=command,
@@ -227,8 +233,8 @@ class Variables:
     """Those of the file and of one rule, with a bound on the text that they make: a variable of
     two others, and so on for thirty lines, is longer than the memory."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.of_file: dict[str, str] = dict(environment)
+    def __init__(self) -> None:
+        self.of_file: dict[str, str] = dict(os.environ)
         self.of_rule: dict[str, str] = {}
         self._of_category: dict[tuple[str, str], str] = {}
         self.all: Mapping[str, str] = ChainMap(self.of_rule, self.of_file)

@@ -11,30 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tracehint.adapters.engines.makeflow.text import Task, parse_rules
 from tracehint.adapters.paths import inside
 from tracehint.errors import InputError
 from tracehint.hintgen.match.match import Declared
 from tracehint.hintgen.text.textfile import TextFile
 
 _FILE = TextFile(kind="A workflow", limit="names-bytes", check="Check the path.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """One rule. `at` is where its command begins in a classic file's text; None: no command."""
-
-    targets: tuple[bytes, ...]
-    sources: tuple[bytes, ...]
-    command: str
-    at: int | None
-    header: tuple[int, int] = (0, 0)  # where a classic file's text names the rule's files
-
-    @cached_property
-    def type(self) -> str:
-        """The task's type, named as the analyzer names it."""
-        from tracehint.analyzer.tasks.describe import type_of_text
-
-        return type_of_text(self.command)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +75,7 @@ def read_workflow(path: Path) -> Workflow:
     raw = _FILE.read(path)
     text = raw.decode("latin-1")
     if not text.lstrip().startswith("{") and path.suffix not in (".json", ".jx"):
-        from tracehint.adapters.engines.makeflow.text import parse_rules
-
-        rules = parse_rules(text)
-        tasks = [
-            Task(targets=r.targets, sources=r.sources, command=r.command, at=r.at, header=r.header)
-            for r in rules
-        ]
-        return Workflow(tasks=tuple(tasks), text=text)
+        return Workflow(tasks=tuple(parse_rules(text)), text=text)
     data = _json(path, raw)
     rules_data = data.get("rules")
     if not isinstance(rules_data, list):

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
-from tracehint.adapters.engines.makeflow.workflow import Task, Workflow
+from tracehint.adapters.engines.makeflow.text import Task
+from tracehint.adapters.engines.makeflow.workflow import Workflow
 from tracehint.adapters.engines.planned import Parts, find_parts, nodes_of
 from tracehint.adapters.engines.yaml_files import (
     child,

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.makeflow import parts as makeflow_parts
-from tracehint.adapters.engines.makeflow.text import shell_text
-from tracehint.adapters.engines.makeflow.workflow import Task, Workflow, read_workflow
+from tracehint.adapters.engines.makeflow.text import Task, shell_text
+from tracehint.adapters.engines.makeflow.workflow import Workflow, read_workflow
 from tracehint.adapters.engines.planned import (
     Parts,
     find_parts,
