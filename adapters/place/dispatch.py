@@ -367,13 +367,8 @@ def planned_by_task(analysis: Analysis, plan: Plan | None) -> dict[int, PlacedTa
 
 def _by_task(rows: Any, analysis: Analysis) -> defaultdict[int, dict[int, int]]:
     """Bytes by file, by task; all versions of a path are one file."""
-    lineage = dict(
-        zip(
-            analysis.files.column("file").to_pylist(),
-            analysis.files.column("lineage").to_pylist(),
-            strict=True,
-        )
-    )
+    files = analysis.files.select(["file", "lineage"])
+    lineage = dict(zip(*files.to_pydict().values(), strict=True))
     found: defaultdict[int, dict[int, int]] = defaultdict(dict)
     for row in rows.select(["task", "file", "unique_bytes"]).to_pylist():
         number = lineage[row["file"]]
@@ -386,13 +381,8 @@ def _heads(bundle: Bundle, analysis: Analysis) -> dict[int, tuple[bytes, tuple[b
     columns = ["proc", "parent", "prev", "argv", "cwd"]
     rows = {row["proc"]: row for row in bundle.tables["processes"].select(columns).to_pylist()}
     assert analysis.proc_task is not None
-    task_of = dict(
-        zip(
-            analysis.proc_task.column("proc").to_pylist(),
-            analysis.proc_task.column("task").to_pylist(),
-            strict=True,
-        )
-    )
+    tasks = analysis.proc_task.select(["proc", "task"])
+    task_of = dict(zip(*tasks.to_pydict().values(), strict=True))
     following = {row["prev"]: proc for proc, row in rows.items() if row["prev"] is not None}
     heads: defaultdict[int, list[Any]] = defaultdict(list)
     for proc, row in rows.items():

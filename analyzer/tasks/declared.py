@@ -66,7 +66,7 @@ class TaskMatcher:
             self.matches[number] = sorted({*self.matches.get(number, []), *chosen})
             self.free.difference_update(chosen)
 
-    def _task_of(self, table: str, rows: Any) -> Ints:
+    def _task_of(self, rows: Any) -> Ints:
         """The task of each row's process, -1 where it is not known."""
         at = positions(self.proc, column(rows, "proc", -1))
         return np.where(at >= 0, self.task[at], -1) if len(self.task) else at
@@ -82,7 +82,7 @@ class TaskMatcher:
         rows = processes.filter(mask)
         seen: dict[int, dict[int, list[float]]] = {}
         for task, pid, start, end in zip(
-            self._task_of("processes", rows).tolist(),
+            self._task_of(rows).tolist(),
             rows.column("pid").to_pylist(),
             rows.column("start_ns").to_pylist(),
             rows.column("end_ns").to_pylist(),
@@ -165,7 +165,7 @@ class TaskMatcher:
         result: list[tuple[bytes, int]] = []
         for table, mask, name in ((opens, wrote, "path"), (names, renamed, "new_path")):
             rows = table.filter(mask)
-            tasks = self._task_of(name, rows).tolist()
+            tasks = self._task_of(rows).tolist()
             result += zip(rows.column(name).to_pylist(), tasks, strict=True)
         return result
 
@@ -204,9 +204,7 @@ class TaskMatcher:
         processes = self.bundle.tables["processes"]
         tasks: dict[bytes, set[int]] = {}
         for task, cwd in zip(
-            self._task_of("processes", processes).tolist(),
-            processes.column("cwd").to_pylist(),
-            strict=True,
+            self._task_of(processes).tolist(), processes.column("cwd").to_pylist(), strict=True
         ):
             if task in self.free and cwd:
                 tasks.setdefault(cwd, set()).add(task)

@@ -6,25 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Ints, order_by, starts_of
+from tracehint.analyzer.dataflow.model import Rows
 from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Floats, Workload
 from tracehint.errors import InputError
 
 
-@dataclass(frozen=True)
-class Moves:
+@dataclass
+class Moves(Rows):
     """Bytes that a task moves of a file; one row per pair, sorted by file, then task."""
 
     task: Ints
     file: Ints
     bytes: Ints
-
-    def __len__(self) -> int:
-        return len(self.task)
-
-    def take(self, rows: Ints | Bools) -> Moves:
-        """Some of the rows."""
-        return Moves(self.task[rows], self.file[rows], self.bytes[rows])
 
 
 @dataclass(frozen=True)

@@ -22,25 +22,19 @@ from pathlib import Path
 import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.dataflow.model import Rows
 from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.model import Floats
 from tracehint.hintgen.plan.graph import Graph
 
 
-@dataclass(frozen=True)
-class TaskLinks:
+@dataclass
+class TaskLinks(Rows):
     """Bytes between two tasks; a row per link."""
 
     a: Ints
     b: Ints
     bytes: Ints
-
-    def __len__(self) -> int:
-        return len(self.a)
-
-    def take(self, rows: Bools) -> TaskLinks:
-        """Some of the rows."""
-        return TaskLinks(self.a[rows], self.b[rows], self.bytes[rows])
 
 
 @dataclass(frozen=True)

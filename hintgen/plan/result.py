@@ -63,13 +63,7 @@ def files_of(draft: Draft, problem: Problem) -> tuple[list[FilePart], list[str]]
 
 
 def _paths(analysis: Analysis, files: list[int]) -> list[bytes]:
-    known = dict(
-        zip(
-            analysis.files.column("file").to_pylist(),
-            analysis.files.column("path").to_pylist(),
-            strict=True,
-        )
-    )
+    known = dict(zip(*analysis.files.select(["file", "path"]).to_pydict().values(), strict=True))
     return [known.get(file) or b"" for file in files]
 
 

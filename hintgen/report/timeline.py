@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,24 +48,11 @@ def timeline(
     # In order of their start, so that stages side by side differ in colour.
     types = list(dict.fromkeys(r["type"] for r in sorted(rows, key=lambda r: r["start_s"])))
     code = {name: i for i, name in enumerate(types)}
-    bars, hosts, base = [], [], 0
-    for host in sorted({r["host"] for r in rows}):
-        mine = [r for r in rows if r["host"] == host]
-        found = lanes([(r["start_s"], r["end_s"]) for r in mine])
-        bars += [
-            [
-                base + lane,
-                round(r["start_s"], 3),
-                round(r["end_s"], 3),
-                code[r["type"]],
-                r["name"],
-                int(r["failed"]),
-            ]
-            for lane, r in zip(found, mine, strict=True)
-        ]
-        count = max(found, default=-1) + 1
-        hosts.append({"name": host, "first": base, "lanes": count})
-        base += count
+    by_host: defaultdict[str, list[list[Any]]] = defaultdict(list)
+    for r in rows:
+        bar = [r["start_s"], r["end_s"], code[r["type"]], r["name"], int(r["failed"])]
+        by_host[r["host"]].append(bar)
+    bars, hosts = _in_lanes({host: by_host[host] for host in sorted(by_host)})
     return {
         "end_s": end, "types": types, "bars": bars, "hosts": hosts, "io": _io(con, analysis, end),
         "left_out": whole["tasks"] - len(bars),
@@ -83,6 +71,22 @@ def lanes(spans: list[tuple[float, float]]) -> list[int]:
         heapq.heappush(busy, (max(end, start), lane))
         found.append(lane)
     return found
+
+
+def _in_lanes(by_host: dict[str, list[list[Any]]]) -> tuple[list[list[Any]], list[dict[str, Any]]]:
+    """Bars [start, end, ...] with a lane in front, counted over all hosts; the lanes of each."""
+    bars: list[list[Any]] = []
+    hosts, base = [], 0
+    for host, mine in by_host.items():
+        found = lanes([(start, end) for start, end, *_ in mine])
+        bars += [
+            [base + lane, round(start, 3), round(end, 3), *rest]
+            for lane, (start, end, *rest) in zip(found, mine, strict=True)
+        ]
+        count = max(found, default=-1) + 1
+        hosts.append({"name": host, "first": base, "lanes": count})
+        base += count
+    return bars, hosts
 
 
 def _io(con: duckdb.DuckDBPyConnection, analysis: Analysis, end: float) -> dict[str, Any]:
@@ -186,23 +190,16 @@ def what_if(
 
 
 def _timeline(tasks: list[dict[str, Any]], con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-
     type_of = {row["name"]: row["type"] for row in query.rows(con, _TYPES)}
     longest = sorted(tasks, key=lambda t: t["start"] - t["end"])[:MAX_PREDICTED_BARS]
     rows = sorted(longest, key=lambda t: (t["start"], t["name"]))
     types = list(dict.fromkeys(type_of.get(t["name"], "") for t in rows))
     code = {name: i for i, name in enumerate(types)}
-    bars: list[list[Any]] = []
-    hosts, base = [], 0
-    for node in sorted({t["node"] for t in rows}, key=lambda name: (len(name), name)):
-        mine = [t for t in rows if t["node"] == node]
-        found = lanes([(t["start"], t["end"]) for t in mine])
-        bars += [
-            [base + lane, round(t["start"], 3), round(t["end"], 3),
-                code[type_of.get(t["name"], "")], t["name"]]
-            for lane, t in zip(found, mine, strict=True)
-        ]  # fmt: skip  # a table
-        count = max(found, default=-1) + 1
-        hosts.append({"name": node, "first": base, "lanes": count})
-        base += count
+    by_node: defaultdict[str, list[list[Any]]] = defaultdict(list)
+    for t in rows:
+        by_node[t["node"]].append(
+            [t["start"], t["end"], code[type_of.get(t["name"], "")], t["name"]]
+        )
+    nodes = sorted(by_node, key=lambda name: (len(name), name))
+    bars, hosts = _in_lanes({node: by_node[node] for node in nodes})
     return {"bars": bars, "hosts": hosts, "types": types, "left_out": len(tasks) - len(rows)}

@@ -31,22 +31,20 @@ _MOVING = re.compile(
 
 def read(st: State, thread: Thread, call: Call) -> None:
     """read, readv: at the offset of the open description."""
-    n = parse_result(call.result)
-    fd, ofd = head_fd(st, thread, call.args, call.t_ns)
-    if n is not None and ofd is not None:
-        access.read(st, thread, ofd, fd, None, n, "read", call.t_ns, call.end_ns)
-    elif n is not None:
-        st.unknown_fd()
-    elif call.result == b"?":
-        count_unfinished(st, thread, call.args)
+    _at_position(st, thread, call, "read")
 
 
 def write(st: State, thread: Thread, call: Call) -> None:
     """write, writev."""
+    _at_position(st, thread, call, "write")
+
+
+def _at_position(st: State, thread: Thread, call: Call, op: str) -> None:
     n = parse_result(call.result)
     fd, ofd = head_fd(st, thread, call.args, call.t_ns)
     if n is not None and ofd is not None:
-        access.write(st, thread, ofd, fd, None, n, "write", call.t_ns, call.end_ns)
+        step = access.read if op == "read" else access.write
+        step(st, thread, ofd, fd, None, n, op, call.t_ns, call.end_ns)
     elif n is not None:
         st.unknown_fd()
     elif call.result == b"?":
@@ -335,20 +333,13 @@ _IOCB_FIELD = re.compile(rb"(\w+)=([^,{}\"]*(?:\"(?:[^\"\\]|\\.)*\"(?:\.\.\.)?)?
 _IOCB = re.compile(rb"\{aio_data=(?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*\}")
 
 
-def copy_file_range(st: State, thread: Thread, call: Call) -> None:
-    """copy_file_range(in, off_in, out, off_out, len, flags)."""
+def copy_range(st: State, thread: Thread, call: Call) -> None:
+    """copy_file_range and splice: (in, off_in, out, off_out, len, flags)."""
     n = _moved_bytes(st, thread, call)
     if n:
         args = split_args(call.args)
-        _copy_bytes(st, thread, call, args[0], args[1], args[2], args[3], n, "copy_file_range")
-
-
-def splice(st: State, thread: Thread, call: Call) -> None:
-    """splice(in, off_in, out, off_out, len, flags)."""
-    n = _moved_bytes(st, thread, call)
-    if n:
-        args = split_args(call.args)
-        _copy_bytes(st, thread, call, args[0], args[1], args[2], args[3], n, "splice")
+        how = call.name.decode()
+        _copy_bytes(st, thread, call, args[0], args[1], args[2], args[3], n, how)
 
 
 def sendfile(st: State, thread: Thread, call: Call) -> None:
