@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -122,8 +121,9 @@ def _rate(line: socket.socket, mark: bytes) -> float | None:
     return 8e-6 * (got - before) / max(last - begin, 1e-3)
 
 
-def allocated_hosts(env: Mapping[str, str] = os.environ) -> tuple[Host, ...]:
+def allocated_hosts() -> tuple[Host, ...]:
     """The nodes, this one first; empty: there is none, or of one node only."""
+    env = os.environ
     if not env.get("SLURM_JOB_ID") or not env.get("SLURM_JOB_NODELIST"):
         return ()
     names = _names(env["SLURM_JOB_NODELIST"])

@@ -57,7 +57,7 @@ _CLONE = {
     0x100: b"CLONE_VM", 0x200: b"CLONE_FS", 0x400: b"CLONE_FILES", 0x4000: b"CLONE_VFORK",
     0x10000: b"CLONE_THREAD",
 }  # fmt: skip  # a table
-_CLOEXEC, _F_DUPFD, _F_DUPFD_CLOEXEC, _F_SETFD, _F_SETFL = 0o2000000, 0, 1030, 2, 4
+_F_DUPFD, _F_DUPFD_CLOEXEC = 0, 1030
 # number of the call -> its name and what its arguments are: d descriptor, n number, p path,
 # f open flags, o offset from memory
 CALLS: dict[int, tuple[bytes, str]] = {

@@ -19,6 +19,7 @@ from tracehint.schemas.redact.rules import (
     PASSES,
     PLACES,
     PRINTING,
+    REDACTED,
     SETTERS,
     SHELL_SETTERS,
     SPEAKERS,
@@ -31,7 +32,6 @@ from tracehint.schemas.redact.rules import (
     places,
     programs,
 )
-from tracehint.schemas.redact.rules import REDACTED as _REDACTED
 from tracehint.schemas.redact.text import hide_fields, hide_header
 from tracehint.schemas.redact.values import (
     Kind,
@@ -44,7 +44,6 @@ from tracehint.schemas.redact.values import (
     parts_of,
 )
 
-REDACTED = _REDACTED.encode()
 _DEPTH = 5  # shells within shells whose text is read; below that only names and shapes are
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]{1,100}", re.ASCII)
 _NAME = re.compile(r"/?[A-Za-z][\w.:/-]{1,100}", re.ASCII)
@@ -92,7 +91,7 @@ def redact_string(text: str) -> tuple[str, int]:
 
 def _hits(pairs: Iterable[tuple[str, str]]) -> int:
     return sum(
-        max(1, new.count(_REDACTED) - old.count(_REDACTED)) for old, new in pairs if old != new
+        max(1, new.count(REDACTED) - old.count(REDACTED)) for old, new in pairs if old != new
     )
 
 
@@ -130,7 +129,7 @@ class _WordReader:
                 return self._value(expected, word)
             return self._named_value(expected, word, last)
         if last in KEYS and is_random(word):
-            return _REDACTED
+            return REDACTED
         if (first or last not in NAMING) and self._is_program(word, first=first):
             return word
         if word[:1] in "-/" or not first:
@@ -201,7 +200,7 @@ class _WordReader:
                 self.expected = _STRANGE
                 return word
             if is_strange(word[2:]):
-                return word[:2] + _REDACTED
+                return word[:2] + REDACTED
         if word in USERS:
             self.expected = SecretPlace("", sign=":", strange=True)
             return word
@@ -230,7 +229,7 @@ class _WordReader:
         """The value of an option or argument of the table."""
         if not entry.sign:
             good = is_strange(word) if entry.strange else is_secret(word, "strong")
-            return _REDACTED if good else self._plain(word, "")
+            return REDACTED if good else self._plain(word, "")
         if entry.sign == ":" and ("://" in word or word.startswith(PLACES)):
             return hide_fields(word)
         head, sign, secret = word.partition(entry.sign)
@@ -238,13 +237,13 @@ class _WordReader:
             return _cookies(word)
         good = is_strange(secret) if entry.strange else is_secret(secret, "strong")
         if sign and good:
-            return f"{head}{sign}{_REDACTED}"
+            return f"{head}{sign}{REDACTED}"
         if (
             (entry is _AUTH or entry.word.endswith("auth"))
             and any(map(str.isdigit, word))
             and is_strange(word)
         ):
-            return _REDACTED
+            return REDACTED
         return self._plain(word, "")
 
     def _named_value(self, kind: Kind, word: str, name: str) -> str:
@@ -258,7 +257,7 @@ class _WordReader:
         if kind_of_name(word) and self.sets:
             self.expected = _STRANGE  # `config set --secret NAME VALUE`
         stored = name[:1] != "-" and kind == "weak" and is_strange(word)
-        return _REDACTED if stored or is_secret(word, kind) else self._plain(word, name)
+        return REDACTED if stored or is_secret(word, kind) else self._plain(word, name)
 
     def _plain(self, word: str, last: str) -> str:
         header = hide_header(word)
@@ -289,7 +288,7 @@ class _WordReader:
         kind = kind_of_name(name)
         if not is_text and kind and not is_flag(name) and "=" not in value[:1]:
             if is_secret(value, kind, code=blank):
-                return f"{name}={_REDACTED}"
+                return f"{name}={REDACTED}"
             if value[:1] == "-" and blank:  # AUTH='-u USER:SECRET'
                 return f"{name}={self.text(_CURL + value)[len(_CURL) :]}"
             if name.lower().endswith("auth"):
@@ -326,7 +325,7 @@ def _cookies(word: str) -> str:
     parts = []
     for part in word.split(";"):
         name, equals, _ = part.partition("=")
-        parts.append(f"{name}={_REDACTED}" if equals else part)
+        parts.append(f"{name}={REDACTED}" if equals else part)
     return ";".join(parts)
 
 
@@ -380,7 +379,7 @@ def _redact_here_text(word: ShellWord, depth: int, *, secret: bool) -> list[tupl
 
 
 def _hidden(word: ShellWord) -> tuple[int, int, str]:
-    return word.start, word.end, _REDACTED + ("\n" if word.value.endswith("\n") else "")
+    return word.start, word.end, REDACTED + ("\n" if word.value.endswith("\n") else "")
 
 
 def _splice_changes(text: str, changes: list[tuple[int, int, str]]) -> str:
@@ -427,7 +426,7 @@ def _redact_printed(command: SimpleCommand) -> list[tuple[int, int, str]]:
 
 def _requote(value: str, raw: str) -> str:
     """The value as a word of shell text, quoted as `raw` was where it must be."""
-    rest = value.replace(_REDACTED, "")
+    rest = value.replace(REDACTED, "")
     if not re.search(r"[\s;&|()<>'\"\\`]", rest) or (
         raw[:1] not in "'\"$" and not re.search(r"['\"\\]", raw)
     ):

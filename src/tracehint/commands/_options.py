@@ -89,6 +89,18 @@ def result_options(*formats: str) -> Callable[[F], F]:
     )
 
 
+format_option = click.option(
+    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+# What the workflow's own files say of the recorded tasks.
+joined_workflow_option = click.option(
+    "--workflow",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Workflow file or engine log whose declared tasks and files are joined.",
+)
+
 # Two recorded runs of one workflow.
 runs_before_and_after = with_options(
     click.argument("before", type=click.Path()), click.argument("after", type=click.Path())

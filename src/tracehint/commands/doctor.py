@@ -13,6 +13,7 @@ import click
 
 from tracehint.app.checks import CHECKS, Condition, program_lines, seen, seen_of, workflow_lines
 from tracehint.collectors.registry import COLLECTORS, check
+from tracehint.commands._options import format_option
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option(
-    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option
 @click.option("--store", metavar="STORE|all", help="Show what a store supports instead.")
 @click.option(
     "--map",

@@ -17,6 +17,7 @@ from tracehint.app.output import refuse_own_input, typed_again, write_result
 from tracehint.commands._options import (
     Backend,
     backend_options,
+    format_option,
     gathered,
     nodes_option,
     option,
@@ -206,9 +207,7 @@ class Bounds:
     multiple=True,
     help="With --explain: type of a task that reads it (repeatable).",
 )
-@click.option(
-    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option
 @nodes_option
 @task_options
 @backend_options

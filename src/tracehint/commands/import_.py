@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehint.app.workflow_graph import check_workflow, declare, without_times
+from tracehint.commands._options import joined_workflow_option
 from tracehint.errors import InputError, TracehintError
 from tracehint.progress import stage
 from tracehint.schemas.arrow import skip_pandas
@@ -267,12 +268,7 @@ def copies(paths: Sequence[Path]) -> dict[Path, Path]:
     type=click.Choice([i.name for i in IMPORTERS]),
     help="What the sources are. Default: recognised by their contents.",
 )
-@click.option(
-    "--workflow",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Workflow file or engine log whose declared tasks and files are joined.",
-)
+@joined_workflow_option
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def command(

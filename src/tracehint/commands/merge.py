@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehint.app.merging import MergeRequest, bundles_at, join_bundles, local_bundles, parts_of
-from tracehint.commands._options import gathered
+from tracehint.commands._options import gathered, joined_workflow_option
 from tracehint.errors import BundleError
 from tracehint.progress import stage
 from tracehint.schemas.arrow import skip_pandas
@@ -30,12 +30,7 @@ UNFINISHED = "recorder was killed or is still at work; when it has ended, merge 
 @click.option("-o", "--output", required=True, metavar="BUNDLE", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace an existing bundle.")
 @click.option("--keep-clocks", is_flag=True, help="Do not align clocks of different hosts.")
-@click.option(
-    "--workflow",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Workflow file or engine log whose declared tasks and files are joined.",
-)
+@joined_workflow_option
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @gathered(asked=MergeRequest)
 def command(asked: MergeRequest) -> int:

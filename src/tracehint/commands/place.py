@@ -14,7 +14,7 @@ import click
 
 from tracehint.app.stores import require_locator
 from tracehint.collectors.run import become, runnable, working_directory
-from tracehint.commands._options import gathered
+from tracehint.commands._options import format_option, gathered
 from tracehint.commands._recording import RunCommand
 from tracehint.commands._stores import store_options
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
@@ -183,9 +183,7 @@ class SplitCommand(RunCommand):
     type=click.Path(path_type=Path),
     help="Directory of the slots' locks (default: HOSTS with .slots added).",
 )
-@click.option(
-    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option
 @click.option("--quiet", is_flag=True, help="Print nothing, unless the task cannot go to its data.")
 @click.pass_context
 @gathered(task=StartedTask, cluster=NodesAndStore)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracehint.commands._options import format_option
 from tracehint.errors import EXIT_OK
 from tracehint.schemas.wording import plural
 
@@ -23,9 +24,7 @@ _SHOWN = 20  # runs
     "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
 )
 @click.option("--forget", "remove", is_flag=True, help="Remove the recordings and all of it.")
-@click.option(
-    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option
 def command(directory: Path, remove: bool, fmt: str) -> int:
     """Show the recorded runs and hints of the workflow in DIRECTORY (here).
 

@@ -16,6 +16,7 @@ from tracehint.app.stores import (
     verify_by_calls,
     without_mount,
 )
+from tracehint.commands._options import format_option
 from tracehint.commands._stores import hints_below
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
 from tracehint.schemas.wording import plural
@@ -39,9 +40,7 @@ if TYPE_CHECKING:
     help="Recording of the run that followed: shows which hints it removed, and how.",
 )
 @click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
-@click.option(
-    "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option
 def command(
     hints: Path,
     directory: Path,
