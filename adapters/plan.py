@@ -80,11 +80,15 @@ def build_plan(
     the run are never made up. `matcher`: of these rules, where it is there.
     """
     plan = TagPlan()
-    matched: dict[bytes, Target | None] = {}
+    matched: dict[bytes, Target | None] = dict.fromkeys((*paths.declared, *paths.files))
     matcher = matcher or Matcher(hints)
     for files, known, names in (
-        (paths.declared, paths.sized(paths.declared, paths.known), ()),
-        (paths.files, paths.sized(paths.files, None), paths.names),
+        ()
+        if not hints.rules
+        else (
+            (paths.declared, paths.sized(paths.declared, paths.known), ()),
+            (paths.files, paths.sized(paths.files, None), paths.names),
+        )
     ):
         numbers, found = matcher.outcomes(files, known, nodes, names)
         codes = numbers.tolist()

@@ -112,6 +112,8 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
         hints, paths = load(wanted.hints), _known_files(wanted.like)
     else:
         raise UsageError("no hints given", "Add --hints FILE (`tracehint profile` writes one).")
+    if hints.rules:  # they are matched with numpy
+        skip_pandas()
     require_mechanism()
     store = open_store(wanted.store, prefix=wanted.prefix, places=wanted.places)
     roots = [os.fsencode(Path(root).resolve()) for root in wanted.roots or (".",)]
