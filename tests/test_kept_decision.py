@@ -60,7 +60,7 @@ def test_it_is_kept_for_the_same_and_made_again_for_others(
     assert not again()
     second = learned(read_state(Path()), COMMAND, "moosefs", HOSTS)
     assert second is not None
-    assert (second.hints, second.said, second.placing) == (first.hints, first.said, first.placing)
+    assert (second.hints, second.notes, second.placing) == (first.hints, first.notes, first.placing)
     nodes[0] = replace(NODES, link_mbit=120.0, start_s=0.45)
     assert not again()
     nodes[0] = replace(NODES, link_mbit=200.0)

@@ -33,6 +33,7 @@ from tracehint.adapters.place import starter
 from tracehint.adapters.place.allocation import Allocation
 from tracehint.adapters.place.hosts import Host, start_words
 from tracehint.collectors.preload.jobs import SUBMIT
+from tracehint.interrupts import start_without_signals
 from tracehint.schemas.commandline.programs import base_name
 from tracehint.schemas.manifest import read_manifest
 
@@ -314,11 +315,7 @@ def dispatching(
         place = Dispatcher(nodes.hosts, tasks, shared, steal, nodes.here)
         place.environment[SWITCH] = str(own / "table")
         server = _Server(place, address)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            server.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        start_without_signals(server)
         stack.callback(server.close)
         yield place
 

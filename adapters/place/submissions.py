@@ -11,7 +11,6 @@ Nothing here can fail into the workflow: a job without an answer is submitted as
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from tracehint.adapters.place.dispatch import SWITCH, PlacedTask, checksum, tabl
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.place.job_commands import KnownJobs
 from tracehint.adapters.place.submitter import ASK, TELL
+from tracehint.interrupts import start_without_signals
 
 SUBMIT = b"sbatch"
 MOST_NODES = 64
@@ -322,11 +322,7 @@ def submitting(nodes: Sequence[Host], jobs: KnownJobs, *, steal: bool) -> Iterat
         found = Submissions(nodes, jobs, steal, afterwards=afterwards)
         found.environment[SWITCH] = str(own / "table")
         server = SubmissionServer(found, own / "socket")
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            server.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        start_without_signals(server)
         try:
             yield found
         finally:

@@ -1,4 +1,5 @@
-"""Ctrl-C: one line on stderr and exit code 130, wherever it meets the program.
+"""Ctrl-C: one line on stderr and exit code 130, wherever it meets the program. Threads that take no
+signals.
 
 While modules are loaded and after the end it simply ends the process. In between it raises
 KeyboardInterrupt; libraries in C turn that into errors of their own, so that whatever comes after
@@ -11,6 +12,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from threading import Thread
     from types import FrameType
 
 EXIT_INTERRUPTED = 130
@@ -46,3 +48,13 @@ def end_quietly() -> None:
     """Let it end the process, where nothing has to be put in order."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def start_without_signals(thread: Thread) -> None:
+    """Start a thread beside a command that is waited for: signals are for the thread that waits,
+    one that this thread took would be lost to it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

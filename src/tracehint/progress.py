@@ -1,17 +1,16 @@
-"""Progress of a command: a line on the terminal, and threads beside the command."""
+"""Progress of a command: a line on the terminal, from a thread beside the command."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tracehint.interrupts import start_without_signals
 from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.wording import plural
 
@@ -90,28 +89,6 @@ def _show(seen: Stages, over: threading.Event) -> None:
         os.write(_STDERR, _CLEAR.encode())
 
 
-@contextlib.contextmanager
-def beside_the_command(
-    work: Callable[[threading.Event], None], patience_s: float | None
-) -> Iterator[None]:
-    """`work` in a thread until the block ends, which its event tells; then it is waited for, at
-    most so long (None: until it returns)."""
-    over = threading.Event()
-    thread = threading.Thread(target=work, args=(over,), daemon=True)
-    # Signals are for the thread that waits for the command: one that this thread took would be
-    # lost to it. Blocked, a write from the background does not stop the job either (SIGTTOU).
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(patience_s)
-
-
 FIRST_RECORDING_S, EVERY_RECORDING_S = 2.0, 5.0
 _READ_BYTES = 8 << 20  # of new records at one look
 _STDOUT, _RECORDING_STDERR = 1, 2
@@ -131,8 +108,15 @@ def progress(bundle: Path, *, shown: bool) -> Iterator[None]:
     if not shown:
         yield
         return
-    with beside_the_command(partial(_watch, bundle), 1.0):  # one that is stopped holds up nothing
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(bundle, over), daemon=True)
+    # Blocked, a write from the background does not stop the job either (SIGTTOU).
+    start_without_signals(watcher)
+    try:
         yield
+    finally:
+        over.set()
+        watcher.join(1.0)  # one that is stopped holds up nothing
 
 
 def _watch(bundle: Path, over: threading.Event) -> None:

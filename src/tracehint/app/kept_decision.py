@@ -12,9 +12,9 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 from msgspec.json import decode, encode
@@ -32,24 +32,28 @@ if TYPE_CHECKING:
     from tracehint.adapters.project.state import KnownRun, ProjectState
     from tracehint.hintgen.hints.model import HintFile
 
-SCHEMA = "tracehint.decision/2"
+SCHEMA = "tracehint.decision/3"
 ALIKE = 1.25  # times: measured links and starts of a step that one plan serves
 ALIKE_S = 0.2  # between two starts that are that short
 
 
-@dataclass(frozen=True)
-class Decision:
+@dataclass(frozen=True, kw_only=True)
+class _DecisionFacts:
+    placed: bool
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    roots: tuple[str, ...] = ()
+    measured: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(_DecisionFacts):
     """Hints, with those of the plan and of first names; `placed`: tasks or jobs have nodes;
     `seconds`: what it took to decide; `roots`: of the data, where no run has them; `measured`: the
     link that it is for, and the start of a step."""
 
     hints: HintFile
-    placed: bool
-    left_out: tuple[str, ...]
-    said: tuple[str, ...]
-    seconds: float = 0.0
-    roots: tuple[str, ...] = ()
-    measured: tuple[float, ...] = ()
 
     def serves(self, nodes: Allocation | None) -> bool:
         """Whether its link is like the one that was measured now."""
@@ -57,18 +61,16 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Kept:
+class _Kept(_DecisionFacts):
     """The file; the text of the hints is left to their own reader."""
 
     schema: str
     key: str
-    measured: tuple[float, ...]
-    placed: bool
-    left_out: tuple[str, ...]
-    said: tuple[str, ...]
-    seconds: float
-    roots: tuple[str, ...]
     hints: Raw
+
+
+def _facts(of: _DecisionFacts) -> dict[str, Any]:
+    return {field.name: getattr(of, field.name) for field in fields(_DecisionFacts)}
 
 
 def decision_key(
@@ -98,17 +100,8 @@ def keep_decision(folder: Path, key: str, decision: Decision, name: str = DECISI
     """Write it down, where that can be done."""
     from tracehint.hintgen.hints.hintfile import to_json
 
-    kept = _Kept(
-        schema=SCHEMA,
-        key=key,
-        measured=decision.measured,
-        placed=decision.placed,
-        left_out=decision.left_out,
-        said=decision.said,
-        seconds=decision.seconds,
-        roots=decision.roots,
-        hints=Raw(json.dumps(to_json(decision.hints)).encode()),
-    )
+    text = Raw(json.dumps(to_json(decision.hints)).encode())
+    kept = _Kept(schema=SCHEMA, key=key, hints=text, **_facts(decision))
     with (
         suppress(OSError),
         replacing(inside(folder) / name, 0o600) as fd,
@@ -126,15 +119,7 @@ def kept_decision(folder: Path, key: str, name: str = DECISION) -> Decision | No
             kept = decode(stream.read(limit("hints-bytes")), type=_Kept)
         if (kept.schema, kept.key) != (SCHEMA, key):
             return None
-        return Decision(
-            hints=parse_hints(bytes(kept.hints), name),
-            placed=kept.placed,
-            left_out=kept.left_out,
-            said=kept.said,
-            seconds=kept.seconds,
-            roots=kept.roots,
-            measured=kept.measured,
-        )
+        return Decision(hints=parse_hints(bytes(kept.hints), name), **_facts(kept))
     except (OSError, ValueError, RecursionError, InputError):
         return None
 

@@ -52,7 +52,7 @@ class Learned:
     paths: Paths  # of the last run
     roots: tuple[str, ...]
     left_out: tuple[str, ...] = ()  # rules that did not help
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     placing: TaskPlacing | None = None
     submitting: JobPlacing | None = None
     tasks: int = 0  # of the last run
@@ -104,8 +104,8 @@ def learned(
         key = decision_key(state, runs, cluster, hosts, batch)
         again = _first(state, command, cluster, hosts)
         if again is not None and kept_decision(state.folder, key) is None:
-            said = ["as the first run, not recorded: the next one is decided on meanwhile"]
-            return replace(again, said=said, tasks=last.tasks, recorded=False, beside=True)
+            notes = ["as the first run, not recorded: the next one is decided on meanwhile"]
+            return replace(again, notes=notes, tasks=last.tasks, recorded=False, beside=True)
     return _learn_rules(state, runs, cluster, hosts, batch)
 
 
@@ -128,7 +128,7 @@ def _drop_hints(
             f"as the first run ({slower.usual:.1f} s), with learned hints it took {took}; {again}"
         )
         return replace(
-            found, left_out=last.left_out, said=[text], tasks=last.tasks, recorded=recorded
+            found, left_out=last.left_out, notes=[text], tasks=last.tasks, recorded=recorded
         )
     without = "in the first run" if slower.by_graph else "without"
     text = f"no hints: with them the run took {took}, {without} {slower.usual:.1f} s; {again}"
@@ -170,12 +170,12 @@ def _first(
     if key and kept is None:
         found = graph_hints(command, cluster, len(hosts))
         if found is not None:
-            kept = Decision(found[0], False, (), (), roots=found[1])
+            kept = Decision(hints=found[0], placed=False, roots=found[1])
             keep_decision(state.folder, key, kept, FIRST)
     if kept is None:
         return None
-    said = ["first run: by the workflow's graph, files stay on the node that writes them"]
-    return Learned(kept.hints, Paths(files=()), kept.roots, said=said, first=True)
+    notes = ["first run: by the workflow's graph, files stay on the node that writes them"]
+    return Learned(kept.hints, Paths(files=()), kept.roots, notes=notes, first=True)
 
 
 def _learn_rules(
@@ -185,7 +185,7 @@ def _learn_rules(
     hosts: tuple[Host, ...],
     batch: tuple[Host, ...],
 ) -> Learned:
-    last, said = runs[-1], list[str]()
+    last, notes = runs[-1], list[str]()
     key = decision_key(state, runs, cluster, hosts, batch)
     decision = kept_decision(state.folder, key) if hosts else None
     if decision is not None and (alone := _run_alone(state, last, decision)) is not None:
@@ -201,7 +201,7 @@ def _learn_rules(
         known = run_paths(state.bundle(last))
         nodes = trial()
     if tried and nodes is None:
-        said.append("no step could be started on another node: tasks start where the engine does")
+        notes.append("no step could be started on another node: tasks start where the engine does")
     if batch and not _has_jobs(run):
         batch = ()
     if not hosts:
@@ -223,10 +223,10 @@ def _learn_rules(
         spent = 0.0
     elif state.runs[-1:] == (last,):  # those that use it again have it for nothing
         spent = decision.seconds
-    said += decision.said
+    notes += decision.notes
     hints, left_out = decision.hints, decision.left_out
-    roots = _roots_now(state, last, tuple(run.analysis.run["data_roots"]), said)
-    found = Learned(hints, paths, roots, left_out, said, tasks=last.tasks, spent=spent)
+    roots = _roots_now(state, last, tuple(run.analysis.run["data_roots"]), notes)
+    found = Learned(hints, paths, roots, left_out, notes, tasks=last.tasks, spent=spent)
     if _sets_nothing(hints):
         return replace(found, hints=None)
     if hints.plan is None or not decision.placed:
@@ -251,9 +251,9 @@ def _run_alone(state: ProjectState, last: KnownRun, decision: Decision) -> Learn
     changed = state.changed_since(last)
     text = f"it runs by itself: hints save less than tracehint takes ({own:.1f} s)"
     what = "recorded, as it took another time than before" if changed else "not recorded"
-    said = [*decision.said, f"{text}; {what}"]
+    notes = [*decision.notes, f"{text}; {what}"]
     none = Paths(files=())
-    return Learned(None, none, (), decision.left_out, said, tasks=last.tasks, recorded=changed)
+    return Learned(None, none, (), decision.left_out, notes, tasks=last.tasks, recorded=changed)
 
 
 def _decide(
@@ -270,21 +270,22 @@ def _decide(
 
     analyses = [run.analysis for run in inputs]
     last = runs[-1]
-    said = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_changes(analyses)]
+    notes = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_changes(analyses)]
     rules = learn(analyses)
     useless = _useless(state.bundle(last), _unhelpful(runs, inputs))
     before = next((run.left_out for run in reversed(runs) if run.place is None), ())
     left_out = tuple(dict.fromkeys([*before, *useless]))
-    planned, placed = _plan_hints(analyses[-1], rules, cluster, nodes, batch, left_out, said)
+    planned, placed = _plan_hints(analyses[-1], rules, cluster, nodes, batch, left_out, notes)
     hints = planned or rules
     kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
     if len(kept) < len(hints.rules):
         out = plural(len(hints.rules) - len(kept), "rule")
-        said.append(f"{out} left out, of which nothing held or helped before")
+        notes.append(f"{out} left out, of which nothing held or helped before")
     hints = replace(hints, rules=kept)
     roots = tuple(analyses[-1].run["data_roots"])
-    more = _first_names(state.bundle(last), hints, paths, roots, said)
-    return Decision(replace(hints, rules=(*kept, *more)), placed, left_out, tuple(said))
+    more = _first_names(state.bundle(last), hints, paths, roots, notes)
+    hints = replace(hints, rules=(*kept, *more))
+    return Decision(hints=hints, placed=placed, left_out=left_out, notes=tuple(notes))
 
 
 def _has_jobs(run: Input) -> bool:
@@ -327,7 +328,7 @@ def _placing(
 
 
 def _roots_now(
-    state: ProjectState, last: KnownRun, roots: tuple[str, ...], said: list[str]
+    state: ProjectState, last: KnownRun, roots: tuple[str, ...], notes: list[str]
 ) -> tuple[str, ...]:
     """The data roots of that run, where the workflow may have another place now."""
     from tracehint.adapters.project.state import roots_now
@@ -337,12 +338,12 @@ def _roots_now(
     was = Path(read_manifest(state.bundle(last)).cwd)
     now = roots_now(roots, was, state.folder.resolve().parent)
     if now != roots:
-        said.append(f"the last run was in {terminal(str(was))}: its hints are for files here now")
+        notes.append(f"the last run was in {terminal(str(was))}: its hints are for files here now")
     return now
 
 
 def _first_names(
-    bundle: Path, hints: HintFile, paths: Paths, roots: tuple[str, ...], said: list[str]
+    bundle: Path, hints: HintFile, paths: Paths, roots: tuple[str, ...], notes: list[str]
 ) -> list[Rule]:
     """Rules for the names under which files are made that are renamed later."""
     from tracehint.adapters.creation.resolution import made_as, resolution_of
@@ -352,7 +353,7 @@ def _first_names(
     raw = sorted((os.fsencode(root) for root in roots), key=len, reverse=True)
     rules = made_as(run, resolution_of(hints, paths), raw)
     if rules:
-        said.append(f"{plural(len(rules), 'rule')} for names under which files are made first")
+        notes.append(f"{plural(len(rules), 'rule')} for names under which files are made first")
     return rules
 
 
@@ -404,7 +405,7 @@ def _plan_hints(
     nodes: Allocation | None,
     batch: tuple[Host, ...],
     left_out: tuple[str, ...],
-    said: list[str],
+    notes: list[str],
 ) -> tuple[HintFile | None, bool]:
     """The hints of a plan, where the project names a cluster and no plan of its kind failed, and
     whether its tasks are to be placed."""
@@ -415,7 +416,7 @@ def _plan_hints(
     try:
         found = decide(analysis, rules, cluster, None, allocation=nodes, batch=batch)
     except TracehintError as error:
-        said.append(f"no plan: {error}")
+        notes.append(f"no plan: {error}")
         return None, False
     if found is None:
         return None, False  # no file is read or written: nothing to plan
@@ -423,15 +424,15 @@ def _plan_hints(
     hints = (found if placed else found.unbound()).hints
     assert hints.plan is not None
     if hints.plan.strategy in left_out:
-        said.append(f"no plan: {hints.plan.strategy} brought nothing before")
+        notes.append(f"no plan: {hints.plan.strategy} brought nothing before")
         return None, False
-    said.append(_predicted(hints))
+    notes.append(_predicted(hints))
     if _sets_nothing(hints):
         return hints, False
     if placed and nodes is not None:
-        said.append(f"tasks start on {plural(len(nodes.hosts), 'node')} of the allocation")
+        notes.append(f"tasks start on {plural(len(nodes.hosts), 'node')} of the allocation")
     elif placed:
-        said.append(
+        notes.append(
             f"jobs are submitted for one of {plural(len(batch), 'node')} with free processors"
         )
     return hints, placed

@@ -321,7 +321,7 @@ def _learn_rules(
     except TracehintError as error:
         click.echo(f"tracehint: this run has no hints: {error}", err=True)
         return None
-    for line in found.said if found is not None and not quiet else ():
+    for line in found.notes if found is not None and not quiet else ():
         click.echo(f"tracehint: {line}", err=True)
     return found
 
