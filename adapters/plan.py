@@ -80,12 +80,13 @@ def build_plan(
     the run are never made up. `matcher`: of these rules, where it is there.
     """
     plan = TagPlan()
-    matched: dict[bytes, Target | None] = {}
+    matched: dict[bytes, Target | None] = dict.fromkeys((*paths.declared, *paths.files))
     matcher = matcher or Matcher(hints)
-    for files, known, names in (
+    asked = (
         (paths.declared, paths.sized(paths.declared, paths.known), ()),
         (paths.files, paths.sized(paths.files, None), paths.names),
-    ):
+    )
+    for files, known, names in asked if hints.rules else ():
         numbers, found = matcher.outcomes(files, known, nodes, names)
         codes = numbers.tolist()
         plan.costly += sum(found[code].reason == "costly" for code in codes)

@@ -41,6 +41,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "credentials_exec": (UNKNOWN, "{n} [program|programs] with changed credentials not followed"),
     "unentered_programs": (UNKNOWN, "{n} [program|programs] could not be entered (static, setuid "
                                     "...): what [it|they] read and wrote is unknown"),
+    "container_names": (UNKNOWN, "{n} [process|processes] in a container with names of [its|their] "
+                                 "own for files: bind them at their own paths, with /proc"),
     "path_cut": (DETAIL, "{n} [path|paths] too long and cut"),
     "argv_cut": (DETAIL, "{n} command [line|lines] too long and cut"),
 }  # fmt: skip  # a table

@@ -225,7 +225,7 @@ LOSS_KINDS = (
     "unknown_calls", "recursion_misses", "credentials_exec", "log_lines", "damaged_segment",
     "truncated_log", "unreadable_log", "log_limits", "killed_process", "killed_recorder",
     "spool_write", "unfollowed_tasks", "missing_rows", "outliving_processes",
-    "unentered_programs",
+    "unentered_programs", "container_names",
 )  # fmt: skip  # a table
 # Environment variables that name a task or what it requested; nothing else of the environment is
 # recorded.

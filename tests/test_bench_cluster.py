@@ -43,7 +43,7 @@ def test_seconds_of_a_loaded_machine_are_left_out() -> None:
 
     text = table("blast", [run("plain", 10, 100_000_000, 0.1), run("plain", 90, 120_000_000, 0.9),
                            run("second run", 5, 11_000_000, 0.0),
-                           run("planned", 5, 22_000_000, 0.9)])  # fmt: skip  # a table
+                           run("third run", 5, 22_000_000, 0.9)])  # fmt: skip  # a table
     rows = [line.split(" | ") for line in text.splitlines()[2:5]]
     assert [row[1:5] for row in rows] == [
         ["10.0 (10.0 to 10.0)", "1.00", "110 (100 to 120)", "1.00"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.support.cli import tracehint
 from tests.support.predicting import need_engine
 from tracehint.adapters.project.state import read_state
 from tracehint.app.first_run import graph_hints
+from tracehint.hintgen.hints.hintfile import dump
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +62,21 @@ def test_otherwise_it_is_only_recorded(
     """On a batch system, on one node, without a store whose files can be kept, where files are on
     their writer's node anyway (HDFS), and where there is no graph."""
     assert graph_hints(words, cluster, hosts) is None
+
+
+def test_hints_that_are_kept_need_no_tables(flow: Path) -> None:
+    """Neither to know that they are those of this graph nor to be set."""
+    found = graph_hints(("makeflow", "w.mf"), "moosefs", 5)
+    assert found is not None
+    dump(found[0], flow / "hints.json")
+    key = "from tracehint.app.first_run import *; assert graph_key(('makeflow', 'w.mf'), 'nfs', 2)"
+    head, hints = [sys.executable, "-X", "importtime"], ["--no-record", "--hints", "hints.json"]
+    run = ["-m", "tracehint", "run", *hints, "--store", "xattr", "--", "touch", "mid"]
+    for words in (["-c", key], run):
+        done = subprocess.run([*head, *words], capture_output=True, text=True, check=True)
+        assert "tracehint.version" in done.stderr
+        assert "numpy" not in done.stderr and "pyarrow" not in done.stderr
+    assert os.getxattr(flow / "mid", "user.DP") == b"local"
 
 
 def test_a_first_run_in_an_allocation_and_those_after_it(flow: Path) -> None:

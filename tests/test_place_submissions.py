@@ -163,6 +163,34 @@ def test_a_requeued_job_gets_rid_of_a_node_that_is_gone(monkeypatch: pytest.Monk
     assert jobs.answer(b"join a c") == b"1\0a"
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_jobs_that_slurm_does_not_free_are_tried_again(
+    monkeypatch: pytest.MonkeyPatch, *, answered: bool
+) -> None:
+    """The others first; in the end the command is printed."""
+    asked: list[str] = []
+
+    def ask(*words: str) -> str | None:
+        if words[0] != "scontrol":
+            return "77|PENDING|\n78|PENDING|\n"
+        asked.append(words[2])
+        busy = words[2] == "JobId=77" and not (answered and len(asked) > 2)
+        return None if busy else ""
+
+    monkeypatch.setattr(submissions, "_ask", ask)
+    monkeypatch.setattr(submissions, "_LOOK_S", 0.0)
+    monkeypatch.setattr(submissions, "_RELEASE_S", PATIENCE_S if answered else 0.0)
+    jobs = Submissions(NODES, KNOWN)
+    for number in (b"77", b"78"):
+        jobs.submitted(jobs.answer(b"sort a").partition(b"\0")[0], number)
+    jobs.release(every=True)
+    assert asked == ["JobId=77"] and not jobs.released and len(jobs.bound) == 2
+    jobs.release_all()
+    assert asked[1] == "JobId=78" and asked[2:3] == ["JobId=77"]
+    assert jobs.released == 2 - (not answered) and bool(jobs.problem) is not answered
+    assert answered or jobs.problem.endswith(": scontrol update JobId=77 ReqNodeList=")
+
+
 def test_what_was_not_submitted_waits_for_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """An sbatch that failed, and one that was killed."""
     answers(monkeypatch, squeue="12|PENDING|\n")

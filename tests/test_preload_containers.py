@@ -4,6 +4,7 @@ and programs of another C library."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,6 +62,13 @@ def need_bwrap() -> None:
         pytest.skip("bubblewrap is missing or not allowed")
 
 
+def need_namespaces() -> None:
+    """Skip where a user may not make namespaces."""
+    words = ["unshare", "-r", "--mount", "true"]
+    if subprocess.run(words, check=False, capture_output=True).returncode:
+        pytest.skip("name spaces of users are not allowed")
+
+
 def test_a_container_without_the_library_is_named_and_undisturbed(work: Path) -> None:
     need_bwrap()
     bundle, said = recorded(work, f"bwrap {INSIDE} sh -c 'cat in > out; ls nothing || true'")
@@ -81,14 +89,12 @@ def test_a_container_with_the_library_bound_is_recorded(work: Path) -> None:
 def test_another_root_directory(work: Path) -> None:
     """`unshare` and `chroot`, as an unprivileged build of a root file system does."""
     root = work.parent / "root"
+    need_namespaces()
     script = (
         f"mkdir -p {root}/usr {root}/data && mount --bind /usr {root}/usr && mount --bind . "
         f"{root}/data && ln -sfn usr/lib {root}/lib && ln -sfn usr/lib64 {root}/lib64 && "
         f"chroot {root} /usr/bin/cat /data/in > out"
     )
-    words = ["unshare", "-r", "--mount", "true"]
-    if subprocess.run(words, check=False, capture_output=True).returncode:
-        pytest.skip("name spaces of users are not allowed")
     bundle, said = recorded(work, f"unshare -r --mount sh -c '{script}'")
     assert "ld.so" not in said
     assert (work / "out").stat().st_size == 5000
@@ -103,22 +109,57 @@ BIND = (  # docs/collectors/preload.md, with the root directory's name
 
 
 def test_another_root_directory_with_the_library_bound(work: Path) -> None:
-    """The line of the page makes what runs there recorded, under its names inside."""
+    """The line of the page makes what runs there recorded; nothing tells its names outside."""
     root = work.parent / "root"
     (work / "enter.sh").write_text(
         f"set -e; R={root}; mkdir -p $R/usr $R/data; mount --bind /usr $R/usr\n"
         "mount --bind . $R/data; ln -sfn usr/lib $R/lib; ln -sfn usr/lib64 $R/lib64\n"
         f"{BIND}\nchroot $R /usr/bin/cp /data/in /data/out\n"
     )
-    words = ["unshare", "-r", "--mount", "true"]
-    if subprocess.run(words, check=False, capture_output=True).returncode:
-        pytest.skip("name spaces of users are not allowed")
+    need_namespaces()
     assert BIND in (Path(__file__).parents[1] / "docs/collectors/preload.md").read_text()
     bundle, said = recorded(work, "unshare -r --mount sh enter.sh")
     assert (work / "out").stat().st_size == 5000, said
     rows = bundle.tables["opens"].to_pylist()
     assert [r["write_bytes"] for r in rows if r["path"].endswith(b"/data/out")] == [5000], said
-    assert {what for _, _, what in losses(bundle)} <= {"setuid"}  # mount
+    own = [count for kind, count, _ in losses(bundle) if kind == "container_names"]
+    assert own == [1]
+    assert {kind for kind, _, _ in losses(bundle)} <= {"container_names", "unentered_programs"}
+
+
+# What runs in containers that call the directory BOX: it makes `out` of `mid`.
+INNER = "cat BOX/mid > BOX/made && mv BOX/made BOX/out && rm BOX/mid"
+FORMS = {
+    "a second name": f"bwrap --dev-bind / / --bind . BOX sh -c '{INNER}'",
+    "relative names": "bwrap --dev-bind / / --bind . BOX --chdir BOX sh -c "
+    "'cat ../box/mid > ./made; mv made out; rm mid'",
+    "the root": f"bwrap --bind . / {INSIDE} {BOUND} sh -c '{INNER}'".replace(
+        " --bind . /data --chdir /data", ""
+    ).replace("BOX", ""),
+    "one in another": "bwrap --dev-bind / / --bind . BOX "
+    f"bwrap --dev-bind / / --bind BOX /mnt sh -c '{INNER.replace('BOX', '/mnt')}'",
+    "mounted by a child": "unshare -r --mount sh -c 'mount --bind . BOX; exec 3> BOX/made; "
+    "cat BOX/mid >&3; mv BOX/made BOX/out; rm BOX/mid'",
+    "its own path": f"bwrap --dev-bind / / --bind $PWD $PWD sh -c '{INNER.replace('BOX/', '')}'",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_names_inside_a_container_become_those_outside(work: Path, form: str) -> None:
+    need_bwrap()
+    need_namespaces()
+    box = work.parent / "box"
+    box.mkdir()
+    script = FORMS[form].replace("BOX", str(box))
+    bundle, said = recorded(work, f"cat in > mid; {script}; cat out > final")
+    assert (work / "final").stat().st_size == 5000, said
+    assert {kind for kind, _, _ in losses(bundle)} <= {"unentered_programs"}  # mount
+    of_data = (b"in", b"mid", b"made", b"out", b"final")
+    seen = {r["path"] for r in bundle.tables["opens"].to_pylist()}
+    for row in bundle.tables["names"].to_pylist():
+        seen |= {row["path"], row["new_path"] or b""}
+    seen = {path for path in seen if path.rpartition(b"/")[2] in of_data}
+    assert seen == {os.fsencode(work / os.fsdecode(name)) for name in of_data}
 
 
 MUSL = """

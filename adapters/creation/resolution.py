@@ -206,6 +206,8 @@ class Resolution:
         return path in self.known and (not asked or self.bound.get(path, maker) == maker)
 
     def _by_name(self, pairs: list[tuple[bytes, str | None]], asked: bool) -> list[Target | None]:
+        if not self.hints.rules:
+            return [None] * len(pairs)
         targets: list[Target | None] = []
         known = Declared(makers=[maker for _, maker in pairs]) if asked else None
         for found in self._matcher.match([path for path, _ in pairs], known, nodes=self.nodes):

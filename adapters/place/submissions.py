@@ -36,6 +36,7 @@ MIN_WAIT_S = 2.0  # for a node, while others are free
 MAX_WAIT_S = 30.0  # for a node, whatever the others do
 _LOOK_S = 1.0  # between two looks at waiting jobs
 _RARE_S = 10.0  # the same where none waits: one may be requeued, and wait for its node again
+_RELEASE_S = 10.0  # for Slurm to free the jobs that still wait at the end
 _FRESH_S = 0.5  # what is known of full nodes that long is not asked for again
 _TIMEOUT_S = 5.0  # of what asks Slurm, while a job may be waiting for an answer
 _MOST_BYTES = 4 << 20  # of a request
@@ -79,7 +80,7 @@ def batch_nodes() -> tuple[Host, ...]:
 def _free() -> dict[str, int]:
     """Free processors by node, of those that have some."""
     found: dict[str, int] = {}
-    for line in _ask("sinfo", "-h", "-N", "-o", "%N|%T|%C").splitlines():
+    for line in (_ask("sinfo", "-h", "-N", "-o", "%N|%T|%C") or "").splitlines():
         name, state, counts = (*line.split("|"), "", "")[:3]
         idle = counts.split("/")[1:2]
         if state in _USABLE and idle and idle[0].isdigit() and int(idle[0]):
@@ -87,15 +88,15 @@ def _free() -> dict[str, int]:
     return found
 
 
-def _ask(*words: str) -> str:
-    """What a command of Slurm prints; empty where it fails."""
+def _ask(*words: str) -> str | None:
+    """What a command of Slurm prints; None where it fails."""
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        return ""
-    return "" if done.returncode else done.stdout
+        return None
+    return None if done.returncode else done.stdout
 
 
 @dataclass
@@ -109,6 +110,7 @@ class SubmittedJob:
     number: bytes = b""
     waits: bool = True
     ended: bool = False
+    kept: int = 0  # times that Slurm did not free it of the node
 
 
 @dataclass
@@ -135,6 +137,19 @@ class Submissions:
             "are not known from the last run": self.unknown,
         }
         return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+
+    @property
+    def bound(self) -> list[SubmittedJob]:
+        """Jobs that wait for their node."""
+        waiting = (job for job in self.sent if job.number and job.waits and not job.ended)
+        return [job for job in waiting if job.node is not None]
+
+    @property
+    def problem(self) -> str:
+        """Jobs that Slurm did not free in the end, and the command that does it; empty: none."""
+        numbers = ",".join(os.fsdecode(job.number) for job in self.bound)
+        command = f"scontrol update JobId={numbers} ReqNodeList="
+        return f"jobs wait for their node, as Slurm did not answer: {command}" if numbers else ""
 
     def answer(self, text: bytes) -> bytes:
         """Ticket and node (empty: any) of a job; nothing: it is not known."""
@@ -211,19 +226,30 @@ class Submissions:
                 self.located.update(dict.fromkeys(job.task.outputs, names[node]))
 
     def release(self, *, every: bool = False) -> None:
-        """Free jobs that wait too long of their node, or all of them."""
+        """Free jobs that wait too long of their node, or all of them, until one is not freed: these
+        are the last ones of the next time."""
         now = time.monotonic()
         self.look(now)
-        bound = [j for j in self.sent if j.number and j.waits and not j.ended]
-        late = [j for j in bound if j.node is not None and (every or self.is_late(j, now))]
+        late = [job for job in self.bound if every or self.is_late(job, now)]
         if late and not every:
             overdue = [job for job in late if now - job.since >= MAX_WAIT_S]
             others = [job for job in late if now - job.since < MAX_WAIT_S]
             late = overdue + others[: sum(_free().values()) if others else 0]
-        for job in late:
-            _ask("scontrol", "update", f"JobId={os.fsdecode(job.number)}", "ReqNodeList=")
+        for job in sorted(late, key=lambda job: job.kept):
+            number = os.fsdecode(job.number)
+            if _ask("scontrol", "update", f"JobId={number}", "ReqNodeList=") is None:
+                job.kept += 1
+                break
             job.node = None
             self.released += 1
+
+    def release_all(self) -> None:
+        """Free all jobs of their node; some time is spent on those that Slurm does not free."""
+        end = time.monotonic() + _RELEASE_S
+        self.release(every=True)
+        while self.bound and time.monotonic() < end:
+            time.sleep(_LOOK_S)
+            self.release(every=True)
 
     def is_late(self, job: SubmittedJob, now: float) -> bool:
         """Whether moving the job's inputs would take less than it has waited."""
@@ -268,7 +294,7 @@ class SubmissionServer(threading.Thread):
         self.closing.set()
         self.join(timeout=30)
         if self.jobs.pause is not None:
-            self.jobs.release(every=True)
+            self.jobs.release_all()
 
     def _serve(self, line: socket.socket) -> None:
         request = b""

@@ -15,7 +15,7 @@
 
 #define TH_ARENA_FILE "arena"
 #define TH_ARENA_MAGIC 0x414e455241484e54ULL /* "TNHARENA" */
-#define TH_ARENA_VERSION 7
+#define TH_ARENA_VERSION 8
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
 #define TH_UNIT (4ULL << 20) /* room is taken from the disk by so many bytes */
@@ -30,12 +30,12 @@
 /* A unit is made by one process alone; the others wait a while, then go on behind it. */
 enum th_unit { TH_UNIT_NONE, TH_UNIT_CLAIMED, TH_UNIT_READY };
 
-/* What one process found out about a program, for all others. */
+/* What one process found out about a program, for all others; or a table of mounts (mounts.c). */
 struct th_program_known {
 	unsigned long long
 		file;	    /* hash of name, file and root directory (record/programs.c); 0: free */
 	unsigned int class; /* enum th_class and 1; 0: not known yet */
-	unsigned int exe;   /* text: its name as the kernel has it; 0: not known */
+	unsigned int exe;   /* text: its name as the kernel has it, the table; 0: not known */
 };
 
 struct th_arena {
@@ -46,6 +46,11 @@ struct th_arena {
 	unsigned long long used;      /* given out; chunks end before `size` */
 	unsigned long long allocated; /* end of the last unit that was made */
 	unsigned long long gap;	      /* a pause of so many ticks ends a run */
+	/* The recorder's mount namespace (0: not known), and its root directory. */
+	unsigned int mounts, root_mount;
+	unsigned long long root_ino;
+	unsigned int remounts; /* calls and programs that may have changed a table of mounts */
+	unsigned int spare;
 	unsigned long long lost[TH_LOST_KINDS + 1];
 	unsigned long long unplaced; /* chunks that did not fit or could not be had */
 	/* enum th_unit; READY has blocks on disk: writing there cannot fail */
@@ -82,7 +87,7 @@ struct th_process_page {
 	unsigned int unentered;	 /* enum th_class: what runs cannot be entered; 0: it can */
 	unsigned int first_used; /* may be more than TH_FIRST */
 	unsigned int space;	 /* number of the PID namespace; 0: not known */
-	unsigned int spare;
+	unsigned int mounts;	 /* text: what absolute names are below (mounts.c); 0: as outside */
 	struct th_episode first[TH_FIRST];
 };
 

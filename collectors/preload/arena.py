@@ -65,9 +65,9 @@ def fill_sites(fd: int) -> None:
 ARENA = "arena"
 SITES = "sites"
 # th_arena of arena.h, as schemas/spool/arena_layout.py has it; NumPy is loaded after the run
-MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 7, 4 << 20, 8192, 2
-HEAD = struct.Struct("<QIIQQQQ")  # up to `gap`
-UNITS_AT, FIRST = 120, 12288  # where the states of units are; what the header takes
+MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 8, 4 << 20, 8192, 2
+HEAD = struct.Struct("<QIIQQQQIIQ8x")  # up to `lost`
+UNITS_AT, FIRST = 144, 12288  # where the states of units are; what the header takes
 _SIZE = UNITS * UNIT  # of the sparse file: texts are found by 32 bits of 8 bytes
 _FIRST_UNITS = 2  # that the recorder makes, where there is room
 _GAP_S = 0.25  # a pause that ends a run, as of the eBPF collector
@@ -122,7 +122,7 @@ class ArenaFile:
             units = _make_units(fd, _FIRST_UNITS if self.folder else 1)
             head = HEAD.pack(
                 MAGIC, ARENA_VERSION, int(not launched), size, FIRST, units * UNIT,
-                int(_GAP_S * hertz),
+                int(_GAP_S * hertz), *_mount_namespace(),
             )  # fmt: skip  # a table
             os.pwrite(fd, head, 0)
             try_sharing(fd)
@@ -135,7 +135,7 @@ class ArenaFile:
         boot, real = _boot_and_real()
         self.start = {
             "version": VERSION, "boot_ns": boot, "real_ns": real, "boot_id": boot_id(),
-            "tick_hz": hertz, "command": 1, **first,
+            "tick_hz": hertz, "command": 1, "mounts": _mount_table(), **first,
         }  # fmt: skip  # a table
         if self.folder:
             self._write("start.json", self.start)
@@ -207,7 +207,7 @@ class ArenaFile:
             os.close(self._fds.popitem()[1])
 
     def _used_bytes(self) -> int:
-        _, _, _, _, used, allocated, _ = HEAD.unpack(os.pread(self._fds[ARENA], HEAD.size, 0))
+        used, allocated = HEAD.unpack(os.pread(self._fds[ARENA], HEAD.size, 0))[4:6]
         return int(min(max(used, FIRST), allocated))
 
     def _write(self, name: str, data: dict[str, Any]) -> None:
@@ -230,6 +230,28 @@ def _make_units(fd: int, wanted: int) -> int:
         made += 1
     os.pwrite(fd, bytes([READY] * made), UNITS_AT)
     return made
+
+
+def _mount_table() -> str:
+    try:
+        return os.fsdecode(Path("/proc/self/mountinfo").read_bytes())
+    except OSError:
+        return ""
+
+
+def _mount_namespace() -> tuple[int, int, int]:
+    """Its number, and the root directory's mount and inode; zeros where they are not known."""
+    try:
+        number = Path("/proc/self/ns/mnt").stat().st_ino
+        fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
+        try:
+            facts = Path(f"/proc/self/fdinfo/{fd}").read_text(encoding="ascii")
+            mount = int(facts.split("mnt_id:")[1].split()[0])
+            return number, mount, os.fstat(fd).st_ino
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        return 0, 0, 0
 
 
 def _boot_and_real() -> tuple[int, int]:

@@ -30,13 +30,10 @@ OUTCOMES = {
     "missed": "impossible",
 }  # fmt: skip  # a table
 
-_LAST = """
-    SELECT * FROM b_settings
-    QUALIFY row_number() OVER (PARTITION BY path, hint ORDER BY t_ns DESC) = 1"""
-_REASONS = f"""
+_REASONS = """
     SELECT state, why AS reason, string_agg(DISTINCT split_part(hint, '=', 1), ', '
            ORDER BY split_part(hint, '=', 1)) AS hints, count(*) AS count, min(path) AS example
-    FROM ({_LAST}) WHERE state <> 'set' GROUP BY state, why ORDER BY count DESC, state, why"""
+    FROM last WHERE state <> 'set' GROUP BY state, why ORDER BY count DESC, state, why"""
 
 
 @dataclass(frozen=True)
@@ -58,17 +55,20 @@ def force_of(bundle: Bundle | None) -> Force:
     """The hints of a run; none where it was not run with hints."""
     if bundle is None or not bundle.tables["settings"].num_rows:
         return Force(0, 0, 0)
-    import duckdb
-
-    con = duckdb.connect(":memory:")
-    con.register("b_settings", bundle.tables["settings"])
+    rows = bundle.tables["settings"].sort_by("t_ns").group_by(["path", "hint"], use_threads=False)
+    last = rows.aggregate([("state", "last"), ("why", "last")])
+    last = last.rename_columns(["path", "hint", "state", "why"])
     counts = dict.fromkeys(OUTCOMES.values(), 0)
-    for state, count in con.execute(
-        f"SELECT state, count(*) FROM ({_LAST}) GROUP BY state"
-    ).fetchall():
-        counts[OUTCOMES.get(state, "impossible")] += count
-    columns = ("state", "reason", "hints", "count", "example")
-    reasons = [dict(zip(columns, row, strict=True)) for row in con.execute(_REASONS).fetchall()]
+    for row in last.column("state").value_counts().to_pylist():
+        counts[OUTCOMES.get(row["values"], "impossible")] += row["counts"]
+    reasons: list[dict[str, Any]] = []
+    if counts["in_force"] < last.num_rows:
+        import duckdb
+
+        con = duckdb.connect(":memory:")
+        con.register("last", last)
+        columns = ("state", "reason", "hints", "count", "example")
+        reasons = [dict(zip(columns, row, strict=True)) for row in con.execute(_REASONS).fetchall()]
     return Force(**counts, reasons=tuple(reasons))
 
 

@@ -15,7 +15,6 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
@@ -157,6 +156,8 @@ _HEAVIEST = (1 << 30) - 1  # the sum of all weights of edges must fit into 31 bi
 
 def find_metis() -> tuple[Path, dict[str, str]]:
     """The program and its environment. Raises UnavailableError."""
+    from importlib import metadata
+
     try:
         files = metadata.files("cmeel-metis") or []
     except metadata.PackageNotFoundError:

@@ -21,6 +21,7 @@ from tracehint.schemas.spool.arena_links import RealPaths
 from tracehint.schemas.spool.arena_texts import Texts, gather_records
 from tracehint.schemas.spool.layout import (
     concat_records,
+    distinct,
     filter_records,
     is_in,
     number_rows,
@@ -30,6 +31,9 @@ from tracehint.schemas.spool.layout import (
 Records = NDArray[Any]
 
 
+UNENTERED, OWN_NAMES = "unentered_programs", "container_names"
+_REMEDY = "no /proc there, or chroot: use a container with /proc, data bound at its own path"
+ProcessLoss = tuple[int, str, str]  # epoch, kind, what
 _Process = tuple[int, int]  # its PID namespace, its number there
 
 
@@ -343,8 +347,8 @@ def _times(records: Records, names: tuple[str, ...], clock: Clock) -> None:
 
 def arena_records(
     data: NDArray[np.uint8], start: dict[str, Any], end: dict[str, Any], links: RealPaths
-) -> tuple[dict[str, Records], NDArray[np.uint8], list[tuple[int, str]]]:
-    """The spool's records, its heap, and (epoch, what could not be entered).
+) -> tuple[dict[str, Records], NDArray[np.uint8], list[ProcessLoss]]:
+    """The spool's records, its heap, and losses of processes: (epoch, kind, what).
 
     start, end: what the recorder wrote at its beginning and end. Raises BundleError.
     """
@@ -375,15 +379,23 @@ def arena_records(
     records = {"episodes": episodes, "extents": extents, "processes": processes}
     records["losses"] = _losses(arena, guesses)
     records |= texts.tables(episodes, processes, names, pages["exec"])
-    return records, texts.heap(), _unentered_programs(filter_records(pages, pages["unentered"] > 0))
+    losses = _unentered_programs(filter_records(pages, pages["unentered"] > 0))
+    return records, texts.heap(), losses + _unknown_names(pages, texts)
 
 
-def _unentered_programs(pages: Records) -> list[tuple[int, str]]:
-    """Epoch, and what kind of program could not be entered."""
+def _unentered_programs(pages: Records) -> list[ProcessLoss]:
     last = len(al.CLASSES) - 1
     kinds = np.minimum(pages["unentered"], last).tolist()
     epochs = pages["proc"]["epoch"].tolist()
-    return [(epoch, al.CLASSES[kind]) for epoch, kind in zip(epochs, kinds, strict=True)]
+    return [(epoch, UNENTERED, al.CLASSES[kind]) for epoch, kind in zip(epochs, kinds, strict=True)]
+
+
+def _unknown_names(pages: Records, texts: Texts) -> list[ProcessLoss]:
+    """Processes that have names of their own for files, and nothing tells those of outside."""
+    bases = {text: texts.base(text) for text in distinct(pages["mounts"]).tolist() if text}
+    unknown = {text for text, base in bases.items() if not texts.links.outside.knows(base)}
+    each = zip(pages["proc"]["epoch"].tolist(), pages["mounts"].tolist(), strict=True)
+    return [(epoch, OWN_NAMES, _REMEDY) for epoch, text in each if text in unknown]
 
 
 def _settle(episodes: Records) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 
 FILE = "arena"
-MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 7, 0x4B4E4843, 4096
+MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 8, 0x4B4E4843, 4096
 UNIT, UNITS, UNIT_READY = 4 << 20, 8192, 2
 PROGRAMS = 240  # of which is remembered what they are
 FIRST = 6  # episodes in the record of the process
@@ -32,7 +32,9 @@ PROGRAM_DT = np.dtype([("file", _U64), ("class", _U32), ("exe", _U32)], align=Tr
 HEAD_DT = np.dtype(
     [
         ("magic", _U64), ("version", _U32), ("epochs", _U32), ("size", _U64), ("used", _U64),
-        ("allocated", _U64), ("gap", _U64), ("lost", _U64, (LOST + 1,)), ("unplaced", _U64),
+        ("allocated", _U64), ("gap", _U64), ("mounts", _U32), ("root_mount", _U32),
+        ("root_ino", _U64), ("remounts", _U32), ("spare", _U32),
+        ("lost", _U64, (LOST + 1,)), ("unplaced", _U64),
         ("units", "u1", (UNITS,)), ("programs", PROGRAM_DT, (PROGRAMS,)),
     ],
     align=True,
@@ -48,7 +50,7 @@ CLOCK_DT = np.dtype([("ticks", _U64), ("boot_ns", _U64)], align=True)
 PAGE_DT = np.dtype(
     [
         ("head", CHUNK_DT), ("proc", PROCESS_DT), ("exec", EXEC_DT), ("began", CLOCK_DT),
-        ("unentered", _U32), ("first_used", _U32), ("space", _U32), ("spare", _U32),
+        ("unentered", _U32), ("first_used", _U32), ("space", _U32), ("mounts", _U32),
         ("first", EPISODE_DT, (FIRST,)),
     ],
     align=True,

@@ -13,6 +13,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from tracehint.schemas.spool.mount_names import MARK, MAX_TABLE, NamesOutside
+
 _MAX_LINKS = 40  # as the kernel
 _UP = (b"..", b".")
 _MAX_DEPTH = 16  # a directory whose name is relative to a directory ...
@@ -37,10 +39,14 @@ class Resolved:
 
 
 class RealPaths:
-    """Paths without symbolic links. here: this is the host that recorded; elsewhere, its links
-    mean nothing: `resolve_path` has those that the host itself looked at."""
+    """Paths without symbolic links, as outside of containers. here: this is the host that recorded;
+    elsewhere, its links mean nothing: `resolve_path` has those that the host itself looked at.
+    mounts: the recorder's table."""
 
-    def __init__(self, *, here: bool, resolved: Resolved | None = None) -> None:
+    def __init__(
+        self, *, here: bool, resolved: Resolved | None = None, mounts: bytes = b""
+    ) -> None:
+        self.outside = NamesOutside(mounts)
         self._here = here
         self._given = resolved or Resolved()
         self._meant: dict[bytes, bytes] = {}
@@ -48,6 +54,7 @@ class RealPaths:
 
     def named(self, path: bytes) -> bytes:
         """Without symbolic links among the directories; a link that comes last stays."""
+        path, _ = self.outside.both(path)
         if not path.startswith(b"/"):
             return path
         path = path.rstrip(b"/") or b"/"
@@ -60,7 +67,11 @@ class RealPaths:
     def opened(self, path: bytes, inode: int) -> bytes:
         """What an open of the path opened: a link that comes last is followed, where it still
         leads to that file."""
-        path = at = self.named(path)
+        outside, inside = self.outside.both(path)
+        if outside != inside and self._here and not self._leads(outside, inode):
+            # a descriptor from outside has its name there
+            outside = inside if self._leads(inside, inode) else outside
+        path = at = self.named(outside)
         if not self._here or not path.startswith(b"/"):
             return self._given.files.get((path, inode), path)
         try:
@@ -74,6 +85,12 @@ class RealPaths:
         except (OSError, ValueError):
             pass
         return path
+
+    def _leads(self, path: bytes, inode: int) -> bool:
+        try:
+            return os.stat(path).st_ino == inode  # noqa: PTH116  # of a name in bytes
+        except (OSError, ValueError):
+            return False
 
     def of_all(self, opened: Iterable[tuple[bytes, int]], named: Iterable[bytes]) -> Resolved:
         """What another host has to know to find the same paths: of opened files with their inodes,
@@ -130,8 +147,9 @@ class RealPaths:
         return (b"" if path == b"/" else path) if stat.S_ISDIR(mode) else None
 
 
-def resolved_links(arena: memoryview) -> Resolved:
-    """The symbolic links among all paths of an arena, on the host that recorded them."""
+def resolved_links(arena: memoryview, mounts: bytes) -> Resolved:
+    """The symbolic links among all paths of an arena, on the host that recorded them. mounts: its
+    table."""
     opened: set[tuple[int, int]] = set()
     named: set[int] = set()
     for kind, records in _chunks(arena):
@@ -146,9 +164,10 @@ def resolved_links(arena: memoryview) -> Resolved:
             opened.update((text, inode) for found, inode, text in rows if found == kind and text)
         elif kind == _KINDS["name"]:
             named.update(*_NAME.iter_unpack(_whole_records(records, _NAME)))
-    paths = _Paths(arena)
+    links = RealPaths(here=True, mounts=mounts)
+    paths = _Paths(arena, links.outside)
     files = ((paths.of(text), inode) for text, inode in opened)
-    return RealPaths(here=True).of_all(files, map(paths.of, named))
+    return links.of_all(files, map(paths.of, named))
 
 
 def _chunks(arena: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -166,8 +185,8 @@ def _whole_records(records: memoryview, record: struct.Struct) -> memoryview:
 class _Paths:
     """Texts of an arena as absolute paths; empty where one is not there."""
 
-    def __init__(self, arena: memoryview) -> None:
-        self._arena = arena
+    def __init__(self, arena: memoryview, outside: NamesOutside) -> None:
+        self._arena, self._outside = arena, outside
         self._known: dict[int, bytes] = {0: b""}
 
     def of(self, text: int, depth: int = 0) -> bytes:
@@ -176,6 +195,8 @@ class _Paths:
             return self._known.get(text, b"")
         length, folder = struct.unpack_from("<II", self._arena, text * 8)
         name = bytes(self._arena[text * 8 + 8 :][: min(length, _MAX_PATH)])
+        if name[:1] == MARK:
+            name = self._outside.base(bytes(self._arena[text * 8 + 8 :][: min(length, MAX_TABLE)]))
         above = self.of(folder, depth + 1)
         # an absolute one is below the root that chroot set
         self._known[text] = above + name if name[:1] == b"/" else above + b"/" + name

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.arena_links import RealPaths
 from tracehint.schemas.spool.layout import distinct, filter_records, firsts, number_rows
+from tracehint.schemas.spool.mount_names import MARK, MAX_TABLE
 
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -144,6 +145,13 @@ class Texts:
         self._used += int(length.sum())
         return ends - length, length
 
+    def base(self, text: int) -> bytes:
+        """What stands before names that are below a table of mounts; empty: the text is none."""
+        at = text * 8 + _HEAD
+        length = int.from_bytes(self.data[at - _HEAD : at - _HEAD + 4].tobytes(), "little")
+        table = self.data[at : at + min(length, MAX_TABLE)].tobytes()
+        return self.links.outside.base(table) if table.startswith(MARK) else b""
+
     def raw(self, ids: Ints) -> tuple[pa.BinaryArray, Ints]:
         """The texts as they were given (identifier 0 is empty), and the directory of each."""
         at = np.clip(ids * 8, 0, max(len(self.data) - _HEAD, 0))
@@ -164,6 +172,12 @@ class Absolute:
         raw, above = texts.raw(self._ids)
         coded = raw.dictionary_encode()
         self._given, code = coded.dictionary.to_pylist(), coded.indices.to_numpy()
+        cut = [i for i, text in enumerate(self._given) if text.startswith(MARK)]
+        if cut:
+            code = code.copy()
+            for i in np.flatnonzero(np.isin(code, cut)).tolist():
+                code[i] = len(self._given)
+                self._given.append(texts.base(int(self._ids[i])))
         known = _in_sorted(above, self._ids)
         above = np.where(known, np.searchsorted(self._ids, np.where(known, above, 0)), 0)
         self._whole = np.zeros(len(self._ids), np.int64)

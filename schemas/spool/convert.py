@@ -24,6 +24,7 @@ from tracehint.schemas.spool import layout as lay
 from tracehint.schemas.spool.arena_links import RealPaths, Resolved
 from tracehint.schemas.spool.constants import LOSSES as KINDS
 from tracehint.schemas.spool.layout import distinct, filter_records, is_in, take_records
+from tracehint.schemas.spool.mount_names import mounts_of
 from tracehint.schemas.spool.names import Names, first_sights, follow_names, kind_of_mode
 from tracehint.schemas.spool.opens import (
     Sessions,
@@ -220,7 +221,7 @@ def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
     """Losses per epoch where that is known; the rest of the totals without one."""
     rows = [*_of_processes(proc), *_of_ranges(parts)]
     rows += list(_without_process(spool, rows))
-    rows += [(epoch, "unentered_programs", 1, what) for epoch, what in spool.unentered]
+    rows += [(epoch, kind, 1, what) for epoch, kind, what in spool.of_processes]
     if spool.outlived:
         rows.append((None, "outliving_processes", spool.outlived, None))
     if not spool.ended:
@@ -278,7 +279,7 @@ def convert_arena(
 ) -> dict[str, pa.Table]:
     """The same of an arena without a spool's directory; `what` names it in errors. links: of
     another host than this one. Raises BundleError."""
-    paths = RealPaths(here=links is None, resolved=links)
+    paths = RealPaths(here=links is None, resolved=links, mounts=mounts_of(start))
     spool = spool_of_arena(arena, start, end, paths, _host(manifest), what)
     return _convert_spool(spool, manifest, what)
 
@@ -311,7 +312,8 @@ def _convert_spool(spool: Spool, manifest: Manifest, what: str) -> dict[str, pa.
         tables = _tables(spool, manifest)
     except (pa.ArrowException, ValueError, OverflowError, IndexError, MemoryError) as error:
         raise BundleError(f"{what}: damaged: {error}", "Record it again.") from None
-    if spool.unentered and _UNENTERED not in manifest.blind_to:
+    unentered = any(kind == "unentered_programs" for _, kind, _ in spool.of_processes)
+    if unentered and _UNENTERED not in manifest.blind_to:
         manifest.blind_to.append(_UNENTERED)
     return tables
 

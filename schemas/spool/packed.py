@@ -25,6 +25,7 @@ from tracehint.schemas.manifest import (
 )
 from tracehint.schemas.plain import open_plain
 from tracehint.schemas.spool.arena_links import Resolved, resolved_links
+from tracehint.schemas.spool.mount_names import mounts_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,7 @@ def write_packed(
     arena: memoryview,
 ) -> None:
     """Write the recording; symbolic links are looked at now, on this host. Raises OSError."""
-    links = resolved_links(arena)
+    links = resolved_links(arena, mounts_of(start))
     head = {
         "format": _FORMAT,
         "manifest": manifest_to_json(manifest),

@@ -18,6 +18,7 @@ from tracehint.schemas.spool.arena_layout import FILE as ARENA
 from tracehint.schemas.spool.arena_links import RealPaths
 from tracehint.schemas.spool.constants import VERSION
 from tracehint.schemas.spool.layout import FILES, take_records
+from tracehint.schemas.spool.mount_names import mounts_of
 from tracehint.schemas.wording import agree, plural
 
 Records = NDArray[Any]
@@ -38,7 +39,7 @@ class Spool:
     problems: list[str] = field(default_factory=list)
     outlived: int = 0  # processes that a command left behind
     joined: bool = False  # tasks asked to be followed: each begins as the program that asks
-    unentered: list[tuple[int, str]] = field(default_factory=list)  # epoch, what kind of program
+    of_processes: list[tuple[int, str, str]] = field(default_factory=list)  # epoch, loss, what
 
     def wall(self, boottime: Records) -> NDArray[np.int64]:
         """CLOCK_BOOTTIME to nanoseconds since the epoch."""
@@ -72,7 +73,7 @@ def read_spool(folder: Path, host: str) -> Spool:
     if os.path.lexists(folder / ARENA):
         from tracehint.schemas.spool.arena import read_arena
 
-        links = RealPaths(here=_is_recorded_here(start))
+        links = RealPaths(here=_is_recorded_here(start), mounts=mounts_of(start))
         arena = read_arena(folder / ARENA)
         return spool_of_arena(arena, start, end, links, host, str(folder))
     problems = list[str]()
@@ -94,10 +95,10 @@ def spool_of_arena(
 
     _check_version(start, what)
     try:
-        records, heap, unentered = arena_records(arena, start, end, links)
+        records, heap, losses = arena_records(arena, start, end, links)
     except BundleError as error:
         raise BundleError(f"{what}: {error.what}", error.remedy) from None
-    return _spool(host, start, end, records, heap, unentered=unentered)
+    return _spool(host, start, end, records, heap, of_processes=losses)
 
 
 def _spool(

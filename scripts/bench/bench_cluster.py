@@ -30,7 +30,6 @@ from pathlib import Path
 from scripts.bench.cluster_workflows import WORKFLOWS, ClusterWorkflow
 from scripts.bench.load import LOADED, Watch
 from scripts.bench.page import into_page
-from scripts.bench.probe import measured
 from tests.support import slurm
 from tests.support.hints import rule, save
 from tests.support.needs import missing_for
@@ -51,10 +50,9 @@ SETTINGS = {
     "by hand": f"{TOOL} run --no-record --hints {{hints}} --",
     "first run": f"{TOOL} run --",
     "second run": f"{TOOL} run --",
-    "planned": f"{TOOL} run --cluster {{cluster}} --",
+    "third run": f"{TOOL} run --",
 }
-CLUSTER = "cluster.toml"
-LEARNING = ("first run", "second run", "planned")
+LEARNING = ("first run", "second run", "third run")
 PLACES = 'local = "node_{host}"\nwith_copies = "{place}_{copies}"\n'
 _JOB = """#!/bin/bash
 cd {folder}
@@ -94,7 +92,7 @@ class Site:
         self._stage(name, folder, hints if setting == "by hand" else None)
         done, log = self.work / "done", self.work / "log"
         done.unlink(missing_ok=True)
-        words = SETTINGS[setting].format(hints=hints, cluster=self.work / CLUSTER)
+        words = SETTINGS[setting].format(hints=hints)
         script = self.work / "job.sh"
         script.write_text(_JOB.format(folder=shlex.quote(str(folder)), done=done, log=log,
                                       command=f"{words} {flow.command}"))  # fmt: skip  # a table
@@ -250,8 +248,6 @@ def _measure(names: Sequence[str], settings: Sequence[str], rounds: int, size: i
     """Each workflow's runs replace those that are known of it."""
     kept = [run for run in _read() if run.workflow not in names]
     with site() as cluster:
-        if "planned" in settings:
-            measured(cluster.bed, "moosefs", cluster.work / "hosts.toml", cluster.work / CLUSTER)
         for name in names:
             cluster.prepare(name, WORKFLOWS[name], size or WORKFLOWS[name].size)
             for number in range(rounds):

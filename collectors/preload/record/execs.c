@@ -21,12 +21,14 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 	page->proc.pid = page->proc.tgid = rec->page->proc.pid;
 	page->proc.ppid = rec->page->proc.ppid;
 	page->space = rec->page->space;
+	page->mounts = rec->page->mounts;
 	page->proc.flags = TH_PROC_EXECED;
 	page->proc.cwd = rec->cwd;
 	page->proc.exe =
 		path_at(&next, at ? call->arg[0] : TH_AT_FDCWD, (const char *)call->arg[at]);
 	page->unentered = class;
 	put_arguments(&next, argv, envp);
+	__atomic_fetch_add(&arena->remounts, 1, __ATOMIC_RELAXED);
 	rec->page->proc.hashed = page->proc.epoch; /* void where the exec fails */
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Texts of paths: as a call gave them, or as the kernel has them. */
-#include "record.h"
+#include "process.h"
 
 #define MAX_PATH 4096
 
@@ -38,7 +38,7 @@ unsigned int path_asked(struct rec *rec, long fd, bool deleted)
 	    th_same(text + n - (sizeof(gone) - 1), gone, sizeof(gone) - 1))
 		n -= sizeof(gone) - 1;
 	if (n > 0 && text[0] == '/' && !th_starts(text, "/memfd:"))
-		id = text_put(rec, 0, text, (unsigned int)n);
+		id = text_put(rec, image.mounts, text, (unsigned int)n);
 	th_sys(__NR_munmap, text, size);
 	return id;
 }

@@ -53,18 +53,23 @@ struct th_process_page *epoch_new(unsigned int room)
 	return page;
 }
 
-/* The number in the name of the link, as in `pid:[4026531836]`. In a name space with a PID 1 of its
- * own, numbers of processes are those of other processes outside. 0: no /proc. */
-static unsigned int space_now(void)
+/* The number in the name of the link, as in `pid:[4026531836]`. 0: no /proc. */
+unsigned int space_of(const char *link)
 {
 	char text[32];
-	long n = th_sys(__NR_readlink, "/proc/self/ns/pid", text, sizeof(text));
+	long n = th_sys(__NR_readlink, link, text, sizeof(text));
 	unsigned int number = 0;
 
 	for (long i = 0; i < n; i++)
 		if (text[i] >= '0' && text[i] <= '9')
 			number = number * 10 + (unsigned int)(text[i] - '0');
 	return number;
+}
+
+/* In a name space with a PID 1 of its own, numbers of processes are those of others outside. */
+static unsigned int space_now(void)
+{
+	return space_of("/proc/self/ns/pid");
 }
 
 /* Texts of the process go into the rest of its own chunk first. */
@@ -123,6 +128,7 @@ static void child_begin(struct rec *rec, unsigned int parent, unsigned int slots
 	rec->page->proc.cwd = rec->cwd = image.cwd;
 	rec->page->proc.exe = image.exe;
 	rec->root = image.root;
+	rec->page->mounts = image.mounts;
 	rec->foreign = image.foreign;
 }
 
@@ -236,6 +242,7 @@ bool process_start(const struct th_program *program)
 		return false;
 	rec->page->proc.flags = TH_PROC_EXECED;
 	rec->page->proc.cpu_from = cpu_used();
+	rec->page->mounts = rec->root = image.mounts = image.root = mounts_text(rec);
 	rec->page->proc.exe = image.exe = program_name(rec, program, text);
 	rec->page->proc.cwd = rec->cwd = image.cwd = cwd_text(rec, text);
 	put_arguments(rec, program->argv, program->envp);
@@ -253,6 +260,16 @@ void process_moved(struct rec *rec)
 		th_sys(__NR_munmap, text, TH_PATH_ROOM);
 	if (!th_vforked())
 		image.cwd = rec->cwd;
+}
+
+/* This process, or a child that has ended, may have mounted something. */
+void process_remounted(struct rec *rec)
+{
+	if (!image.mounts || image.remounts == arena->remounts || rec->root != image.mounts ||
+	    th_vforked())
+		return;
+	rec->root = image.mounts = image.root = mounts_text(rec);
+	process_moved(rec);
 }
 
 /* chroot: absolute names begin there from now on. */

@@ -11,6 +11,8 @@ extern const struct th_observer th_recorder;
 /* Kept by a child by fork: who its parent was. */
 struct image {
 	unsigned int epoch, cwd, exe, root, stopped, foreign;
+	unsigned int mounts;		 /* the table that `root` began as; 0: that of outside */
+	unsigned int remounts;		 /* those when it was read */
 	unsigned int space, other_space; /* of processes; enum other_space: of the children */
 };
 extern struct image image;
@@ -36,9 +38,15 @@ static inline struct rec *rec_quick(void)
 
 /* programs.c: the name of the program that begins, as the kernel has it. */
 unsigned int program_name(struct rec *rec, const struct th_program *program, char *text);
+/* A text by its content; where it is known to another process, that one's. 0: no room. */
+unsigned int program_text(struct rec *rec, const char *text, unsigned int len);
 
-/* process.c: a new epoch with `room` bytes for texts behind its record. */
+/* mounts.c: the text that absolute names are below; 0: they are as outside. */
+unsigned int mounts_text(struct rec *rec);
+
+/* process.c: a new epoch with `room` bytes for texts behind its record; a namespace's number. */
 struct th_process_page *epoch_new(unsigned int room);
+unsigned int space_of(const char *link);
 void vforked_done(int pid);
 
 /* arguments.c: bytes that the texts need; put arguments and markers behind each other. */

@@ -107,8 +107,28 @@ unsigned int program_name(struct rec *rec, const struct th_program *program, cha
 		return exe;
 	long n = th_sys(__NR_readlink, "/proc/self/exe", text, TH_PATH_ROOM);
 
-	exe = n > 0 ? text_put(rec, 0, text, (unsigned int)n) : 0;
+	exe = n > 0 ? text_put(rec, rec->root, text, (unsigned int)n) : 0;
 	if (known)
 		__atomic_store_n(&known->exe, exe, __ATOMIC_RELEASE);
 	return exe;
+}
+
+/* A table of mounts, which many processes have. */
+unsigned int program_text(struct rec *rec, const char *text, unsigned int len)
+{
+	unsigned long long key = mixed(MIX, len);
+
+	for (unsigned int i = 0; i < len; i++)
+		key = mixed(key, (unsigned char)text[i]);
+	th_program_is(key |= 1, TH_CLASS_DYNAMIC);
+	struct th_program_known *at = place_of(key);
+	bool known = at && at->file == key;
+	unsigned int id = known ? __atomic_load_n(&at->exe, __ATOMIC_ACQUIRE) : 0;
+
+	if (id)
+		return id;
+	id = text_put(rec, 0, text, len);
+	if (known)
+		__atomic_store_n(&at->exe, id, __ATOMIC_RELEASE);
+	return id;
 }

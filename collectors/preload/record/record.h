@@ -104,6 +104,7 @@ struct rec *rec_here(void); /* NULL: nothing can be recorded */
 bool rec_begun(void);	    /* whether this process has a record already */
 bool process_start(const struct th_program *program);
 void process_moved(struct rec *rec); /* its working directory */
+void process_remounted(struct rec *rec);
 void process_rooted(struct rec *rec, unsigned int root);
 void process_waited(struct rec *rec, int pid, int status);
 void process_exits(int code);

@@ -26,10 +26,19 @@ void do_chroot(struct rec *rec, const struct th_call *c)
 		process_rooted(rec, (unsigned int)c->note);
 }
 
+void do_mount(struct rec *rec, const struct th_call *c)
+{
+	if (c->ret)
+		return;
+	__atomic_fetch_add(&arena->remounts, 1, __ATOMIC_RELAXED);
+	process_remounted(rec);
+}
+
 void do_wait4(struct rec *rec, const struct th_call *c)
 {
 	int status = c->ret > 0 && c->arg[1] ? *(const int *)c->arg[1] : 0x7f;
 
+	process_remounted(rec);
 	if ((status & 0xff) != 0x7f) /* stopped, or not asked for */
 		process_waited(rec, (int)c->ret, status);
 }
@@ -39,6 +48,7 @@ void do_waitid(struct rec *rec, const struct th_call *c)
 {
 	const int *info = (const int *)c->arg[2];
 
+	process_remounted(rec);
 	if (c->ret || !info || !info[3] || info[2] < 1 || info[2] > 3)
 		return;
 	process_waited(rec, info[3], info[2] == 1 ? (info[5] & 0xff) << 8 : info[5] & 0x7f);

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tracehint.adapters.project.state import KnownRun, ProjectState
     from tracehint.app.run_loop import Learned
     from tracehint.collectors.run import Ended
+    from tracehint.schemas.store import Bundle
 
 
 def written_down(
@@ -29,9 +30,10 @@ def written_down(
     from tracehint.schemas.store import read_bundle
 
     manifest = read_manifest(bundle)
-    force = force_of(read_bundle(bundle, without=("extents",)))
+    recorded = read_bundle(bundle, without=("extents", "metadata_ops"))
+    force = force_of(recorded)
     hinted = found is not None and found.hints is not None and not found.first
-    tasks = _tasks(bundle)
+    tasks = _tasks(recorded)
     idle = not force.wanted and not tasks
     seconds = ((manifest.ended_ns or 0) - manifest.started_ns) / 1e9
     spent = time.monotonic() - began - seconds + (found.spent if found is not None else 0.0)
@@ -93,14 +95,13 @@ def note_seconds(
     add_run(directory, run)
 
 
-def _tasks(bundle: Path) -> int:
+def _tasks(bundle: Bundle) -> int:
     """Tasks that were seen running, besides the engine itself."""
     import pyarrow.compute as pc
 
     from tracehint.analyzer.tasks.segmentation import segment_tasks
-    from tracehint.schemas.store import read_bundle
 
-    tasks = segment_tasks(read_bundle(bundle, without=("extents", "metadata_ops"))).tasks
+    tasks = segment_tasks(bundle).tasks
     seen = pc.greater(tasks.column("processes"), 0)
     return pc.sum(pc.and_(seen, pc.invert(tasks.column("engine")))).as_py() or 0
 

@@ -28,8 +28,9 @@ _BATCH_TYPE = re.compile(r"\0(?:-T\0?|--batch-type[=\0])([^\0]*)")
 
 
 def graph_key(command: tuple[str, ...], cluster: str | None, hosts: int) -> str:
-    """What such hints depend on; empty: there is no such graph."""
-    if cluster is None or hosts < 2 or _workflow(command) is None:
+    """What such hints depend on; empty: there can be no such graph. No reader of graphs is loaded:
+    a run that has kept hints needs none."""
+    if cluster is None or hosts < 2 or not _named_files(command):
         return ""
     named = [Path(word) for word in (*command[1:], cluster) if Path(word).is_file()]
     parts = [(path.read_bytes() if path.stat().st_size < _READ else path.stat().st_mtime_ns)
@@ -43,13 +44,16 @@ def graph_hints(
 ) -> tuple[HintFile, tuple[str, ...]] | None:
     """Hints for the first run in an allocation of so many nodes, where the engine runs all tasks on
     its own, and the data roots; None: there is no such graph, or they might lose."""
-    workflow = _workflow(command) if cluster is not None and hosts > 1 else None
-    if workflow is None or cluster is None:
+    if cluster is None or hosts < 2 or not (files := _named_files(command)):
         return None
     from tracehint.schemas.arrow import skip_pandas
 
     skip_pandas()
-    from tracehint.adapters.engines.graphs import declared_bundle
+    from tracehint.adapters.engines.graphs import declared_bundle, is_of
+
+    workflow = next((path for path in reversed(files) if is_of("makeflow", path)), None)
+    if workflow is None:
+        return None
     from tracehint.analyzer.analyze import analyze
     from tracehint.hintgen.hints.model import HintFile
 
@@ -63,18 +67,16 @@ def graph_hints(
     return HintFile((), {}, (), plan=plan), tuple(analysis.run["data_roots"])
 
 
-def _workflow(command: tuple[str, ...]) -> Path | None:
-    """The Makeflow file, which has the whole graph in it, of a command that runs tasks here."""
-    from tracehint.adapters.engines.graphs import is_of
+def _named_files(command: tuple[str, ...]) -> list[Path]:
+    """Files that a command of Makeflow names, which has the whole graph in one of them; empty: it
+    is none, or does not run the tasks here."""
     from tracehint.adapters.engines.registry import ENGINES
 
-    if Path(command[0]).name not in ENGINES["makeflow"].programs:
-        return None
     kinds = _BATCH_TYPE.findall("\0".join(("", *command[1:])))
-    if any(kind != "local" for kind in kinds):
-        return None
-    files = [Path(word) for word in command[1:] if Path(word).is_file()]
-    return next((path for path in reversed(files) if is_of("makeflow", path)), None)
+    other = any(kind != "local" for kind in kinds)
+    if other or Path(command[0]).name not in ENGINES["makeflow"].programs:
+        return []
+    return [Path(word) for word in command[1:] if Path(word).is_file()]
 
 
 def _plan(analysis: Analysis, given: str, hosts: int) -> Plan | None:

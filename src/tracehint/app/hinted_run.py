@@ -76,7 +76,10 @@ class Hinted:
         from tracehint.schemas.store import read_bundle
 
         journal = self.switched.journal()
-        run = read_bundle(bundle, without=_UNREAD) if bundle is not None else None
+        run = None
+        if bundle is not None:
+            skip_pandas()
+            run = read_bundle(bundle, without=_UNREAD)
         tell = teller(self.resolution, self.store, self.roots, host_name(host))
         rows = tell.rows(journal)
         if run is not None:
@@ -96,7 +99,6 @@ class Hinted:
 @contextmanager
 def prepared(wanted: Wanted) -> Iterator[Hinted]:
     """The rules compiled and the tagger switched on. Raises TracehintError before the run."""
-    skip_pandas()
     from tracehint.adapters.creation.launch import require_mechanism, switched_on
     from tracehint.adapters.creation.resolution import resolution_of
     from tracehint.adapters.creation.rule_table import compile_rules
@@ -110,6 +112,8 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
         hints, paths = load(wanted.hints), _known_files(wanted.like)
     else:
         raise UsageError("no hints given", "Add --hints FILE (`tracehint profile` writes one).")
+    if hints.rules:  # they are matched with numpy
+        skip_pandas()
     require_mechanism()
     store = open_store(wanted.store, prefix=wanted.prefix, places=wanted.places)
     roots = [os.fsencode(Path(root).resolve()) for root in wanted.roots or (".",)]
@@ -125,6 +129,7 @@ def _known_files(like: Path | None) -> Paths | None:
 
     if like is None:
         return None
+    skip_pandas()
     run = run_paths(like)
     return Paths(files=(), declared=run.files, known=run.known)
 

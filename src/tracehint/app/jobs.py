@@ -182,8 +182,9 @@ def _missing(bundle: Path, whole: list[Path], late: list[Path]) -> list[str]:
     """Jobs without a recording, and why."""
     from tracehint.collectors.preload.jobs import jobs_of
     from tracehint.schemas.store import read_bundle
+    from tracehint.schemas.tables import TABLES
 
-    processes = read_bundle(bundle, without=("extents", "metadata_ops")).tables["processes"]
+    processes = read_bundle(bundle, without=TABLES.keys() - {"processes"}).tables["processes"]
     arrived, began = jobs_of(whole), jobs_of(late)
     known = len(arrived | began)
     most = max(known, submissions(processes))

@@ -167,9 +167,6 @@ def own_addresses(host: str) -> dict[str, str]:
     return dict.fromkeys([*_LOCAL.findall(text), os.uname().nodename], host)
 
 
-_UNREAD = ("extents", "metadata_ops", "attributes", "marks", "names")
-
-
 def project_locator() -> Locator | None:
     """The store of tracehint.toml here, where it can tell places. Raises TracehintError."""
     from tracehint.adapters.project.config import find_config
@@ -199,8 +196,9 @@ def note_locations(
     with report_failures("The recording itself is whole."):
         from tracehint.collectors.hostinfo import host_name
         from tracehint.schemas.store import read_bundle
+        from tracehint.schemas.tables import TABLES
 
-        run = read_bundle(bundle, without=_UNREAD)
+        run = read_bundle(bundle, without=TABLES.keys() - {"opens"})
         places = [os.fsencode(os.path.realpath(root)) for root in roots or (".",)]
         found = locations(run, store, places, host_name(host_id))
         if found.rows:

@@ -102,8 +102,8 @@ def learned(
     at_once = at_once or len(state.unrecorded_since(last)) >= BESIDE_TRIES
     if not at_once and short and last.by_graph and hosts and not state.changed_since(last):
         key = decision_key(state, runs, cluster, hosts, batch)
-        again = _first(state, command, cluster, hosts)
-        if again is not None and kept_decision(state.folder, key) is None:
+        decided = kept_decision(state.folder, key) is not None
+        if not decided and (again := _first(state, command, cluster, hosts)) is not None:
             notes = ["as the first run, not recorded: the next one is decided on meanwhile"]
             return replace(again, notes=notes, tasks=last.tasks, recorded=False, beside=True)
     return _learn_rules(state, runs, cluster, hosts, batch)

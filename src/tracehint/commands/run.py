@@ -151,6 +151,8 @@ def _placing_environment(placing: JobPlacing, *, quiet: bool) -> Iterator[dict[s
         yield environment
     if jobs is not None and str(jobs) and not quiet:
         click.echo(f"tracehint: jobs: {jobs}", err=True)
+    if jobs is not None and jobs.problem:
+        click.echo(f"tracehint: {jobs.problem}", err=True)
 
 
 @contextmanager
