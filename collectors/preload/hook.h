@@ -108,7 +108,6 @@ void th_program_is(unsigned long long key, enum th_class class);
 bool th_readable(const void *at, size_t n);
 int th_pid(void);	       /* of this process, also in a child of vfork */
 bool th_vforked(void);	       /* shares all memory with another process: do not touch its tables */
-bool th_threaded(void);	       /* has ever begun a thread */
 const char *th_own_path(void); /* of libtracehint.so */
 const char *th_variable(char *const *envp, const char *name); /* its value, or NULL */
 char *th_keep(const char *a, const char *b);	    /* both, one behind the other; NULL: no room */

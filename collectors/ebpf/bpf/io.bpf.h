@@ -19,7 +19,6 @@
 #define XFS_IOC_SWAPEXT 0xc0c0586d
 #define XFS_IOC_EXCHANGE_RANGE 0x40285881
 #define EXT4_IOC_MOVE_EXT 0xc028660f
-#define CLOSE_RANGE_UNSHARE 2
 #define CLOSE_RANGE_CLOEXEC 4
 
 struct clone_range {

@@ -39,7 +39,6 @@ static long (*th_find_vma)(struct task_struct *task, __u64 addr, void *callback,
 #define S_IFREG 0100000
 #define S_IFIFO 0010000
 #define S_IFDIR 0040000
-#define FMODE_READ 1
 #define FMODE_WRITE 2
 #define FMODE_CREATED 0x100000
 #define O_ACCMODE 3

@@ -26,7 +26,6 @@ struct th_state {
 	int pid;
 	unsigned int vforks; /* children of vfork that run in this memory now */
 	unsigned int shared; /* a process was made that shares it for good */
-	unsigned int threaded;
 	struct th_forking {
 		int tid; /* 0: free */
 		unsigned int flags;

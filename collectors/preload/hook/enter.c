@@ -16,7 +16,6 @@
 #define MAX_PARTS 24
 #define MAX_PATH 2048
 #define AT_EMPTY_PATH 0x1000
-#define AT_EACCESS 0x200
 #define X_OK 1
 #define PT_GO_FLAGS 0x65041580 /* says nothing to the kernel of today */
 #ifndef PT_GNU_PROPERTY	       /* before glibc 2.32 */

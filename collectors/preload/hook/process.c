@@ -68,11 +68,6 @@ bool th_vforked(void)
 	return may_be_other() && th_pid() != th_state->pid;
 }
 
-bool th_threaded(void)
-{
-	return th_state->threaded;
-}
-
 static unsigned long clone_flags(const struct th_call *call)
 {
 	if (call->nr == __NR_clone)
@@ -122,11 +117,9 @@ void th_fork_before(const struct th_call *call)
 	bool thread = flags & TH_CLONE_THREAD;
 
 	th_pid();
-	if (thread)
-		th_state->threaded = 1;
-	else if (vfork)
+	if (vfork && !thread)
 		__atomic_add_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);
-	else if (flags & TH_CLONE_VM)
+	else if (flags & TH_CLONE_VM && !thread)
 		th_state->shared = 1;
 	th_tell_forking(call, flags);
 	if (!remember((unsigned int)flags) && vfork)

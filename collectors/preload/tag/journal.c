@@ -54,8 +54,6 @@ static void *map_part(long fd, uint64_t at, size_t size)
 /* The file is made whole (sparse) at once, so nothing that is written later makes it longer. */
 static long open_journal(const struct tag_journal *j)
 {
-	if (j->kept)
-		return th_sys(__NR_fcntl, j->kept - 1, F_DUPFD_CLOEXEC, 0);
 	/* our own directory: a link there was put by `run` */
 	return th_open_trusted(j->path, O_RDWR | O_CLOEXEC);
 }
@@ -95,7 +93,6 @@ void tag_journal_open(struct tag_journal *j, const char *table)
 {
 	j->header = NULL;
 	j->chunk = NULL;
-	j->kept = 0;
 	if (!name_journal(j, table))
 		return;
 	long fd = open_journal(j);
@@ -119,14 +116,6 @@ void tag_journal_open(struct tag_journal *j, const char *table)
 		return;
 	}
 	j->header = header;
-}
-
-void tag_journal_keep(struct tag_journal *j)
-{
-	long fd = j->header && !j->kept ? open_journal(j) : -1;
-
-	if (!th_failed(fd))
-		j->kept = (int)fd + 1;
 }
 
 void tag_count(struct tag_journal *j, enum tag_count which)

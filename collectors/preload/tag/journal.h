@@ -59,13 +59,10 @@ struct tag_chunk {
 struct tag_journal {
 	struct tag_journal_header *header; /* NULL: none */
 	struct tag_chunk *chunk;	   /* of this process and its forks; NULL: none yet */
-	int kept;			   /* its descriptor and 1; 0: opened when it is needed */
 	char path[1024];
 };
 
 void tag_journal_open(struct tag_journal *j, const char *table);
-/* Keep it open: who must not open files later. A program's descriptors are its own. */
-void tag_journal_keep(struct tag_journal *j);
 void tag_count(struct tag_journal *j, enum tag_count which);
 uint64_t tag_counted(const struct tag_journal *j, enum tag_count which);
 void tag_note(struct tag_journal *j, struct tag_record record, const char *path);
