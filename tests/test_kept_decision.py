@@ -44,6 +44,7 @@ def test_it_is_kept_for_the_same_and_made_again_for_others(
 ) -> None:
     made = []
     monkeypatch.setattr("tracehint.app.planning.placing_pays", lambda _: True)
+    monkeypatch.setattr(run_loop, "TRIED_S", 3600.0)  # a trial, however slow this machine is
     decide, nodes = run_loop._decide, [NODES]
     monkeypatch.setattr(run_loop, "_decide", lambda *args: (made.append(1), decide(*args))[1])
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda _: nodes[0])
