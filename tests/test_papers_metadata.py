@@ -16,6 +16,7 @@ def of(name: str) -> dict[str, MetaOutcome]:
     return outcomes(BY_NAME[name])
 
 
+@pytest.mark.full  # the largest ones
 def test_decentralised_is_ahead_where_the_central_registry_is_full() -> None:
     large = of("synthetic, 10,000 operations a node")
     assert large["decentralised"].seconds <= 0.5 * large["centralised"].seconds
@@ -24,6 +25,7 @@ def test_decentralised_is_ahead_where_the_central_registry_is_full() -> None:
         assert found["decentralised"].seconds < 0.85 * found["centralised"].seconds
 
 
+@pytest.mark.full
 def test_one_agent_falls_behind_above_32_nodes() -> None:
     at_32, at_64 = of("the same, 32 nodes"), of("the same, 64 nodes")
     assert at_32["replicated"].seconds < at_32["decentralised"].seconds

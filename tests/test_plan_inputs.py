@@ -164,7 +164,15 @@ NAMES: dict[Callable[[Path], Path], Callable[[Step], str]] = {
 Declared = tuple[Path, Callable[[Step], str]]
 
 
-@pytest.fixture(scope="module", params=NAMES, ids=lambda declare: declare.__name__)
+# A graph of any of them is planned alike.
+USUAL = (makeflow, snakemake, recorded)
+WAYS = [
+    pytest.param(way, id=way.__name__, marks=[pytest.mark.full] * (way not in USUAL))
+    for way in NAMES
+]
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def declared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Declared:
     """A workflow that has not run, beside a run of 12 tiles; and how its tasks are called."""
     need_engine()
