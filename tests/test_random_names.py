@@ -34,6 +34,8 @@ def templates(*names: str, runs: list[int] | None = None) -> list[str]:
         (["t/tmpab12cd"], "t/tmp{random}"),
         (["tmp/xyz.8Gh2Kq"], "tmp/xyz.{random}"),
         (["t/tmp.Ab3dEf9hIj.bam"], "t/tmp.{random}.bam"),
+        (["t/tmp.4FO9YRKH7G"], "t/tmp.{random}"),
+        (["t/tmp.4FO9YRKH7G", "t/tmp.Ab3dEf9hIj", "t/tmp.q8RtY2ZmkP"], "t/tmp.{random}"),
         (["nxf.Xq3kLm9ZtA/out"], "nxf.{random}/out"),
         ([".snakemake/shadow/tmp3k9x_q2a/a.bam"], ".snakemake/shadow/tmp{random}/a.bam"),
         (["work/3f/0123456789abcdef0123456789abcd/a"], "work/{hash}/{hash}/a"),
@@ -53,6 +55,7 @@ def test_what_engines_and_libraries_make_up_is_one_placeholder(
 # to become {random}, alone, beside the others of its line, or in several runs.
 NOT_RANDOM = [
     ["ENSG00000139618.bed", "ENSG00000141510.bed", "ENSMUSG00000059552.bed"],
+    ["tmp.SRR1234567", "tmp.ERR0164407"], ["tmp_A1B2C3D4", "tmp_A2B1C3D4"],
     ["SRR1234567.fastq", "ERR0164407.fastq", "DRR000897.fastq"],
     ["chr1/x", "chr2/x", "chrX/x", "chr10/x", "chrUn_KI270302v1/x"],
     ["ref/GRCh38/a", "ref/GRCm39/a", "ref/GRCh37/a"],

@@ -112,20 +112,22 @@ def _random(place: _Place) -> frozenset[bytes]:
     every = frozenset().union(*place.parts.values())
     several = len(every) > 1
     parts = [p for p, runs in place.parts.items() if len(runs) == 1 or not several]
-    mixed = [p for p in parts if _is_mixed(p)]
-    drawn = [p for p in parts if _is_mixed(p) or (place.folder and _HARD_WORD.search(p))]
+    mixed = {p for p in parts if _is_mixed(p, place.known)}
+    drawn = [p for p in parts if p in mixed or (place.folder and _HARD_WORD.search(p))]
     decided = any(_strong(part, place) for part in mixed)
     if not mixed or not (decided or _diverse(drawn, place, several)):
         return frozenset()
     many, sure = (MANY_FOLDERS, SURE_FOLDERS) if place.folder else (MANY, SURE)
     every_part = several or (len(drawn) >= many and len(drawn) >= sure * len(parts))
-    return frozenset(p for p in parts if every_part or _is_mixed(p) or _NO_WORD.search(p))
+    return frozenset(p for p in parts if every_part or p in mixed or _NO_WORD.search(p))
 
 
-def _is_mixed(part: bytes) -> bool:
-    """Letters of both cases, or small letters and digits: accession numbers have neither."""
+def _is_mixed(part: bytes, known: bool) -> bool:
+    """Letters of both cases, or small letters and digits: accession numbers have neither. One in
+    200 names of mktemp has no small letter; behind its prefix (`known`) these are mixed too."""
     kinds = {run[:1].isdigit() + 2 * run[:1].islower() for run in _CLASSES.findall(part)}
-    return 2 in kinds and len(kinds) > 1
+    often = known and _changes(part) > 2 and _COUNTERS.fullmatch(part) is None
+    return len(kinds) > 1 and (2 in kinds or often)
 
 
 def _changes(part: bytes) -> int:
