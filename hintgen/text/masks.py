@@ -125,8 +125,9 @@ def _random(place: _Place) -> frozenset[bytes]:
 def _is_mixed(part: bytes, known: bool) -> bool:
     """Letters of both cases, or small letters and digits: accession numbers have neither. One in
     200 names of mktemp has no small letter; behind its prefix (`known`) these are mixed too."""
-    kinds = {run[:1].isdigit() + 2 * run[:1].islower() for run in _CLASSES.findall(part)}
-    often = known and _changes(part) > 2 and _COUNTERS.fullmatch(part) is None
+    runs = _CLASSES.findall(part)
+    kinds = {run[:1].isdigit() + 2 * run[:1].islower() for run in runs}
+    often = known and len(runs) > 2 and _COUNTERS.fullmatch(part) is None
     return len(kinds) > 1 and (2 in kinds or often)
 
 

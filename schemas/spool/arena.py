@@ -393,9 +393,9 @@ def _unentered_programs(pages: Records) -> list[ProcessLoss]:
 def _unknown_names(pages: Records, texts: Texts) -> list[ProcessLoss]:
     """Processes that have names of their own for files, and nothing tells those of outside."""
     bases = {text: texts.base(text) for text in distinct(pages["mounts"]).tolist() if text}
-    unknown = {text for text, base in bases.items() if not texts.links.outside.knows(base)}
-    each = zip(pages["proc"]["epoch"].tolist(), pages["mounts"].tolist(), strict=True)
-    return [(epoch, OWN_NAMES, _REMEDY) for epoch, text in each if text in unknown]
+    unknown = [text for text, base in bases.items() if not texts.links.outside.knows(base)]
+    own = filter_records(pages, np.isin(pages["mounts"], unknown))
+    return [(epoch, OWN_NAMES, _REMEDY) for epoch in own["proc"]["epoch"].tolist()]
 
 
 def _settle(episodes: Records) -> None:
