@@ -123,8 +123,8 @@ def _random(place: _Place) -> frozenset[bytes]:
 
 
 def _is_mixed(part: bytes, known: bool) -> bool:
-    """Letters of both cases, or small letters and digits: accession numbers have neither. One in
-    200 names of mktemp has no small letter; behind its prefix (`known`) these are mixed too."""
+    """Letters of both cases, or lower-case ones and digits: accession numbers have neither. One in
+    230 names of mktemp has no lower-case letter: behind its prefix (`known`) it is mixed too."""
     runs = _CLASSES.findall(part)
     kinds = {run[:1].isdigit() + 2 * run[:1].islower() for run in runs}
     often = known and len(runs) > 2 and _COUNTERS.fullmatch(part) is None

@@ -54,7 +54,7 @@ unsigned int mounts_text(struct rec *rec)
 	if (!text)
 		return 0;
 	image.remounts = arena->remounts;
-	unsigned int id = program_text(rec, text, 1 + read_table(text + 1, MOST - 1));
+	unsigned int id = shared_text(rec, text, 1 + read_table(text + 1, MOST - 1));
 
 	th_sys(__NR_munmap, text, MOST);
 	return id;

@@ -38,8 +38,9 @@ static inline struct rec *rec_quick(void)
 
 /* programs.c: the name of the program that begins, as the kernel has it. */
 unsigned int program_name(struct rec *rec, const struct th_program *program, char *text);
-/* A text by its content; where it is known to another process, that one's. 0: no room. */
-unsigned int program_text(struct rec *rec, const char *text, unsigned int len);
+/* A long text that many processes have: the one that another process has put, or a new one. 0: no
+ * room. */
+unsigned int shared_text(struct rec *rec, const char *text, unsigned int len);
 
 /* mounts.c: the text that absolute names are below; 0: they are as outside. */
 unsigned int mounts_text(struct rec *rec);

@@ -114,7 +114,7 @@ unsigned int program_name(struct rec *rec, const struct th_program *program, cha
 }
 
 /* A table of mounts, which many processes have. */
-unsigned int program_text(struct rec *rec, const char *text, unsigned int len)
+unsigned int shared_text(struct rec *rec, const char *text, unsigned int len)
 {
 	unsigned long long key = mixed(MIX, len);
 
