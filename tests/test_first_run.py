@@ -20,6 +20,7 @@ from tracehint.hintgen.hints.hintfile import dump
 
 pytestmark = pytest.mark.slow
 
+SLOW_S = 9000.0
 FLOW = "mid: in\n\tsort in > mid\n\nlast: mid\n\tsort -r mid > last\n"
 HOSTS = "".join(
     f'[[host]]\nname = "n{i}"\nslots = 2\nstart = ["env", "{{argv}}"]\n' for i in (1, 2)
@@ -92,7 +93,7 @@ def test_a_first_run_in_an_allocation_and_those_after_it(flow: Path) -> None:
     assert os.getxattr(flow / "mid", "user.DP") == os.getxattr(flow / "last", "user.DP") == b"local"
     again = _run_afresh(flow, words)
     assert "s in the first run, " in again and "first run: by" not in again
-    assert all(0 < run.around < 1000 for run in read_state(flow).runs)
+    assert 0 < read_state(flow).runs[-1].around < 1000
     again = _run_afresh(flow, words, slow=2)
     assert "as the first run (" in again and "with learned hints it took 9" in again
     assert os.getxattr(flow / "mid", "user.DP") == b"local"
@@ -103,16 +104,18 @@ def test_a_first_run_in_an_allocation_and_those_after_it(flow: Path) -> None:
 
 
 def _run_afresh(flow: Path, words: tuple[str, ...], slow: int = 0) -> str:
-    """What the next run says, where run `slow` had taken 90 s and the others were trials, as they
-    are where nothing else runs."""
+    """What the next run says, where run `slow` had taken 9000 s and the others were trials, as they
+    are where nothing else runs. So much that a run of minutes, on a machine with other work, is no
+    sign of noise that would explain it."""
     for name in ("mid", "last", "w.mf.makeflowlog"):
         (flow / name).unlink()
     kept = flow / ".tracehint" / "state.json"
     state = json.loads(kept.read_text())
     for run in state["runs"]:
         if run["number"] == slow:
-            run["seconds"] = 90.0
-        elif run["seconds"] != 90.0:
+            run["seconds"] = SLOW_S
+        elif run["seconds"] != SLOW_S:
             run["seconds"] = min(run["seconds"], TRIED_S / 2)
+        run["around"] = 0.0
     kept.write_text(json.dumps(state))
     return tracehint(*words, cwd=flow).stderr

@@ -118,7 +118,7 @@ def test_the_next_run_is_decided_on_beside_one_by_the_graph(
     graph = Learned(HintFile((), {}, ()), Paths(files=()), (), first=True)
     monkeypatch.setattr(run_loop, "_first", lambda *_: graph)
     (run,) = read_state(folder).runs
-    known = replace(run, store="moosefs")
+    known, decision = replace(run, store="moosefs"), folder / ".tracehint" / DECISION
 
     def beside(*after: KnownRun, at_once: bool = False) -> bool:
         state = replace(read_state(Path()), runs=(known, *after))
@@ -129,10 +129,32 @@ def test_the_next_run_is_decided_on_beside_one_by_the_graph(
     again = [replace(known, number=number, recorded=False) for number in (2, 3)]
     assert beside() and beside(again[0])
     with done_beside(lambda: beside(at_once=True)):
-        until((folder / ".tracehint" / DECISION).exists, "it is decided")
+        until(decision.exists, "it is decided")
     assert not beside()
-    (folder / ".tracehint" / DECISION).unlink()
+    decision.unlink()
     assert not beside(*again), "two runs were too short for it"
+
+
+def test_nodes_are_measured_before_the_first_run_and_not_beside_the_next(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the run itself uses the link that would be measured."""
+    asked = []
+    monkeypatch.setattr(
+        "tracehint.adapters.place.allocation.usable", lambda *given: (asked.append(given), NODES)[1]
+    )
+    monkeypatch.setattr("tracehint.app.first_run.graph_key", lambda *_: "key")
+    found = (HintFile((), {}, ()), ("/data",))
+    monkeypatch.setattr("tracehint.app.first_run.graph_hints", lambda *_: found)
+    state = replace(read_state(Path()), runs=())
+    for _ in range(2):  # made, then kept
+        first = learned(state, COMMAND, "moosefs", HOSTS)
+        assert first is not None and first.measured == (NODES.link_mbit, NODES.start_s)
+    assert asked == [(HOSTS, run_loop.FIRST_TRIAL_S)]
+    learned(read_state(Path()), COMMAND, "moosefs", HOSTS, measured=(90.0, 0.25))
+    assert len(asked) == 1
+    kept = json.loads((folder / ".tracehint" / DECISION).read_text())
+    assert kept["measured"] == [90.0, 0.25]
 
 
 def test_what_is_done_beside_ends_with_the_command(tmp_path: Path) -> None:

@@ -267,13 +267,15 @@ def test_slots_as_slurm_says_them(text: str, slots: list[int]) -> None:
 
 
 def test_a_trial_measures_the_link_or_says_no() -> None:
+    hosts = (Host(name="x", slots=1), Host(name="y", slots=1))
     begin = time.monotonic()
-    found = allocation.usable((Host(name="x", slots=1), Host(name="y", slots=1)))
+    found = allocation.usable(hosts)
     assert found is not None and found.link_mbit > 100
     assert 0 < found.start_s < time.monotonic() - begin
-    for words in (("false", "{argv}"), ("no-such-program", "{argv}")):
+    assert allocation.measured_before(hosts, found.link_mbit, found.start_s) == found
+    for words in (("false", "{argv}"), ("no-such-program", "{argv}"), ("sleep", "1000", "{argv}")):
         hosts = (Host(name="x", slots=1, start=words), Host(name="y", slots=1))
-        assert allocation.usable(hosts) is None
+        assert allocation.usable(hosts, 0.5) is None
 
 
 @pytest.mark.slow

@@ -54,20 +54,27 @@ class Allocation:
     start_s: float
 
 
-def usable(hosts: tuple[Host, ...]) -> Allocation | None:
-    """The nodes, with what a trial on one of them measured; None: there are none, or it failed."""
-    here = next((i for i, host in enumerate(hosts) if is_here(host)), None)
+def usable(hosts: tuple[Host, ...], patience_s: float = _TRIAL_S) -> Allocation | None:
+    """The nodes, with what a trial on one of them measured; None: there are none, or it failed,
+    as where its step did not begin within `patience_s`."""
+    here = _place_here(hosts)
     other = next((host for i, host in enumerate(hosts) if i != here), None)
-    measured = _trial(other) if other is not None else None
-    if measured is None:
-        return None
-    start_s, link_mbit = measured
-    hosts = tuple(replace(host, link_mbit=link_mbit) for host in hosts)
-    return Allocation(hosts, here, link_mbit, start_s)
+    measured = _trial(other, patience_s) if other is not None else None
+    return None if measured is None else measured_before(hosts, *measured)
 
 
-def _trial(host: Host) -> tuple[float, float] | None:
-    """Seconds until a step of the node begins, and Mbit/s that it sends here."""
+def measured_before(hosts: tuple[Host, ...], link_mbit: float, start_s: float) -> Allocation:
+    """The nodes, with what an earlier trial measured."""
+    linked = tuple(replace(host, link_mbit=link_mbit) for host in hosts)
+    return Allocation(linked, _place_here(hosts), link_mbit, start_s)
+
+
+def _place_here(hosts: tuple[Host, ...]) -> int | None:
+    return next((i for i, host in enumerate(hosts) if is_here(host)), None)
+
+
+def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
+    """Mbit/s that the node sends here, and seconds until a step of it begins."""
     mark = secrets.token_hex(_MARK // 2)
     with socket.create_server(("", 0)) as server:
         server.settimeout(_LOOK_S)
@@ -82,23 +89,26 @@ def _trial(host: Host) -> tuple[float, float] | None:
         except OSError:
             return None
         try:
-            with _accepted(server, process) as line:
+            with _accepted(server, process, patience_s) as line:
                 line.settimeout(_TRIAL_S)
                 start_s = time.monotonic() - begin
                 rate = _rate(line, mark.encode())
         except OSError:
             rate = None
+            process.terminate()
         finally:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=_TIMEOUT_S)
             process.kill()
             process.wait()
-    return (start_s, rate) if rate is not None and not process.returncode else None
+    return (rate, start_s) if rate is not None and not process.returncode else None
 
 
-def _accepted(server: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
+def _accepted(
+    server: socket.socket, process: subprocess.Popen[bytes], patience_s: float
+) -> socket.socket:
     """Who calls. Raises OSError where the process ended before, or nobody does."""
-    end = time.monotonic() + _TRIAL_S
+    end = time.monotonic() + patience_s
     while True:
         ended = process.poll() is not None
         try:

@@ -42,6 +42,7 @@ BESIDE_TRIES = 2  # runs that a decision beside them may need
 OWN_SHARE = 0.02  # of a run: what tracehint may take where its hints save less
 TRIED_S = 5.0  # shorter runs are trials: what tracehint takes does not count
 GRAPH_SHARE = 0.01  # the same where the graph gives hints until there are better ones
+FIRST_TRIAL_S = 3.0  # that a first run waits for a step on another node
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Learned:
     recorded: bool = True  # else only its seconds are known later
     beside: bool = False  # what the next one does is decided while this one runs
     spent: float = 0.0  # seconds that an earlier run took to decide this
+    measured: tuple[float, ...] = ()  # link and start of a step, before any run loaded them
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,12 @@ def learned(
     batch: tuple[Host, ...] = (),
     *,
     at_once: bool = True,
+    measured: tuple[float, ...] = (),
 ) -> Learned | None:
     """Rules from the recordings of this workflow; None: there is no run to learn from. `hosts`:
     where its tasks may be started, `batch`: where its jobs may. `at_once`: now, else beside a run
-    that has hints by the graph alone, where that is short."""
+    that has hints by the graph alone, where that is short. `measured`: the link and the start of a
+    step, where a trial of them now would be beside a run."""
     runs = state.learnable(command)
     if not runs:
         return _first(state, command, cluster, hosts)
@@ -106,7 +110,7 @@ def learned(
         if not decided and (again := _first(state, command, cluster, hosts)) is not None:
             notes = ["as the first run, not recorded: the next one is decided on meanwhile"]
             return replace(again, notes=notes, tasks=last.tasks, recorded=False, beside=True)
-    return _learn_rules(state, runs, cluster, hosts, batch)
+    return _learn_rules(state, runs, cluster, hosts, batch, measured)
 
 
 def _drop_hints(
@@ -168,14 +172,17 @@ def _first(
     key = graph_key(command, cluster, len(hosts))
     kept = kept_decision(state.folder, key, FIRST) if key else None
     if key and kept is None:
-        found = graph_hints(command, cluster, len(hosts))
+        with _node_trial(hosts, FIRST_TRIAL_S) as trial:
+            found = graph_hints(command, cluster, len(hosts))
+            measured = measured_of(trial())
         if found is not None:
-            kept = Decision(hints=found[0], placed=False, roots=found[1])
+            kept = Decision(hints=found[0], placed=False, roots=found[1], measured=measured)
             keep_decision(state.folder, key, kept, FIRST)
     if kept is None:
         return None
     notes = ["first run: by the workflow's graph, files stay on the node that writes them"]
-    return Learned(kept.hints, Paths(files=()), kept.roots, notes=notes, first=True)
+    none = Paths(files=())
+    return Learned(kept.hints, none, kept.roots, notes=notes, first=True, measured=kept.measured)
 
 
 def _learn_rules(
@@ -184,6 +191,7 @@ def _learn_rules(
     cluster: str | None,
     hosts: tuple[Host, ...],
     batch: tuple[Host, ...],
+    measured: tuple[float, ...] = (),
 ) -> Learned:
     last, notes = runs[-1], list[str]()
     key = decision_key(state, runs, cluster, hosts, batch)
@@ -196,7 +204,7 @@ def _learn_rules(
     from tracehint.hintgen.inputs import load_run
 
     tried = hosts if cluster and (decision is None or decision.placed) else ()
-    with _node_trial(tried) as trial:
+    with _node_trial(tried, measured=measured) as trial:
         run = load_run(state.bundle(last), Options())
         known = run_paths(state.bundle(last))
         nodes = trial()
@@ -303,17 +311,20 @@ def _submitting(batch: tuple[Host, ...], run: Input, plan: Plan) -> JobPlacing:
 
 
 @contextmanager
-def _node_trial(hosts: tuple[Host, ...]) -> Iterator[Callable[[], Allocation | None]]:
-    """What waits for the nodes that tasks can be started on: a step is tried meanwhile."""
+def _node_trial(
+    hosts: tuple[Host, ...], *patience_s: float, measured: tuple[float, ...] = ()
+) -> Iterator[Callable[[], Allocation | None]]:
+    """What waits for the nodes that tasks can be started on: a step is tried meanwhile, where none
+    was measured before."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from tracehint.adapters.place.allocation import usable
+    from tracehint.adapters.place.allocation import measured_before, usable
 
-    if not hosts:
-        yield lambda: None
+    if not hosts or measured:
+        yield lambda: measured_before(hosts, *measured) if hosts else None
         return
     with ThreadPoolExecutor(1) as beside:
-        yield beside.submit(usable, hosts).result
+        yield beside.submit(usable, hosts, *patience_s).result
 
 
 def _placing(

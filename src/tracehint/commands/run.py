@@ -231,7 +231,8 @@ def _learn_more(
         found = _learn_rules(choose, state, command, cluster, quiet=quiet)
         recorded = found is None or found.recorded or not kept
         if found is not None and found.beside:
-            stack.enter_context(done_beside(partial(learn, state, command, cluster)))
+            later = partial(learn, state, command, cluster, measured=found.measured)
+            stack.enter_context(done_beside(later))
         hinted = placed = None
         more: dict[str, str] = {}
         if found is not None and found.placing is not None:
