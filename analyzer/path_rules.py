@@ -48,9 +48,10 @@ BOOKKEEPING = "|".join((
 # An absolute path that is not in its shortest form: `.`, `..`, doubled slashes or one at its end.
 ODD = r"//|/\.\.?(?:/|$)|/$"
 
-# What MPI and other runtimes keep in memory or below /tmp for their own messages and locks.
+# What MPI, other runtimes and `run` keep in memory or below /tmp for their own messages and locks.
 RUNTIME = "|".join(
     (
+        r"/tracehint-[a-z0-9_]{8}/table(?:\.journal\.[^/]+)?$",  # adapters/creation/launch.py
         r"/ompi\.[^/]+\.\d+/(?:pid|jf)\.\d+(?:/|$)",
         r"/pmix_dstor[^/]*/",
         r"^/dev/shm/(?:vader_segment|sm_segment|sem\.|osc_(?:rdma|sm)|open_mpi\.|mpich_shm|"

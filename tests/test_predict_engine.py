@@ -334,6 +334,17 @@ def test_a_node_that_keeps_what_it_reads_fetches_nothing_twice() -> None:
     assert found.tasks[:, 4] == pytest.approx([10, 10]), "the second waits for the first"
 
 
+@pytest.mark.parametrize(("keeps", "moved"), [("true", 100), ("false", 200)])
+def test_a_node_reads_from_its_memory_what_it_wrote_unless_the_store_forgets(
+    keeps: str, moved: int
+) -> None:
+    steps = [("write", "x"), ("read", "x"), ("read", "x")]
+    work = workload([Task(str(i), [step]) for i, step in enumerate(steps)], {"x": 100 * MB})
+    store = f"client_cache = true\nclient_cache_writes = {keeps}"
+    found = run(work, plain(2, store=store), planned(placed(work, f0=0), 1, 1, 1))
+    assert found.network_bytes == moved * MB, "what was read stays in any case"
+
+
 @pytest.mark.parametrize(("memory", "moved"), [(0.03, 140), (0.05, 100)])
 def test_a_node_keeps_of_a_read_what_its_memory_holds(memory: float, moved: int) -> None:
     work = workload(

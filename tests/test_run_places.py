@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from tests.support.cli import TRACEHINT
 from tests.support.cli import said as tracehint
+from tests.support.hints import rule, save
 from tests.support.hostile import HOSTILE_NAMES
 from tracehint.adapters.project.state import read_state, roots_now
 from tracehint.schemas.store import read_bundle
@@ -95,6 +97,23 @@ def test_a_read_only_project_is_said_before_the_command_runs(tmp_path: Path) -> 
         tracehint(folder, "run", "--output", tmp_path / "x.trace", *RUN[1:])
         assert (tmp_path / "out").exists()
         assert "no runs yet" in tracehint(folder, "status")
+
+
+@pytest.mark.slow
+@pytest.mark.ebpf
+def test_a_journal_in_the_temporary_directory_is_no_data(tmp_path: Path) -> None:
+    """As on a store whose files cannot be shared through memory: all tasks read and write it."""
+    folder = project(tmp_path / "wf")
+    (folder / ".tracehint").write_text("")  # in the way of a directory
+    hints = save(tmp_path, rule("out/mid", DP="local"))
+    options = ["--hints", hints, "--store", "xattr", "-o", tmp_path / "x.trace"]
+    said = tracehint(folder, "run", *options, "--collector", "ebpf", *RUN[3:])
+    assert "hints set on 1 of 1 matching file" in said
+    opened = read_bundle(tmp_path / "x.trace").tables["opens"].column("path").to_pylist()
+    assert any(b"/table.journal." in path for path in opened), "it was recorded"
+    found = json.loads(tracehint(folder, "analyze", tmp_path / "x.trace", "--format", "json"))
+    assert found["run"]["data_roots"] == [str(folder)]
+    assert [edge["via"] for edge in found["edges"]] == ["data"], "from sort to sort"
 
 
 @pytest.mark.slow

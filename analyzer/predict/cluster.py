@@ -230,6 +230,8 @@ STORE: dict[str, Field] = {
     "server_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor of the server's machine for each MB"),
     "link_cpu_ms_mb": Number(MS / MB, 0, 1e6, 0, "processor at both ends of a link for each MB"),
     "client_cache": Flag(True, "a node reads again from its memory what it read or wrote"),
+    "client_cache_writes": Flag(True, "the same of what it wrote; false: the first read fetches it "
+        "(MooseFS)"),
     "warm": Flag(False, "the inputs are in the servers' memory at the start"),
     "site_latency_ms": Number(MS, 0, 1e6, 20, "on top of `latency_ms` between two sites"),
 }  # fmt: skip  # a table

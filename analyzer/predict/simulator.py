@@ -34,7 +34,7 @@ SETTINGS = (
     "client_cache", "warm", "site_latency", "detail", "task", "read_wait", "write_wait",
     "spread", "ahead", "call", "first", "shared",
     "one_copy", "busy", "file_cpu", "client_cpu", "server_cpu", "link_cpu",
-    "pool", "dispatch",
+    "pool", "dispatch", "cache_writes",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
     "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site", "machine",
@@ -51,6 +51,7 @@ _OF_STORE = {
     "first": "copies_first_mb", "shared": "shared_mb_s", "one_copy": "first_copy_only",
     "busy": "busy_ms", "file_cpu": "file_cpu_ms", "client_cpu": "client_cpu_ms_mb",
     "server_cpu": "server_cpu_ms_mb", "link_cpu": "link_cpu_ms_mb",
+    "cache_writes": "client_cache_writes",
 }  # fmt: skip  # a table
 
 

@@ -28,7 +28,8 @@ Hints = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class ClusterWorkflow:
-    """`make` writes inputs and workflow file of a size into a directory; `result` is compared."""
+    """`make` writes inputs and workflow file of a size into a directory; `result` is compared.
+    `batch`: the engine runs on a login node and submits its tasks as jobs."""
 
     title: str
     make: Callable[[Path, int], None]
@@ -37,6 +38,7 @@ class ClusterWorkflow:
     result: str
     by_hand: Callable[[], Hints]
     programs: tuple[str, ...]
+    batch: bool = False
 
 
 def rules(*parts: tuple[str, str, str]) -> str:
@@ -146,6 +148,10 @@ WORKFLOWS: dict[str, ClusterWorkflow] = {
     "montage": ClusterWorkflow(
         "Montage, 102 tasks, Makeflow", make_montage, 700, f"{_MAKEFLOW} montage.makeflow",
         "mosaic.fits", hint_montage, ("makeflow", "mProjectPP"),
+    ),
+    "montage-batch": ClusterWorkflow(
+        "Montage, 102 jobs of Slurm", make_montage, 700, "makeflow -T slurm montage.makeflow",
+        "mosaic.fits", hint_montage, ("makeflow", "mProjectPP"), batch=True,
     ),
     "montage-snakemake": ClusterWorkflow(
         "Montage, 102 tasks, Snakemake", make_montage_snakefile, 700,

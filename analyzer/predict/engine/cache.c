@@ -68,6 +68,10 @@ bool client_has(struct sim *m, const struct span *s)
 
 	if (has && !s->writes)
 		return true;
+	if (s->writes && set(m, SET_CACHE_WRITES) <= 0) {
+		e->bytes = 0; /* what was read before is of an older version */
+		return false;
+	}
 	e->bytes = s->bytes;
 	e->stamp = h->client_cached;
 	h->client_cached += s->bytes;

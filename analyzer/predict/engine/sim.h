@@ -81,6 +81,7 @@ enum setting {
 	SET_LINK_CPU,
 	SET_POOL, /* servers that the store fills itself, the first; others hold staged files */
 	SET_DISPATCH,
+	SET_CACHE_WRITES,
 	SETTINGS
 };
 enum host_setting {

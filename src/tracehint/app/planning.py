@@ -93,6 +93,7 @@ def of_allocation(
 
     slots = [host.slots for host in nodes.hosts]
     part = cluster.nodes[0].with_number("link_mbit", nodes.link_mbit * MBIT)
+    part = part.with_number("link_efficiency", 1.0)  # bytes of files were measured
     part = part.with_number("cores", round(sum(slots) / len(slots)))
     others = part.with_number("count", len(slots) - 1)
     first = part.with_number("count", 1).with_number("cores", most_at_once(analysis))
