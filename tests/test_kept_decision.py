@@ -47,7 +47,7 @@ def test_it_is_kept_for_the_same_and_made_again_for_others(
     monkeypatch.setattr(run_loop, "TRIED_S", 3600.0)  # a trial, however slow this machine is
     decide, nodes = run_loop._decide, [NODES]
     monkeypatch.setattr(run_loop, "_decide", lambda *args: (made.append(1), decide(*args))[1])
-    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda _: nodes[0])
+    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: nodes[0])
 
     def again(hosts: tuple[Host, ...] = HOSTS, cluster: str = "moosefs") -> bool:
         """Whether it is decided again."""
@@ -76,7 +76,7 @@ def test_it_is_kept_for_the_same_and_made_again_for_others(
 
 
 def test_a_long_run_decides_at_its_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda _: NODES)
+    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
     kept = folder / ".tracehint" / DECISION
     prepare_next(Path(), COMMAND, "moosefs", HOSTS, ())
     assert not kept.exists(), "the run was short"
@@ -91,7 +91,7 @@ def test_hints_that_save_nothing_are_not_worth_a_recording(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until the command takes another time."""
-    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda _: NODES)
+    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
     monkeypatch.setattr(run_loop, "TRIED_S", 0.0)
     monkeypatch.setattr(run_loop, "_decide_s", lambda _: 1000.0)
     (run,) = read_state(folder).runs
@@ -113,7 +113,7 @@ def test_hints_that_save_nothing_are_not_worth_a_recording(
 def test_the_next_run_is_decided_on_beside_one_by_the_graph(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda _: NODES)
+    monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
     monkeypatch.setattr(run_loop, "TRIED_S", 0.0)
     graph = Learned(HintFile((), {}, ()), Paths(files=()), (), first=True)
     monkeypatch.setattr(run_loop, "_first", lambda *_: graph)

@@ -54,12 +54,12 @@ class Allocation:
     start_s: float
 
 
-def usable(hosts: tuple[Host, ...], patience_s: float = _TRIAL_S) -> Allocation | None:
+def usable(hosts: tuple[Host, ...], patience_s: float | None = None) -> Allocation | None:
     """The nodes, with what a trial on one of them measured; None: there are none, or it failed,
-    as where its step did not begin within `patience_s`."""
+    as where its step did not begin within `patience_s` (default: 20 s)."""
     here = _place_here(hosts)
     other = next((host for i, host in enumerate(hosts) if i != here), None)
-    measured = _trial(other, patience_s) if other is not None else None
+    measured = _trial(other, patience_s or _TRIAL_S) if other is not None else None
     return None if measured is None else measured_before(hosts, *measured)
 
 

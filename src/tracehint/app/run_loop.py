@@ -200,14 +200,15 @@ def _learn_rules(
         return alone
     skip_pandas()
     from tracehint.adapters.paths import Paths, run_paths
+    from tracehint.adapters.place.allocation import measured_before
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
 
     tried = hosts if cluster and (decision is None or decision.placed) else ()
-    with _node_trial(tried, measured=measured) as trial:
+    with _node_trial(() if measured else tried) as trial:
         run = load_run(state.bundle(last), Options())
         known = run_paths(state.bundle(last))
-        nodes = trial()
+        nodes = measured_before(tried, *measured) if tried and measured else trial()
     if tried and nodes is None:
         notes.append("no step could be started on another node: tasks start where the engine does")
     if batch and not _has_jobs(run):
@@ -312,19 +313,18 @@ def _submitting(batch: tuple[Host, ...], run: Input, plan: Plan) -> JobPlacing:
 
 @contextmanager
 def _node_trial(
-    hosts: tuple[Host, ...], *patience_s: float, measured: tuple[float, ...] = ()
+    hosts: tuple[Host, ...], patience_s: float | None = None
 ) -> Iterator[Callable[[], Allocation | None]]:
-    """What waits for the nodes that tasks can be started on: a step is tried meanwhile, where none
-    was measured before."""
+    """What waits for the nodes that tasks can be started on: a step is tried meanwhile."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from tracehint.adapters.place.allocation import measured_before, usable
+    from tracehint.adapters.place.allocation import usable
 
-    if not hosts or measured:
-        yield lambda: measured_before(hosts, *measured) if hosts else None
+    if not hosts:
+        yield lambda: None
         return
     with ThreadPoolExecutor(1) as beside:
-        yield beside.submit(usable, hosts, *patience_s).result
+        yield beside.submit(usable, hosts, patience_s).result
 
 
 def _placing(
