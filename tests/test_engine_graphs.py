@@ -81,6 +81,29 @@ make[1]: Entering directory '/w/sub'
 Putting child 0x560bec4693b0 (all) PID 19014 on the chain.
 make[1]: Leaving directory '/w/sub'
 """
+DRY_RUN = """Building DAG of jobs...
+Job stats:
+job      count
+all          1
+
+[Sun Nov 29 00:45:54 2026]
+checkpoint sort_it:
+    input: a.in
+    output: out/a b.srt, p (pipe)
+    jobid: 2
+    wildcards: name=a b
+
+[Sun Nov 29 00:45:54 2026]
+localrule sum:
+    input: out/a b.srt, <TBD>
+    output: s, t
+    jobid: 1
+
+rule all:
+    input: s
+    jobid: 0
+This was a dry-run (flag -n). The order of jobs does not reflect the order of execution.
+"""
 JOBLOG = (
     "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
     "2\t:\t1700000000.500\t     1.250\t0\t0\t0\t0\tsort a > b\n"
@@ -208,6 +231,20 @@ def test_snakemake_summary(tmp_path: Path) -> None:
     graph = read_graph(save(tmp_path, "summary.tsv", "\n".join(lines)))
     assert [t["type"] for t in tasks(graph)] == ["up", "plot"]
     assert files(graph, "s0", "out") == [b"a", b"b"] and files(graph, "s1", "in") == [b"a", b"b"]
+
+
+def test_snakemake_dry_run(tmp_path: Path) -> None:
+    """Rules without outputs are no tasks; pipes and what is not known yet are no files."""
+    graph = read_graph(save(tmp_path, "dry.txt", DRY_RUN))
+    assert [(t["type"], t["name"]) for t in tasks(graph)] == [
+        ("sort_it", "out/a b.srt"),
+        ("sum", "s"),
+    ]
+    assert files(graph, "s0", "in") == [b"a.in"] and files(graph, "s0", "out") == [b"out/a b.srt"]
+    assert files(graph, "s1", "in") == [b"out/a b.srt"] and files(graph, "s1", "out") == [
+        b"s",
+        b"t",
+    ]
 
 
 def test_make_data_base(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.support.cli import tracehint
 from tests.support.predicting import need_engine
 from tracehint.adapters.project.state import read_state
-from tracehint.app.first_run import graph_hints
+from tracehint.app.first_run import graph_hints, graph_key
 from tracehint.app.run_loop import TRIED_S
 from tracehint.hintgen.hints.hintfile import dump
 
@@ -47,6 +47,77 @@ def test_files_stay_where_the_engine_runs_all_tasks(flow: Path, words: tuple[str
         ("mid", {"DP": "local"}), ("last", {"DP": "local"}),
     ]  # fmt: skip  # a table
     assert not found[0].plan.tasks and not found[0].rules
+
+
+MAKEFILE = "last: mid\n\tsort -r mid > last\nmid: in\n\tsort in > mid\n"
+SNAKEFILE = """rule last:
+    input: "mid"
+    output: "last"
+    shell: "sort -r {input} > {output}"
+rule mid:
+    input: "in"
+    output: "mid"
+    shell: "sort {input} > {output}"
+"""
+SNAKEMAKE = str(Path(sys.executable).with_name("snakemake"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [("Makefile", MAKEFILE, ("make", "-j2")), ("my.mk", MAKEFILE, ("make", "-f", "my.mk", "last")),
+     ("Snakefile", SNAKEFILE, (SNAKEMAKE, "-c2", "--quiet", "all")),
+     ("my.smk", SNAKEFILE, (SNAKEMAKE, "-s", "my.smk", "-c2", "last"))],
+)  # fmt: skip  # a table
+def test_an_engine_that_prints_its_graph_runs_nothing_for_it(
+    flow: Path, name: str, text: str, words: tuple[str, ...]
+) -> None:
+    if "mk" in name and not Path(SNAKEMAKE).exists():
+        pytest.skip("Snakemake is not installed")
+    (flow / name).write_text(text)
+    assert graph_key(words, "moosefs", 5)
+    found = graph_hints(words, "moosefs", 5)
+    assert found is not None and found[0].plan is not None and found[1] == (str(flow),)
+    hints = {f.path: f.hints for f in found[0].plan.files}
+    assert hints == {"mid": {"DP": "local"}, "last": {"DP": "local"}}
+    assert not (flow / "mid").exists() and not (flow / "last").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [("Makefile", f"include part.mk\n{MAKEFILE}", ("make",)),
+     ("Makefile", f" -include part.mk\n{MAKEFILE}", ("make",)),
+     ("Makefile", f"all:\n\ttouch ran; $(MAKE) last\n{MAKEFILE}", ("make",)),
+     ("Makefile", f"all: last\n\t@ +touch ran\n{MAKEFILE}", ("make",)),
+     ("Makefile", "last: no.such\n\ttouch last\n", ("make",)),
+     ("Makefile", "last:\n\ttouch last\nX := $(shell sleep 60)\n", ("make",)),
+     ("other", MAKEFILE, ("make",)),
+     ("Snakefile", SNAKEFILE, (SNAKEMAKE, "-c2", "-e", "cluster-generic")),
+     ("Snakefile", SNAKEFILE, (SNAKEMAKE, "--executor=slurm", "-j2")),
+     ("Snakefile", SNAKEFILE, (SNAKEMAKE, "--profile", "slurm")),
+     ("Snakefile", SNAKEFILE, (SNAKEMAKE, "-c2", "--delete-all-output")),
+     ("Snakefile", "not Python", (SNAKEMAKE, "-c2")),
+     ("profiles/default/config.yaml", "executor: slurm", (SNAKEMAKE, "-c2"))],
+)  # fmt: skip  # a table
+def test_a_graph_that_cannot_be_asked_for_without_harm_is_not(
+    flow: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, words: tuple[str, ...]
+) -> None:
+    """What make runs for `-n` too, what has no end, what fails, and what runs elsewhere."""
+    monkeypatch.setattr("tracehint.app.first_run.ASKED_S", 5.0)
+    (flow / "Snakefile").write_text(SNAKEFILE)
+    (flow / "part.mk").write_text("part.mk: in\n\ttouch ran\n")
+    (flow / name).parent.mkdir(parents=True, exist_ok=True)
+    (flow / name).write_text(text)
+    assert graph_hints(words, "moosefs", 5) is None
+    assert not (flow / "ran").exists() and not (flow / "last").exists()
+
+
+def test_a_profile_of_the_user_may_run_tasks_elsewhere(
+    flow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (flow / "Snakefile").write_text(SNAKEFILE)
+    assert graph_key((SNAKEMAKE, "-c2"), "moosefs", 5)
+    monkeypatch.setenv("SNAKEMAKE_PROFILE", "slurm")
+    assert not graph_key((SNAKEMAKE, "-c2"), "moosefs", 5)
 
 
 @pytest.mark.parametrize(

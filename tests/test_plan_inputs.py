@@ -94,10 +94,13 @@ def pegasus(folder: Path) -> Path:
 
 
 def snakemake(folder: Path) -> Path:
-    """What `snakemake --detailed-summary` prints before anything has run."""
-    lines = ["output_file\tdate\trule\tlog-file(s)\tinput-file(s)\tshellcmd"]
-    lines += [f"{s.writes}\t-\t{s.kind}\t\t{','.join(s.reads)}\t{s.kind}" for s in ring(WANTED)]
-    path = folder / "summary.tsv"
+    """What `snakemake -n` prints."""
+    lines = ["Building DAG of jobs..."]
+    for s in ring(WANTED):
+        reads = ", ".join(s.reads)
+        lines += [f"rule {s.kind}:", f"    input: {reads}", f"    output: {s.writes}", ""]
+    lines.append("This was a dry-run (flag -n).")
+    path = folder / "dry-run.txt"
     path.write_text("\n".join(lines) + "\n")
     return path
 

@@ -23,13 +23,17 @@ _MAX_FILES = 64  # looked at in a directory
 
 class Reader(Protocol):
     """A module of the registry. `sniff` gets the path and the start of the file (empty for a
-    directory) and must not raise; `read` raises InputError."""
+    directory) and must not raise; `read` raises InputError. Where the engine prints its graph
+    before a run, `read_printed` reads it too, given the directory where that was."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether this is the engine's file or directory."""
 
     def read(self, path: Path) -> DeclaredGraph:
         """The graph."""
+
+    def read_printed(self, path: Path, folder: Path) -> DeclaredGraph:
+        """The same, where the engine ran in that directory."""
 
 
 def load_reader(engine: str) -> Reader:
@@ -181,12 +185,14 @@ def write_declared_bundle(
     return manifest
 
 
-def declared_bundle(path: Path, engine: str) -> Bundle:
-    """The same of an engine's file in memory. Raises InputError."""
+def declared_bundle(path: Path, engine: str, folder: Path | None = None) -> Bundle:
+    """The same in memory, of an engine's file or of what it printed in a directory. Raises
+    InputError."""
     from tracehint.schemas.store import Bundle
     from tracehint.schemas.tables import TABLES
 
-    graph = read_graph(path, engine)
+    reader = load_reader(engine)
+    graph = (reader.read_printed(path, folder) if folder else reader.read(path)).plain()
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     tables |= {"declared_tasks": graph.tasks, "declared_io": graph.io}
     return Bundle(path, _manifest(graph, ()), tables)

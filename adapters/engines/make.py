@@ -12,13 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tracehint.adapters.engines.graph_base import (
-    MAX_WORD,
-    DeclaredGraph,
-    GraphBuilder,
-    folder_of,
-    raw_name,
-)
+from tracehint.adapters.engines.graph_base import MAX_WORD, DeclaredGraph, GraphBuilder, raw_name
 from tracehint.adapters.engines.unpack import read_lines
 from tracehint.analyzer.tasks.describe import type_of_text
 
@@ -56,8 +50,13 @@ def sniff(_path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> DeclaredGraph:
     """The targets that have a recipe, or that a process was started for."""
+    return read_printed(path, path.parent)
+
+
+def read_printed(path: Path, folder: Path) -> DeclaredGraph:
+    """What make printed in this directory."""
     lines = read_lines(path)
-    out = GraphBuilder("make", folder_of(path))
+    out = GraphBuilder("make", os.fsencode(folder.absolute()))
     targets = _read_children(lines)
     database, variables = _read_database(lines)
     base = os.fsdecode(out.cwd)

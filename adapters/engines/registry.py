@@ -29,6 +29,23 @@ class Accepted:
     test: str
 
 
+@dataclass(frozen=True)
+class EarlyGraph:
+    """How the graph of a command is had before its run, where all tasks run on the engine's node.
+
+    asked: put behind the command, which then prints the graph and runs nothing; nothing: a workflow
+        file that the command names has it.
+    elsewhere: arguments, each behind a NUL, with which tasks run on other nodes (a pattern).
+    settings: files and variables that may say the same.
+    runs: text of a workflow file (a pattern) because of which asking would run something.
+    """
+
+    asked: tuple[str, ...] = ()
+    elsewhere: str = "(?!)"  # none
+    settings: tuple[str, ...] = ()
+    runs: bytes = b"(?!)"
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineFacts:
     """One engine; what does not hold for it is left out.
@@ -43,6 +60,7 @@ class EngineFacts:
     statement: what each of its workflow files has somewhere, if the emitter does not parse them.
     copied: annotations go into a copy of the workflow file, which is the argument of one of
         `options`, or the last argument that is a file.
+    early: the graph before a run.
     """
 
     graph: str = ""
@@ -57,6 +75,7 @@ class EngineFacts:
     statement: bytes = b""
     copied: bool = False
     options: tuple[str, ...] = ()
+    early: EarlyGraph | None = None
 
     def start_line(self, workflow: str) -> str:
         """What starts the engine on this workflow file; empty: more than the file is needed."""
@@ -84,7 +103,7 @@ _SWIFT = "our reading of its grammar: no Swift installs here"
 ENGINES: dict[str, EngineFacts] = {
     "snakemake": EngineFacts(
         graph="snakemake.graph",
-        reads="directory with .snakemake, --detailed-summary, or --d3dag (JSON)",
+        reads="directory with .snakemake, output of -n, --detailed-summary, or --d3dag (JSON)",
         emit="snakemake.emit:emit",
         accepted=Accepted("runs", "Snakemake 8.0 to 9.27",
             "test_plan_emit_run.py::test_other_snakemakes_group_as_well"),
@@ -96,6 +115,13 @@ ENGINES: dict[str, EngineFacts] = {
         statement=rb"(?m)^[ \t]*(rule|checkpoint|include|module|use rule|configfile)\b",
         copied=True,
         options=("-s", "--snakefile"),
+        early=EarlyGraph(
+            asked=("--dry-run", "--quiet", "reason"),
+            elsewhere="\0(-e|-d|--(executor|cluster|drmaa|slurm|kubernetes|tibanna|tes|profile"
+            "|workflow-profile|directory|default-storage|touch|batch|unlock|delete|report|lint"
+            "|cleanup|archive|containerize|generate|export|edit|draft|list|conda-c))",
+            settings=("SNAKEMAKE_PROFILE", "profiles/default", "workflow/profiles/default"),
+        ),
     ),
     "wfformat": EngineFacts(
         graph="wfformat.graph", reads="WfFormat 1.0-1.6 instance (.json, also packed)"
@@ -125,6 +151,11 @@ ENGINES: dict[str, EngineFacts] = {
         again="make -B makes all targets again",
         files=("Makefile", "makefile"),
         reads_unnamed=("GNUmakefile", "makefile", "Makefile"),
+        early=EarlyGraph(
+            asked=("-np",),
+            # make runs these for -n as well, and what makes the files that it includes
+            runs=rb"\$[({]MAKE\b|(?m:^\t[ \t@-]*\+)|(?m:^ *[-s]?include\b)",
+        ),
     ),
     "ninja": EngineFacts(programs=("ninja",), again="ninja -t clean, then run it again"),
     "cwl": EngineFacts(
@@ -176,6 +207,7 @@ ENGINES: dict[str, EngineFacts] = {
         files=("*.makeflow", "Makeflow", "*.mf"),
         reads_unnamed=("Makeflow",),
         copied=True,
+        early=EarlyGraph(elsewhere="\0(-T\0?+|--batch-type[=\0])(?!local(\0|$))"),
     ),
     "confuga": EngineFacts(
         emit="confuga:emit",

@@ -1,5 +1,5 @@
-"""Snakemake: the records of `.snakemake/metadata`, the table of `--detailed-summary`, or the graph
-of `--d3dag`, which has jobs and their order but no files.
+"""Snakemake: the records of `.snakemake/metadata`, what a dry run prints, the table of
+`--detailed-summary`, or the graph of `--d3dag`, which has jobs and their order but no files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from tracehint.adapters.engines.graph_base import (
     DeclaredGraph,
     GraphBuilder,
     bounded_int,
-    folder_of,
     nanoseconds,
     number,
     raw_name,
@@ -27,14 +26,31 @@ from tracehint.errors import InputError
 _MAX_RECORD = 64 << 20
 _MAX_RECORDS = 5_000_000
 _D3DAG = re.compile(rb'\s*\{\s*"(?:nodes|links|edges)"\s*:\s*\[\s*\{')
+_BUILDS = re.compile(rb"(?m)^Building DAG of jobs\.\.\.\r?$")
+_DRY, _END = b"\nThis was a dry-run", 4096
 _SUMMARY = ("output_file", "date", "rule")
+_JOB = re.compile(r"(?:local)?(?:rule|checkpoint) (\S+):")
+_NO_FILE = re.compile(
+    r"<TBD>|.* \((?:pipe|service|retrieve from storage|keep local|send to storage)\)"
+)
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """A workflow directory that has run, its .snakemake, the metadata in it, or a summary."""
+    """A workflow directory that has run, its .snakemake, the metadata in it, or what it printed."""
     if path.is_dir():
         return _metadata_folder(path) is not None
+    if _BUILDS.search(head):
+        return _DRY in head or _DRY in _end_of(path)  # else a log, of which the records say more
     return head.startswith(b"output_file\tdate\trule") or bool(_D3DAG.match(head))
+
+
+def _end_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(-min(_END, path.stat().st_size), os.SEEK_END)
+            return stream.read()
+    except OSError:
+        return b""
 
 
 def _metadata_folder(path: Path) -> Path | None:
@@ -48,10 +64,7 @@ def _metadata_folder(path: Path) -> Path | None:
 def read(path: Path) -> DeclaredGraph:
     """One task per job. Outputs of one job share rule, command, start and job hash."""
     if not path.is_dir():
-        text = read_text(path)
-        if text.lstrip()[:1] == "{":
-            return _read_d3dag(path, text)
-        return _read_summary(path, text)
+        return read_printed(path, path.parent)
     folder = _metadata_folder(path)
     if folder is None:
         raise InputError(f"{path}: no .snakemake/metadata", "Give the workflow's directory.")
@@ -63,6 +76,16 @@ def read(path: Path) -> DeclaredGraph:
     for at, job in enumerate(sorted(jobs.values(), key=_order)):
         _add_job(out, f"s{at}", job, spent)
     return out.graph()
+
+
+def read_printed(path: Path, folder: Path) -> DeclaredGraph:
+    """What Snakemake printed in this directory."""
+    text, out = read_text(path), GraphBuilder("snakemake", os.fsencode(folder.absolute()))
+    if text.lstrip()[:1] == "{":
+        return _read_d3dag(path, text, out)
+    if text.startswith(_SUMMARY[0]):
+        return _read_summary(path, text, out)
+    return _read_dry_run(path, text, out)
 
 
 def _order(job: dict[str, Any]) -> tuple[int, list[bytes]]:
@@ -155,13 +178,12 @@ def _add_job(
         out.file(task, "out", raw_name(name))
 
 
-def _read_d3dag(path: Path, text: str) -> DeclaredGraph:
+def _read_d3dag(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
     """Nodes are jobs; an edge leads from the job that makes a file to one that needs it."""
     data = parse_json(text, path)
     nodes, edges = data.get("nodes"), data.get("edges", data.get("links"))
     if not isinstance(nodes, list) or not isinstance(edges, list):
         raise InputError(f"{path}: no nodes and edges", "Use: snakemake --d3dag")
-    out = GraphBuilder("snakemake", folder_of(path))
     parents: dict[str, list[str]] = {}
     for edge in edges:
         if isinstance(edge, dict) and {"u", "v"} <= edge.keys():
@@ -179,12 +201,25 @@ def _read_d3dag(path: Path, text: str) -> DeclaredGraph:
     return out.graph()
 
 
-def _read_summary(path: Path, text: str) -> DeclaredGraph:
+def _read_dry_run(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
+    """The jobs that would run. A rule without outputs, as `all`, makes no file."""
+    at = -1
+    for at, job in enumerate(_jobs(text)):
+        out.task(f"s{at}", name=job["output"].partition(", ")[0], type=job.get("rule", ""))
+        for way, key in (("in", "input"), ("out", "output")):
+            for name in dict.fromkeys(job.get(key, "").split(", ")):
+                if name and not _NO_FILE.fullmatch(name):
+                    out.file(f"s{at}", way, raw_name(name))
+    if at < 0:
+        raise InputError(f"{path}: no jobs", "Use: snakemake -n, or --detailed-summary")
+    return out.graph()
+
+
+def _read_summary(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
     header, *lines = lines_of(text, path)
     columns = header.rstrip("\r").split("\t")
     if tuple(columns[:3]) != _SUMMARY or "input-file(s)" not in columns:
         raise InputError(f"{path}: not a detailed summary", "Use: snakemake --detailed-summary")
-    out = GraphBuilder("snakemake", folder_of(path))
     jobs: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for at, line in enumerate(lines, 2):
         fields = line.rstrip("\r").split("\t")
@@ -276,7 +311,8 @@ def _jobs(text: str) -> Iterator[dict[str, str]]:
             continue
         if "output" in job:
             yield job
-        job = {}
+        begun = _JOB.fullmatch(line)
+        job = {"rule": begun[1]} if begun else {}
 
 
 def _read_benchmarks(top: Path, name: str) -> JobResources:

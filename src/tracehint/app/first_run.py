@@ -8,7 +8,12 @@ size that is tried; otherwise the first run is only recorded.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,21 +23,22 @@ from tracehint.version import __version__
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.hintgen.hints.model import HintFile, Plan
+    from tracehint.schemas.store import Bundle
 
 SIZES = (1_000_000, 10_000_000, 100_000_000)  # bytes of a file
 RUNS = 5  # simulated, of each size
 MOST_TASKS = 2_000  # more take too long before a command
+ASKED_S = 20.0  # until an engine has printed its graph
 _READ = 1 << 20  # bytes of a file that tells by its contents whether it is the same
 LOCAL_WRITES = "local-writes"
-_BATCH_TYPE = re.compile(r"\0(?:-T\0?|--batch-type[=\0])([^\0]*)")
 
 
 def graph_key(command: tuple[str, ...], cluster: str | None, hosts: int) -> str:
     """What such hints depend on; empty: there can be no such graph. No reader of graphs is loaded:
     a run that has kept hints needs none."""
-    if cluster is None or hosts < 2 or not _named_files(command):
+    if cluster is None or hosts < 2 or not (files := _files_of_graph(command)[1]):
         return ""
-    named = [Path(word) for word in (*command[1:], cluster) if Path(word).is_file()]
+    named = [*files, *(path for path in (Path(cluster),) if path.is_file())]
     parts = [(path.read_bytes() if path.stat().st_size < _READ else path.stat().st_mtime_ns)
              for path in named]  # fmt: skip  # a table
     text = repr((__version__, str(Path.cwd()), command, cluster, hosts, parts))
@@ -44,39 +50,85 @@ def graph_hints(
 ) -> tuple[HintFile, tuple[str, ...]] | None:
     """Hints for the first run in an allocation of so many nodes, where the engine runs all tasks on
     its own, and the data roots; None: there is no such graph, or they might lose."""
-    if cluster is None or hosts < 2 or not (files := _named_files(command)):
+    engine, files = _files_of_graph(command)
+    if cluster is None or hosts < 2 or not files:
         return None
     from tracehint.schemas.arrow import skip_pandas
 
     skip_pandas()
-    from tracehint.adapters.engines.graphs import declared_bundle, is_of
-
-    workflow = next((path for path in reversed(files) if is_of("makeflow", path)), None)
-    if workflow is None:
-        return None
     from tracehint.analyzer.analyze import analyze
     from tracehint.hintgen.hints.model import HintFile
 
     try:
-        analysis = analyze(declared_bundle(workflow, "makeflow"), owned=True)
-        plan = _plan(analysis, cluster, hosts)
+        bundle = _declared(engine, command, files)
+        analysis = analyze(bundle, owned=True) if bundle is not None else None
+        plan = _plan(analysis, cluster, hosts) if analysis is not None else None
     except TracehintError:
         return None  # the engine says itself what is wrong with its file
-    if plan is None:
+    if analysis is None or plan is None:
         return None
     return HintFile((), {}, (), plan=plan), tuple(analysis.run["data_roots"])
 
 
-def _named_files(command: tuple[str, ...]) -> list[Path]:
-    """Files that a command of Makeflow names, which has the whole graph in one of them; empty: it
-    is none, or does not run the tasks here."""
+def _files_of_graph(command: tuple[str, ...]) -> tuple[str, list[Path]]:
+    """The engine that the command starts, and files that it reads; none: no graph can be had before
+    the run, or the tasks do not run here."""
+    from tracehint.adapters.engines.registry import ENGINES, engine_of_program
+
+    engine = engine_of_program(Path(command[0]).name)
+    facts = ENGINES.get(engine)
+    if facts is None or facts.early is None:
+        return engine, []
+    early, words = facts.early, "\0".join(("", *command[1:]))
+    said = [os.environ.get(name) or Path(name).exists() for name in early.settings]
+    if any(said) or re.search(early.elsewhere, words):
+        return engine, []
+    usual = facts.reads_unnamed if early.asked else ()
+    files = [path for word in (*usual, *command[1:]) if (path := Path(word)).is_file()]
+    if any(re.search(early.runs, _start_of(path)) for path in files):
+        return engine, []
+    return engine, files
+
+
+def _start_of(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(_READ)
+
+
+def _declared(engine: str, command: tuple[str, ...], files: Sequence[Path]) -> Bundle | None:
+    """The graph: of one of the files, or what the engine prints instead of running. Raises
+    InputError."""
+    from tracehint.adapters.engines.graphs import declared_bundle, is_of
     from tracehint.adapters.engines.registry import ENGINES
 
-    kinds = _BATCH_TYPE.findall("\0".join(("", *command[1:])))
-    other = any(kind != "local" for kind in kinds)
-    if other or Path(command[0]).name not in ENGINES["makeflow"].programs:
-        return []
-    return [Path(word) for word in command[1:] if Path(word).is_file()]
+    early = ENGINES[engine].early
+    if early is None or not early.asked:
+        workflow = next((path for path in reversed(files) if is_of(engine, path)), None)
+        return declared_bundle(workflow, engine) if workflow is not None else None
+    with tempfile.TemporaryDirectory(prefix="tracehint-graph-") as folder:
+        text = Path(folder, "graph")
+        asked = _print_graph([*command, *early.asked], text)
+        return declared_bundle(text, engine, Path.cwd()) if asked else None
+
+
+def _print_graph(words: Sequence[str], to: Path) -> bool:
+    """Whether the engine could; what it has started is not left when that takes too long."""
+    with to.open("wb") as out:
+        try:
+            engine = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                process_group=0,
+            )  # fmt: skip  # a table
+        except OSError:
+            return False  # as the run will say
+    try:
+        return engine.wait(ASKED_S) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        if engine.poll() is None:
+            os.killpg(engine.pid, signal.SIGKILL)
+            engine.wait()
 
 
 def _plan(analysis: Analysis, given: str, hosts: int) -> Plan | None:
