@@ -32,6 +32,7 @@ from tracehint.adapters.project.state import (
     forget,
     read_state,
 )
+from tracehint.app.run_loop import learned
 from tracehint.commands.status import _text
 from tracehint.errors import InputError
 from tracehint.schemas.commandline.programs import workflow_name
@@ -483,6 +484,30 @@ def test_a_run_of_placed_tasks_teaches_no_rules(tmp_path: Path) -> None:
     for known in state.runs:
         state.bundle(known).mkdir(parents=True)
     assert [known.number for known in state.usable(("make",))] == [1]
+
+
+def test_of_placed_runs_the_last_recordings_are_kept(tmp_path: Path) -> None:
+    run = KnownRun(1, ("make",), 0, 1.0, False)
+    for number in range(1, KEPT + 4):
+        claim(tmp_path)
+        state = add_run(tmp_path, replace(run, number=number, placed=number > 1))
+    left = [known.number for known in state.runs if state.bundle(known).is_dir()]
+    assert left == [1, *range(4, KEPT + 4)]
+
+
+def test_a_workflow_with_other_tasks_is_recorded_again(tmp_path: Path) -> None:
+    """Once: then that recording is learned from."""
+    run = KnownRun(1, ("make",), 0, 1.0, False)
+    strange = replace(run, number=2, hinted=True, placed=True, strange=True)
+    other = replace(strange, command=("makeflow",))
+    for runs, again in (((run, strange), True), ((run, strange, replace(run, number=3)), False),
+                        ((run, other), False)):  # fmt: skip  # a table
+        state = ProjectState(tmp_path, runs)
+        assert state.is_strange(("make",)) == again
+    state = ProjectState(tmp_path, (run, strange))
+    state.bundle(run).mkdir(parents=True)
+    assert learned(state, ("make",), None, ()) is None
+    assert "is recorded again" in _text(state)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Reader(Protocol):
     def read(self, path: Path) -> DeclaredGraph:
         """The graph."""
 
-    def read_printed(self, path: Path, folder: Path) -> DeclaredGraph:
+    def read_printed(self, path: Path, directory: Path) -> DeclaredGraph:
         """The same, where the engine ran in that directory."""
 
 

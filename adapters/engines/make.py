@@ -53,10 +53,10 @@ def read(path: Path) -> DeclaredGraph:
     return read_printed(path, path.parent)
 
 
-def read_printed(path: Path, folder: Path) -> DeclaredGraph:
+def read_printed(path: Path, directory: Path) -> DeclaredGraph:
     """What make printed in this directory."""
     lines = read_lines(path)
-    out = GraphBuilder("make", os.fsencode(folder.absolute()))
+    out = GraphBuilder("make", os.fsencode(directory.absolute()))
     targets = _read_children(lines)
     database, variables = _read_database(lines)
     base = os.fsdecode(out.cwd)

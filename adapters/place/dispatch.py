@@ -129,6 +129,16 @@ class Dispatcher:
         """Of all nodes."""
         return sum(host.slots for host in self.hosts)
 
+    @property
+    def taken(self) -> int:
+        """Tasks that were recognised."""
+        return sum(self.started) + self.local
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether none was."""
+        return not self.taken
+
     def free(self, node: int) -> int:
         """Slots of the node that no task has; none of a node on which tasks do not begin."""
         if self.missed[node] >= MISSES:

@@ -139,6 +139,16 @@ class Submissions:
         return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
 
     @property
+    def taken(self) -> int:
+        """Jobs that were submitted."""
+        return len(self.sent) + self.unknown
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether most of them were not recognised."""
+        return self.unknown > len(self.sent)
+
+    @property
     def bound(self) -> list[SubmittedJob]:
         """Jobs that wait for their node."""
         waiting = (job for job in self.sent if job.number and job.waits and not job.ended)

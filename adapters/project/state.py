@@ -52,10 +52,10 @@ class KnownRun:
     """One run. `left_out`: rules that its hints did without, and from then on.
 
     `idle`: no task ran, as where an engine finds everything there. `placed`: its tasks were started
-    on other nodes, where they were not recorded. `tasks`: of the engine, 0 where that is unknown.
-    `around`: seconds that tracehint itself took, before and after the command. `workflow`: a hash
-    of what distinguishes workflows. `place`: its recording, where that is not
-    below .tracehint. `recorded`: whether there was one.
+    on other nodes, where they were not recorded; `strange`: most were not those of the plan.
+    `tasks`: of the engine, 0 where that is unknown. `around`: seconds that tracehint itself took,
+    before and after the command. `workflow`: a hash of what distinguishes workflows. `place`: its
+    recording, where that is not below .tracehint. `recorded`: whether there was one.
     """
 
     number: int
@@ -69,6 +69,7 @@ class KnownRun:
     left_out: tuple[str, ...] = ()
     idle: bool = False
     placed: bool = False
+    strange: bool = False
     tasks: int = 0
     collector: str = ""
     around: float = 0.0
@@ -240,6 +241,12 @@ class ProjectState:
         proven = len(slow) >= _PROOFS
         return Slower(last.cost, usual, by_graph=bool(others[-1].store), proven=proven)
 
+    def is_strange(self, command: tuple[str, ...]) -> bool:
+        """Whether the last run did other work than those that were recorded."""
+        key = workflow_key(command)
+        last = next((run for run in reversed(self.runs) if run.key == key), None)
+        return last is not None and last.strange
+
     def unrecorded_since(self, last: KnownRun) -> list[KnownRun]:
         """Runs of the same after that one, without recordings."""
         later = [run for run in self.runs if run.number > last.number and run.key == last.key]
@@ -359,7 +366,8 @@ def add_run(directory: Path, run: KnownRun) -> ProjectState:
         state = replace(state, runs=_fitting((*before, run.stored())))
         _write(state)
         dropped = before[: len(before) + 1 - len(state.runs)]
-        useless = [r for r in state.runs if not r.teaches and state.bundle(r).is_dir()][:-KEPT]
+        kept = [r for r in state.runs if state.bundle(r).is_dir()]
+        useless = [r for r in kept if not r.teaches][:-KEPT] + [r for r in kept if r.placed][:-KEPT]
         for old in state.usable(run.command)[:-KEPT]:
             if old.hinted or any(not r.hinted for r in state.usable(run.command)[-KEPT:]):
                 useless.append(old)

@@ -23,22 +23,23 @@ MB = 8
 RUN = [*TRACEHINT, "run", "--cluster", "slow.toml", "--"]
 FLOW = ["makeflow", "-T", "slurm", "w.mf"]
 # All first jobs run at one time, so that they have both nodes.
-BOTH = f"until [ `ls at | grep -c make` = {CHAINS} ]; do sleep 0.1; done"
+BOTH = f"until [ `ls at | grep -c make` = {CHAINS} ]; do sleep 0.1{{more}}; done"
 MAKE = (
     f"mkdir -p at && hostname > at/make_{{n}} && {BOTH} && head -c {{size}} /dev/zero > made_{{n}}"
 )
-TURN = "hostname > at/turn_{n} && cat made_{n} > turned_{n}"
+TURN = "hostname > at/turn_{n} && tail -c +{more} made_{n} > turned_{n}"
 
 
-def workflow(folder: Path) -> None:
-    """Chains of two jobs; each notes where it runs."""
+def workflow(folder: Path, more: int = 1) -> None:
+    """Chains of two jobs, each of which notes where it runs. `more`: bytes, by which all are other
+    jobs."""
     afresh(folder, "made_*", "turned_*", "at", "*.makeflowlog", "slurm.*", "out")
     (folder / "slow.toml").write_text(SLOW.format(mbit=10))
     rules = []
     for n in range(CHAINS):
-        size = (MB << 20) + n  # a job is known by the words of its commands
-        rules.append(f"made_{n}:\n\t({MAKE.format(n=n, size=size)})\n")
-        rules.append(f"turned_{n}: made_{n}\n\t({TURN.format(n=n)})\n")
+        size = (MB << 20) + n + more  # a job is known by the words of its commands
+        rules.append(f"made_{n}:\n\t({MAKE.format(n=n, size=size, more=more)})\n")
+        rules.append(f"turned_{n}: made_{n}\n\t({TURN.format(n=n, more=more)})\n")
     (folder / "w.mf").write_text("\n".join(rules))
 
 
@@ -58,6 +59,22 @@ def test_jobs_run_where_their_data_was_made(slurm: Cluster, tmp_path: Path) -> N
     elsewhere = [n for n in range(CHAINS) if where[f"turn_{n}"] != where[f"make_{n}"]]
     assert len(elsewhere) <= away, f"{elsewhere}: {said}"
     assert set(where.values()) == {"node1", "node2"}
+    assert "recordings of jobs" not in said and "not known" not in said
+
+
+def test_other_jobs_than_those_that_were_recorded_are_recorded_again(
+    slurm: Cluster, tmp_path: Path
+) -> None:
+    if not shutil.which("makeflow"):
+        pytest.skip("makeflow is not installed")
+    said = []
+    for more in (1, 1000, 1000):
+        workflow(tmp_path / "w", more)
+        said.append(slurm.run(*RUN, *FLOW, cwd=tmp_path / "w").stderr)
+    assert f"{2 * CHAINS} are not known from the last run" in said[1], said[1]
+    assert "the next one is recorded again" in said[1]
+    joined = f"{2 * CHAINS} recordings of jobs on 2 hosts joined"
+    assert [joined in text for text in said] == [True, False, True]
 
 
 # An engine that starts a job behind another one, and ends as the jobs end.

@@ -78,9 +78,9 @@ def read(path: Path) -> DeclaredGraph:
     return out.graph()
 
 
-def read_printed(path: Path, folder: Path) -> DeclaredGraph:
+def read_printed(path: Path, directory: Path) -> DeclaredGraph:
     """What Snakemake printed in this directory."""
-    text, out = read_text(path), GraphBuilder("snakemake", os.fsencode(folder.absolute()))
+    text, out = read_text(path), GraphBuilder("snakemake", os.fsencode(directory.absolute()))
     if text.lstrip()[:1] == "{":
         return _read_d3dag(path, text, out)
     if text.startswith(_SUMMARY[0]):

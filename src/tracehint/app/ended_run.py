@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tracehint.adapters.place.dispatch import Dispatcher
+    from tracehint.adapters.place.submissions import Submissions
     from tracehint.adapters.project.state import KnownRun, ProjectState
     from tracehint.app.run_loop import Learned
     from tracehint.collectors.run import Ended
@@ -18,11 +20,12 @@ def written_down(
     bundle: Path,
     command: tuple[str, ...],
     found: Learned | None,
+    placed: Dispatcher | Submissions | None,
     store: str,
     began: float,
 ) -> list[str]:
     """The run, which `began` then (time.monotonic), into the state; what it came to, in a
-    sentence."""
+    sentence. `placed`: what started its tasks on other nodes, where they were not recorded."""
     from tracehint.adapters.project.state import UNKNOWN_STATUS, KnownRun, add_run
     from tracehint.hintgen.compare.proof import force_of
     from tracehint.schemas.commandline.programs import workflow_name
@@ -34,7 +37,7 @@ def written_down(
     force = force_of(recorded)
     hinted = found is not None and found.hints is not None and not found.first
     tasks = _tasks(recorded)
-    idle = not force.wanted and not tasks
+    idle = not (force.wanted or tasks or (placed is not None and placed.taken))
     seconds = ((manifest.ended_ns or 0) - manifest.started_ns) / 1e9
     spent = time.monotonic() - began - seconds + (found.spent if found is not None else 0.0)
     run = KnownRun(
@@ -49,8 +52,9 @@ def written_down(
         wanted=force.wanted,
         left_out=found.left_out if found is not None else (),
         idle=idle,
-        placed=found is not None and found.placing is not None,
-        tasks=found.tasks if found is not None and found.placing is not None else tasks,
+        placed=placed is not None,
+        strange=placed is not None and not idle and placed.is_strange,
+        tasks=found.tasks if found is not None and placed is not None else tasks,
         collector=manifest.collector,
     )
     state = add_run(directory, run)
@@ -64,7 +68,8 @@ def written_down(
         return []  # it was one for comparison, or the next one is like it
     if not hinted:
         return ["learned from this run: the next one has hints (tracehint status)"]
-    return _against_first(state, run, directory)
+    again = ["its tasks are not those of the recorded run: the next one is recorded again"]
+    return [*_against_first(state, run, directory), *(again if run.strange else [])]
 
 
 def note_seconds(
@@ -116,6 +121,7 @@ def _against_first(state: ProjectState, run: KnownRun, directory: Path) -> list[
         return []
     first = plain[-1]
     how = "in the first run" if first.store else "without hints"
+    how += ", which was recorded on all nodes" if run.placed and first.recorded else ""
     lines = [f"{first.seconds:.1f} s {how}, {run.seconds:.1f} s with hints"]
     if run.store == "xattr" and store_of(directory, mounts())[0] == LOCAL:
         lines.append("  not an effect of the hints: a local file system stores them only")

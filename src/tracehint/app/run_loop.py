@@ -97,7 +97,7 @@ def learned(
     that has hints by the graph alone, where that is short. `measured`: the link and the start of a
     step, where a trial of them now would be beside a run."""
     runs = state.learnable(command)
-    if not runs:
+    if not runs or state.is_strange(command):
         return _first(state, command, cluster, hosts)
     last = runs[-1]
     if (slower := state.slower(command)) is not None:

@@ -37,6 +37,7 @@ from tracehint.schemas.commandline.programs import workflow_name
 if TYPE_CHECKING:
     from tracehint.adapters.place.dispatch import Dispatcher
     from tracehint.adapters.place.hosts import Host
+    from tracehint.adapters.place.submissions import Submissions
     from tracehint.adapters.project.state import ProjectState
     from tracehint.app.run_loop import JobPlacing, Learned, TaskPlacing
 
@@ -136,19 +137,18 @@ def _keeps_files_near(wanted: Wanted) -> bool:
 
 
 @contextmanager
-def _placing_environment(placing: JobPlacing, *, quiet: bool) -> Iterator[dict[str, str]]:
-    """What the command needs, so that its jobs are submitted for these nodes; where that cannot be
-    begun, it is reported."""
+def _submit_jobs(placing: JobPlacing, *, quiet: bool) -> Iterator[Submissions | None]:
+    """Jobs of the command are submitted for these nodes; where that cannot be begun, it is
+    reported."""
     from tracehint.adapters.place.submissions import submitting
 
     with ExitStack() as stack:
-        jobs, environment = None, {}
+        jobs = None
         try:
             jobs = stack.enter_context(submitting(placing.nodes, placing.jobs, steal=placing.steal))
-            environment = jobs.environment
         except OSError as error:
             click.echo(f"tracehint: jobs run on any node: {error}", err=True)
-        yield environment
+        yield jobs
     if jobs is not None and str(jobs) and not quiet:
         click.echo(f"tracehint: jobs: {jobs}", err=True)
     if jobs is not None and jobs.problem:
@@ -233,19 +233,19 @@ def _learn_more(
         if found is not None and found.beside:
             later = partial(learn, state, command, cluster, measured=found.measured)
             stack.enter_context(done_beside(later))
-        hinted = placed = None
-        more: dict[str, str] = {}
+        hinted = None
+        placed: Dispatcher | Submissions | None = None
         if found is not None and found.placing is not None:
             placed = stack.enter_context(_place_tasks(found.placing, here))
-            more = placed.environment if placed is not None else {}
         if found is not None and found.submitting is not None:
-            more = stack.enter_context(_placing_environment(found.submitting, quiet=quiet))
+            placed = stack.enter_context(_submit_jobs(found.submitting, quiet=quiet))
         if found is not None and found.hints is not None:
             roots = wanted.roots or found.roots
             wanted = replace(wanted, learned=(found.hints, found.paths), roots=roots)
             hinted = stack.enter_context(prepared(wanted))
         given = options if place is None else {**options, "output": place}
-        jobs = placed is None  # they are recorded; tasks on other nodes are not
+        jobs = placed is None  # they are recorded, but not those that are placed
+        more = placed.environment if placed is not None else {}
         start, silent = time.monotonic(), no_record or not recorded
         ended, bundle = _run_command(hinted, wanted, silent, given, more, jobs=jobs)
         seconds = time.monotonic() - start
@@ -255,7 +255,7 @@ def _learn_more(
         _note_seconds(place, found, ended, (wanted.store, seconds, began), options)
     if bundle is not None and kept:
         with report_failures(f"The recording is whole: {bundle}"):
-            _write_down(bundle, found, wanted.store, began, options)
+            _write_down(bundle, found, placed, wanted.store, began, options)
             prepare_next(Path(), command, cluster, nodes[0], batch)
     return ended
 
@@ -288,12 +288,17 @@ def _note_seconds(
 
 
 def _write_down(
-    bundle: Path, found: Learned | None, store: str, began: float, options: dict[str, Any]
+    bundle: Path,
+    found: Learned | None,
+    placed: Dispatcher | Submissions | None,
+    store: str,
+    began: float,
+    options: dict[str, Any],
 ) -> None:
     """A recorded run, into the state."""
     from tracehint.app.ended_run import written_down
 
-    for line in written_down(Path(), bundle, options["command"], found, store, began):
+    for line in written_down(Path(), bundle, options["command"], found, placed, store, began):
         if not options["quiet"]:
             click.echo(f"tracehint: {line}", err=True)
 

@@ -87,6 +87,8 @@ def _next(state: ProjectState, last: KnownRun, usable: int) -> str:
     """What the next run is like; `usable`: recordings of the last one's program."""
     if not last.recorded:
         return "is like the last one: not recorded, without learned hints"
+    if last.strange:
+        return "is recorded again: the tasks of the last one are not those that are known"
     if (slower := state.slower(last.command)) is not None:
         usual = f"{slower.usual:.1f} s without"
         return f"is without learned hints: {slower.seconds:.1f} s with them, {usual}"
