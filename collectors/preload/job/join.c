@@ -13,7 +13,7 @@
 #define ARENA "TRACEHINT_RECORD"
 #define MOST_TEXT 512
 #define MOST_WORDS 65536
-#define OUR_WORDS 5 /* python, -I, script, program and the end */
+#define OUR_WORDS 5 /* python, -IS, script, program and the end */
 
 /* As VARIABLES of collectors/preload/jobs.py, its twin: tests/test_run_jobs.py compares both. */
 static const char *const variables[] = {
@@ -101,7 +101,7 @@ static void become_recorder(const char *script, const struct th_program *program
 		return; /* the table goes with the program */
 	executable[n] = '\0';
 	argv[0] = python;
-	argv[1] = (char *)"-I";
+	argv[1] = (char *)"-IS";
 	argv[2] = (char *)script;
 	argv[3] = executable;
 	th_copy(argv + 4, program->argv, words * sizeof(*argv));
