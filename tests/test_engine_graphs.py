@@ -99,6 +99,9 @@ localrule sum:
     output: s, t
     jobid: 1
 
+Job 7: Drawing it
+Reason: Missing output files: d
+
 rule all:
     input: s
     jobid: 0

@@ -22,6 +22,7 @@ from tracehint.adapters.engines.graph_base import (
 )
 from tracehint.adapters.engines.unpack import lines_of, parse_json, read_text
 from tracehint.errors import InputError
+from tracehint.schemas.wording import plural
 
 _MAX_RECORD = 64 << 20
 _MAX_RECORDS = 5_000_000
@@ -30,6 +31,7 @@ _BUILDS = re.compile(rb"(?m)^Building DAG of jobs\.\.\.\r?$")
 _DRY, _END = b"\nThis was a dry-run", 4096
 _SUMMARY = ("output_file", "date", "rule")
 _JOB = re.compile(r"(?:local)?(?:rule|checkpoint) (\S+):")
+_MESSAGE = re.compile(r"(?m)^Job \d+: ")
 _NO_FILE = re.compile(
     r"<TBD>|.* \((?:pipe|service|retrieve from storage|keep local|send to storage)\)"
 )
@@ -212,6 +214,8 @@ def _read_dry_run(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
                     out.file(f"s{at}", way, raw_name(name))
     if at < 0:
         raise InputError(f"{path}: no jobs", "Use: snakemake -n, or --detailed-summary")
+    if hidden := len(_MESSAGE.findall(text)):
+        out.notes.append(f"of {plural(hidden, 'job')} a `message:` is printed instead of its files")
     return out.graph()
 
 
