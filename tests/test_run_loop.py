@@ -121,6 +121,38 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
     assert not (workflow / ".tracehint").exists()
 
 
+def test_a_run_with_the_hints_of_the_last_one_is_not_recorded(workflow: Path) -> None:
+    """Unless it is a trial, took another time, or something was not in force."""
+    kept = workflow / ".tracehint/state.json"
+
+    def run_again(**facts: float) -> str:
+        state = json.loads(kept.read_text())
+        for known in state["runs"]:
+            known |= {"seconds": 50.0, "around": 0.0}
+        state["runs"][-1] |= facts
+        kept.write_text(json.dumps(state))
+        shutil.rmtree(workflow / "out")
+        return tracehint(workflow, *RUN)
+
+    tracehint(workflow, *RUN)
+    shutil.rmtree(workflow / "out")
+    tracehint(workflow, *RUN)
+    said = run_again()
+    assert "not recorded: the last recorded run had these hints" in said and "hints set on " in said
+    assert os.getxattr(workflow / "out/part_1.bin", "user.DP") == b"local"
+    last = read_state(workflow).runs[-1]
+    assert (
+        last.hinted and not last.recorded and not (workflow / ".tracehint/runs/0003.trace").exists()
+    )
+    assert "not recorded, with the same hints" in tracehint(workflow, "status")
+    assert "not recorded" in run_again()
+    assert "not recorded" not in run_again(seconds=500.0)
+    assert (workflow / ".tracehint/runs/0005.trace").is_dir()
+    assert "not recorded" not in run_again(in_force=1)
+    shutil.rmtree(workflow / "out")
+    assert "not recorded" not in tracehint(workflow, *RUN)
+
+
 def test_what_took_a_hint_away_is_named(tmp_path: Path) -> None:
     hints = save(tmp_path, rule("{name}.txt", DP="local"))
     folder = tmp_path / "w"
@@ -429,9 +461,11 @@ def test_hints_that_make_a_run_slower_are_dropped(tmp_path: Path) -> None:
     assert slower(plain, hinted, plain, hinted, plain) == proven
     assert slower(plain, hinted, plain, replace(hinted, seconds=49.0)) is None
     for other in ({"tasks": 8}, {"collector": "strace"}, {"status": 1},
-                  {"recorded": False},
                   {"command": ("make", "all", "-j2")}):  # fmt: skip  # a table
         assert slower(plain, replace(hinted, **other)) is None
+    bare = {"recorded": False, "collector": ""}  # it had less to do
+    assert slower(plain, replace(hinted, **bare)) == once
+    assert slower(replace(plain, **bare), hinted) is None
     assert slower(plain) is None
 
 

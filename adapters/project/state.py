@@ -49,7 +49,8 @@ _LOOKED_AT = 100  # recordings beside .tracehint, the newest
 
 @dataclass(frozen=True)
 class KnownRun:
-    """One run. `left_out`: rules that its hints did without, and from then on.
+    """One run. `asked`: what its hints asked for, in short; `left_out`: rules that they did
+    without, and from then on.
 
     `idle`: no task ran, as where an engine finds everything there. `placed`: its tasks were started
     on other nodes, where they were not recorded; `strange`: most were not those of the plan.
@@ -66,6 +67,7 @@ class KnownRun:
     store: str = ""
     in_force: int = 0
     wanted: int = 0
+    asked: str = ""
     left_out: tuple[str, ...] = ()
     idle: bool = False
     placed: bool = False
@@ -107,9 +109,10 @@ class KnownRun:
         )
 
     def is_like(self, other: KnownRun) -> bool:
-        """Whether their seconds can be compared."""
-        mine = (self.command, self.tasks, self.collector, self.recorded)
-        return mine == (other.command, other.tasks, other.collector, other.recorded)
+        """Whether their seconds can be compared; `other`: one with hints, which, not recorded, had
+        less to do than a recorded one."""
+        how = not other.recorded or (self.collector, self.recorded) == (other.collector, True)
+        return how and (self.command, self.tasks) == (other.command, other.tasks)
 
     @property
     def teaches(self) -> bool:

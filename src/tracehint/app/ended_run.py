@@ -50,6 +50,7 @@ def written_down(
         store=store if hinted or (found is not None and found.first) else "",
         in_force=force.in_force,
         wanted=force.wanted,
+        asked=found.asked if found is not None else "",
         left_out=found.left_out if found is not None else (),
         idle=idle,
         placed=placed is not None,
@@ -85,14 +86,16 @@ def note_seconds(
     """A run that was not recorded into the state; `place`: where its recording would be."""
     from tracehint.adapters.project.state import KnownRun, add_run
 
+    hinted = found.hints is not None and not found.first
     run = KnownRun(
         number=int(place.name.partition(".")[0]),
         command=command,
         status=ended.status,
         seconds=round(seconds, 3),
         around=round(time.monotonic() - began - seconds, 3),
-        hinted=False,
-        store=store if found.first else "",
+        hinted=hinted,
+        store=store if hinted or found.first else "",
+        asked=found.asked,
         left_out=found.left_out,
         tasks=found.tasks,
         recorded=False,

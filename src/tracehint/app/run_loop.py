@@ -59,6 +59,7 @@ class Learned:
     tasks: int = 0  # of the last run
     first: bool = False  # there is none: later ones are compared with this one
     recorded: bool = True  # else only its seconds are known later
+    asked: str = ""  # what the hints ask for, in short
     beside: bool = False  # what the next one does is decided while this one runs
     spent: float = 0.0  # seconds that an earlier run took to decide this
     measured: tuple[float, ...] = ()  # link and start of a step, before any run loaded them
@@ -239,10 +240,38 @@ def _learn_rules(
     if _sets_nothing(hints):
         return replace(found, hints=None)
     if hints.plan is None or not decision.placed:
+        found = replace(found, asked=_asked(hints))
+        if _is_settled(state, last, found.asked):
+            notes.append("not recorded: the last recorded run had these hints, all in force")
+            return replace(found, recorded=False)
         return found
     if nodes is not None:
         return replace(found, placing=_placing(nodes, state, last, run, hints.plan))
     return replace(found, submitting=_submitting(batch, run, hints.plan))
+
+
+def _asked(hints: HintFile) -> str:
+    """What the hints ask for, wherever they were learned, in few characters."""
+    import zlib
+
+    plan, rules = (
+        hints.plan,
+        sorted(
+            (rule.template, [(hint.name, hint.value, hint.when) for hint in rule.hints])
+            for rule in hints.rules
+        ),
+    )
+    folders = [(folder.path, sorted(folder.hints.items())) for folder in hints.directories]
+    files = [(file.path, sorted(file.hints.items())) for file in plan.files] if plan else []
+    return f"{zlib.crc32(repr((rules, folders, files)).encode()):08x}"
+
+
+def _is_settled(state: ProjectState, last: KnownRun, asked: str) -> bool:
+    """Whether there is nothing new to learn: the last recorded run had the same hints, all of them
+    were in force, and the runs since then took about as long."""
+    worked = last.hinted and 0 < last.wanted == last.in_force
+    same = worked and last.asked == asked and last.seconds >= TRIED_S
+    return same and not state.changed_since(last)
 
 
 def _run_alone(state: ProjectState, last: KnownRun, decision: Decision) -> Learned | None:

@@ -86,7 +86,8 @@ def _text(state: ProjectState) -> str:
 def _next(state: ProjectState, last: KnownRun, usable: int) -> str:
     """What the next run is like; `usable`: recordings of the last one's program."""
     if not last.recorded:
-        return "is like the last one: not recorded, without learned hints"
+        how = "with the same hints" if last.hinted else "without learned hints"
+        return f"is like the last one: not recorded, {how}"
     if last.strange:
         return "is recorded again: the tasks of the last one are not those that are known"
     if (slower := state.slower(last.command)) is not None:
@@ -104,7 +105,7 @@ def _line(state: ProjectState, run: KnownRun) -> str:
         f"{run.in_force:,} of {plural(run.wanted, 'hint')} in force" if run.hinted else "no hints"
     )
     if run.hinted and not run.wanted:
-        hints = "no matching file"
+        hints = "no matching file" if run.recorded else "the same hints"
     hints = "no task ran" if run.idle else hints
     words = shorten(terminal(" ".join(run.command)), 50)
     status = "unknown" if run.status == UNKNOWN_STATUS else run.status
