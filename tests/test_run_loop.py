@@ -149,6 +149,11 @@ def test_a_run_with_the_hints_of_the_last_one_is_not_recorded(workflow: Path) ->
     assert "not recorded" not in run_again(seconds=500.0)
     assert (workflow / ".tracehint/runs/0005.trace").is_dir()
     assert "not recorded" not in run_again(in_force=1)
+    assert "not recorded" in run_again()
+    script = workflow / "run.sh"
+    script.write_text(script.read_text() + "wc out/all.bin >out/count.txt\n")
+    assert "not recorded" in run_again()
+    assert "not recorded" not in run_again()
     shutil.rmtree(workflow / "out")
     assert "not recorded" not in tracehint(workflow, *RUN)
 

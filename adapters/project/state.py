@@ -49,8 +49,8 @@ _LOOKED_AT = 100  # recordings beside .tracehint, the newest
 
 @dataclass(frozen=True)
 class KnownRun:
-    """One run. `asked`: what its hints asked for, in short; `left_out`: rules that they did
-    without, and from then on.
+    """One run. `asked`: what its hints asked for, in short; `made`: files below the data roots,
+    where there were hints; `left_out`: rules that these did without, and from then on.
 
     `idle`: no task ran, as where an engine finds everything there. `placed`: its tasks were started
     on other nodes, where they were not recorded; `strange`: most were not those of the plan.
@@ -68,6 +68,7 @@ class KnownRun:
     in_force: int = 0
     wanted: int = 0
     asked: str = ""
+    made: int = 0
     left_out: tuple[str, ...] = ()
     idle: bool = False
     placed: bool = False
@@ -256,10 +257,12 @@ class ProjectState:
         return [run for run in later if not run.recorded]
 
     def changed_since(self, last: KnownRun) -> bool:
-        """Whether the last one of these took another time than that one."""
+        """Whether the last one of these took another time than that one, or made other files."""
         later = self.unrecorded_since(last)
         if not later:
             return False
+        if later[-1].hinted and later[-1].made != last.made:
+            return True
         short, long = sorted((later[-1].seconds, last.seconds))
         return long > CHANGED * short + NOISE_S
 

@@ -22,10 +22,12 @@ def written_down(
     found: Learned | None,
     placed: Dispatcher | Submissions | None,
     store: str,
+    made: int,
     began: float,
 ) -> list[str]:
     """The run, which `began` then (time.monotonic), into the state; what it came to, in a
-    sentence. `placed`: what started its tasks on other nodes, where they were not recorded."""
+    sentence. `made`: files below the data roots; `placed`: what started its tasks on other nodes,
+    where they were not recorded."""
     from tracehint.adapters.project.state import UNKNOWN_STATUS, KnownRun, add_run
     from tracehint.hintgen.compare.proof import force_of
     from tracehint.schemas.commandline.programs import workflow_name
@@ -51,6 +53,7 @@ def written_down(
         in_force=force.in_force,
         wanted=force.wanted,
         asked=found.asked if found is not None else "",
+        made=made,
         left_out=found.left_out if found is not None else (),
         idle=idle,
         placed=placed is not None,
@@ -80,6 +83,7 @@ def note_seconds(
     found: Learned,
     ended: Ended,
     store: str,
+    made: int,
     seconds: float,
     began: float,
 ) -> None:
@@ -96,6 +100,7 @@ def note_seconds(
         hinted=hinted,
         store=store if hinted or found.first else "",
         asked=found.asked,
+        made=made,
         left_out=found.left_out,
         tasks=found.tasks,
         recorded=False,

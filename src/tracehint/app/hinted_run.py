@@ -61,6 +61,11 @@ class Hinted:
         with report_failures("The recording itself is whole."):
             self._tell(bundle, host, quiet=quiet)
 
+    def made(self) -> int:
+        """After the run: how many files it made below the data roots."""
+        counts = self.switched.journal().counts
+        return counts["created"] - counts["outside"]
+
     def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> None:
         from tracehint.adapters.creation.outcome import (
             Renames,

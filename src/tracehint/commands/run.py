@@ -249,13 +249,15 @@ def _learn_more(
         start, silent = time.monotonic(), no_record or not recorded
         ended, bundle = _run_command(hinted, wanted, silent, given, more, jobs=jobs)
         seconds = time.monotonic() - start
+        made = 0
         if hinted is not None:
             hinted.tell(bundle, options["host_id"], quiet=quiet)
+            made = hinted.made()
     if found is not None and place is not None and not recorded:
-        _note_seconds(place, found, ended, (wanted.store, seconds, began), options)
+        _note_seconds(place, found, ended, (wanted.store, made, seconds, began), options)
     if bundle is not None and kept:
         with report_failures(f"The recording is whole: {bundle}"):
-            _write_down(bundle, found, placed, wanted.store, began, options)
+            _write_down(bundle, found, placed, (wanted.store, made, began), options)
             prepare_next(Path(), command, cluster, nodes[0], batch)
     return ended
 
@@ -274,11 +276,11 @@ def _note_seconds(
     place: Path,
     found: Learned,
     ended: Ended,
-    about: tuple[str, float, float],
+    about: tuple[str, int, float, float],
     options: dict[str, Any],
 ) -> None:
-    """A run that was not recorded, into the state. `about`: the store, seconds of the command, and
-    when tracehint began."""
+    """A run that was not recorded, into the state. `about`: the store, files that were made,
+    seconds of the command, and when tracehint began."""
     from tracehint.app.ended_run import note_seconds
 
     command = options["command"]
@@ -291,14 +293,14 @@ def _write_down(
     bundle: Path,
     found: Learned | None,
     placed: Dispatcher | Submissions | None,
-    store: str,
-    began: float,
+    about: tuple[str, int, float],
     options: dict[str, Any],
 ) -> None:
-    """A recorded run, into the state."""
+    """A recorded run, into the state. `about`: the store, files that were made, and when tracehint
+    began."""
     from tracehint.app.ended_run import written_down
 
-    for line in written_down(Path(), bundle, options["command"], found, placed, store, began):
+    for line in written_down(Path(), bundle, options["command"], found, placed, *about):
         if not options["quiet"]:
             click.echo(f"tracehint: {line}", err=True)
 
