@@ -44,16 +44,15 @@ RESULTS = HERE / "docs" / "reference" / "cluster-runs.json"
 PAGE = HERE / "docs" / "reference" / "cluster-runs.md"
 LINK = 100  # Mbit/s
 TOOL = f"{sys.executable} -m tracehint"
-# setting -> what the command is typed behind; the last three in one directory, which remembers
+AGAIN = ("first", "second", "third", "fourth", "fifth")
+LEARNING = tuple(f"{which} run" for which in AGAIN)  # in one directory, which remembers
+# setting -> what the command is typed behind
 SETTINGS = {
     "plain": "",
     "local-first": "",
     "by hand": f"{TOOL} run --no-record --hints {{hints}} --",
-    "first run": f"{TOOL} run --",
-    "second run": f"{TOOL} run --",
-    "third run": f"{TOOL} run --",
+    **dict.fromkeys(LEARNING, f"{TOOL} run --"),
 }
-LEARNING = ("first run", "second run", "third run")
 PLACES = 'local = "node_{host}"\nwith_copies = "{place}_{copies}"\n'
 _JOB = """#!/bin/bash
 cd {folder}
