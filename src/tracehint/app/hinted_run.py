@@ -56,17 +56,15 @@ class Hinted:
         """What switches the tagger on."""
         return self.switched.environment
 
-    def tell(self, bundle: Path | None, host: str, *, quiet: bool) -> None:
-        """After the run: what was set goes into the bundle, and in words to standard error."""
+    def tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
+        """After the run: what was set goes into the bundle, and in words to standard error. Returns
+        how many files were made below the data roots."""
+        counts = {"created": 0, "outside": 0}
         with report_failures("The recording itself is whole."):
-            self._tell(bundle, host, quiet=quiet)
-
-    def made(self) -> int:
-        """After the run: how many files it made below the data roots."""
-        counts = self.switched.journal().counts
+            counts = self._tell(bundle, host, quiet=quiet)
         return counts["created"] - counts["outside"]
 
-    def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> None:
+    def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> dict[str, int]:
         from tracehint.adapters.creation.outcome import (
             Renames,
             made_in,
@@ -99,6 +97,7 @@ class Hinted:
             _add(bundle, rows)
         for line in [] if quiet else summary(journal, rows, unread):
             click.echo(f"tracehint: {line}", err=True)
+        return journal.counts
 
 
 @contextmanager

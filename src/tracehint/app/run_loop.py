@@ -254,16 +254,14 @@ def _asked(hints: HintFile) -> str:
     """What the hints ask for, wherever they were learned, in few characters."""
     import zlib
 
-    plan, rules = (
-        hints.plan,
-        sorted(
-            (rule.template, [(hint.name, hint.value, hint.when) for hint in rule.hints])
-            for rule in hints.rules
-        ),
-    )
+    rules = {
+        (rule.template, tuple((hint.name, hint.value, hint.when) for hint in rule.hints))
+        for rule in hints.rules
+    }
     folders = [(folder.path, sorted(folder.hints.items())) for folder in hints.directories]
-    files = [(file.path, sorted(file.hints.items())) for file in plan.files] if plan else []
-    return f"{zlib.crc32(repr((rules, folders, files)).encode()):08x}"
+    files = hints.plan.files if hints.plan is not None else ()
+    paths = [*folders, *((file.path, sorted(file.hints.items())) for file in files)]
+    return f"{zlib.crc32(repr((sorted(rules), sorted(paths))).encode()):08x}"
 
 
 def _is_settled(state: ProjectState, last: KnownRun, asked: str) -> bool:

@@ -251,8 +251,7 @@ def _learn_more(
         seconds = time.monotonic() - start
         made = 0
         if hinted is not None:
-            hinted.tell(bundle, options["host_id"], quiet=quiet)
-            made = hinted.made()
+            made = hinted.tell(bundle, options["host_id"], quiet=quiet)
     if found is not None and place is not None and not recorded:
         _note_seconds(place, found, ended, (wanted.store, made, seconds, began), options)
     if bundle is not None and kept:
