@@ -39,7 +39,9 @@ def written_down(
     force = force_of(recorded)
     hinted = found is not None and found.hints is not None and not found.first
     tasks = _tasks(recorded)
-    idle = not (force.wanted or tasks or (placed is not None and placed.taken))
+    ran = max(tasks, placed.taken if placed is not None else 0)
+    usual = found.tasks if found is not None else 0
+    idle = not (force.wanted or ran)
     seconds = ((manifest.ended_ns or 0) - manifest.started_ns) / 1e9
     spent = time.monotonic() - began - seconds + (found.spent if found is not None else 0.0)
     run = KnownRun(
@@ -57,8 +59,8 @@ def written_down(
         left_out=found.left_out if found is not None else (),
         idle=idle,
         placed=placed is not None,
-        strange=placed is not None and not idle and placed.is_strange,
-        tasks=found.tasks if found is not None and placed is not None else tasks,
+        strange=placed is not None and placed.is_strange and ran > usual / 2,
+        tasks=usual if placed is not None else tasks,
         collector=manifest.collector,
     )
     state = add_run(directory, run)
