@@ -25,9 +25,8 @@ def written_down(
     made: int,
     began: float,
 ) -> list[str]:
-    """The run, which `began` then (time.monotonic), into the state; what it came to, in a
-    sentence. `made`: files below the data roots; `placed`: what started its tasks on other nodes,
-    where they were not recorded."""
+    """The run, which `began` then (time.monotonic), into the state; what it came to, in words.
+    `made`: files below the data roots; `placed`: what started tasks on other nodes."""
     from tracehint.adapters.project.state import UNKNOWN_STATUS, KnownRun, add_run
     from tracehint.hintgen.compare.proof import force_of
     from tracehint.schemas.commandline.programs import workflow_name

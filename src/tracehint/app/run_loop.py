@@ -240,11 +240,7 @@ def _learn_rules(
     if _sets_nothing(hints):
         return replace(found, hints=None)
     if hints.plan is None or not decision.placed:
-        found = replace(found, asked=_asked(hints))
-        if _is_settled(state, last, found.asked):
-            notes.append("not recorded: the last recorded run had these hints, all in force")
-            return replace(found, recorded=False)
-        return found
+        return _settle(replace(found, asked=_asked(hints)), state, last)
     if nodes is not None:
         return replace(found, placing=_placing(nodes, state, last, run, hints.plan))
     return replace(found, submitting=_submitting(batch, run, hints.plan))
@@ -264,12 +260,15 @@ def _asked(hints: HintFile) -> str:
     return f"{zlib.crc32(repr((sorted(rules), sorted(paths))).encode()):08x}"
 
 
-def _is_settled(state: ProjectState, last: KnownRun, asked: str) -> bool:
-    """Whether there is nothing new to learn: the last recorded run had the same hints, all of them
-    were in force, and the runs since then took about as long."""
+def _settle(found: Learned, state: ProjectState, last: KnownRun) -> Learned:
+    """Not recorded, where there is nothing new to learn: the last recorded run had the same hints,
+    all of them were in force, and the runs since then were like it."""
     worked = last.hinted and 0 < last.wanted == last.in_force
-    same = worked and last.asked == asked and last.seconds >= TRIED_S
-    return same and not state.changed_since(last)
+    same = worked and last.asked == found.asked and last.seconds >= TRIED_S
+    if not same or state.changed_since(last):
+        return found
+    text = "not recorded: the last recorded run had these hints, all in force"
+    return replace(found, notes=[*found.notes, text], recorded=False)
 
 
 def _run_alone(state: ProjectState, last: KnownRun, decision: Decision) -> Learned | None:

@@ -249,9 +249,7 @@ def _learn_more(
         start, silent = time.monotonic(), no_record or not recorded
         ended, bundle = _run_command(hinted, wanted, silent, given, more, jobs=jobs)
         seconds = time.monotonic() - start
-        made = 0
-        if hinted is not None:
-            made = hinted.tell(bundle, options["host_id"], quiet=quiet)
+        made = hinted.tell(bundle, options["host_id"], quiet=quiet) if hinted is not None else 0
     if found is not None and place is not None and not recorded:
         _note_seconds(place, found, ended, (wanted.store, made, seconds, began), options)
     if bundle is not None and kept:
