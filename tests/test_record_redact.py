@@ -139,7 +139,7 @@ def test_a_password_option_is_found_at_any_place(
 ) -> None:
     if secret.startswith(b"-") or len(secret) < 3:
         secret = b"xyz" + secret
-    marked = b"Q9z" + secret
+    marked = b"Q9z" + secret + b"_9"  # not the ending of a file: names of files are left
     argv = [b"prog", *words]
     at = 1 + where % (len(argv))
     argv[at:at] = [b"--password", marked]
