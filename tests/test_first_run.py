@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import tracehint
+from tests.support.patience import PATIENCE_S
 from tests.support.predicting import need_engine
 from tracehint.adapters.project.state import read_state
 from tracehint.app.first_run import graph_hints, graph_key
@@ -33,6 +34,7 @@ def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "w.mf").write_text(FLOW)
     (tmp_path / "in").write_text("1\n" * 1000)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tracehint.app.first_run.ASKED_S", PATIENCE_S)
     return tmp_path
 
 
