@@ -157,7 +157,9 @@ class Cluster:
         assert self.reaper.stdin
         self.reaper.stdin.write(b"%d\n" % (_FIRST_NODE + self.nodes.index(node)))
         self.reaper.stdin.flush()
-        self.run("scontrol", "update", f"nodename={node}", "state=resume")
+        # down first: one that Slurm had not missed yet cannot be resumed
+        for state in (["state=down", "reason=killed"], ["state=resume"]):
+            self.run("scontrol", "update", f"nodename={node}", *state)
         _wait_for_nodes(self)
 
     def state(self, job: str) -> str:
