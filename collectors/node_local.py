@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,8 +53,6 @@ def _cannot_be_moved(folder: Path) -> bool:
 
 def safe_folder() -> Path:
     """For temporary files that have names. Raises NotBegunError."""
-    import tempfile
-
     for folder in (Path(tempfile.gettempdir()), *map(Path, _FOLDERS)):
         if is_safe(folder) and os.access(folder, os.W_OK | os.X_OK):
             return folder
@@ -72,9 +72,6 @@ def recorded_locally(request: RecordRequest, collector: str) -> Iterator[RecordR
     which write two, nor where there is no room on this node. Raises BundleError, and NotBegunError
     as it comes.
     """
-    import shutil
-    import tempfile
-
     elsewhere = collector not in ("preload", "all") and not is_local(request.output)
     place = _local_folder() if elsewhere else None
     if place is None:
@@ -104,8 +101,6 @@ def recorded_locally(request: RecordRequest, collector: str) -> Iterator[RecordR
 
 def _copy(bundle: Path, to: Path) -> None:
     """The manifest last: it says that the bundle is whole. Raises BundleError."""
-    import shutil
-
     try:
         shutil.copytree(
             bundle, to, ignore=shutil.ignore_patterns(MANIFEST_NAME), dirs_exist_ok=True
@@ -143,23 +138,13 @@ def open_node_local(most: int) -> tuple[int, int]:
             room = free.f_bavail * free.f_frsize
             if room < _LEAST or not is_local(folder):
                 continue
-            return _open_nameless(folder), min(most, room // _SHARE)
+            with tempfile.TemporaryFile(dir=folder) as file:
+                return os.dup(file.fileno()), min(most, room // _SHARE)
         except OSError:
             continue
     fd = os.memfd_create("arena", os.MFD_CLOEXEC)
     os.fchmod(fd, 0o600)
     return fd, min(most, _IN_MEMORY)
-
-
-def _open_nameless(folder: Path) -> int:
-    """A file that goes with its last descriptor; also where the file system has no O_TMPFILE."""
-    how = os.O_RDWR | os.O_CLOEXEC
-    with suppress(OSError):
-        return os.open(folder, how | os.O_TMPFILE, 0o600)
-    name = folder / f"tracehint-{os.urandom(8).hex()}"
-    fd = os.open(name, how | os.O_CREAT | os.O_EXCL, 0o600)
-    name.unlink()
-    return fd
 
 
 def _folders() -> Iterator[Path]:

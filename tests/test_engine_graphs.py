@@ -248,6 +248,7 @@ def test_snakemake_dry_run(tmp_path: Path) -> None:
         b"s",
         b"t",
     ]
+    assert graph.notes == ("no files known of 1 job whose rule has a `message:`",)
 
 
 def test_make_data_base(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "w.mf").write_text(FLOW)
     (tmp_path / "in").write_text("1\n" * 1000)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tracehint.app.first_run.ASKED_S", PATIENCE_S)
+    monkeypatch.setattr("tracehint.app.first_run.DRY_RUN_S", PATIENCE_S)
     return tmp_path
 
 
@@ -87,6 +87,7 @@ def test_an_engine_that_prints_its_graph_runs_nothing_for_it(
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [("Makefile", f"include part.mk\n{MAKEFILE}", ("make",)),
+     ("Makefile", f"{MAKEFILE}{'#' * (1 << 20)}\ninclude part.mk\n", ("make",)),
      ("Makefile", f" -include part.mk\n{MAKEFILE}", ("make",)),
      ("Makefile", f"all:\n\ttouch ran; $(MAKE) last\n{MAKEFILE}", ("make",)),
      ("Makefile", f"all: last\n\t@ +touch ran\n{MAKEFILE}", ("make",)),
@@ -104,7 +105,7 @@ def test_a_graph_that_cannot_be_asked_for_without_harm_is_not(
     flow: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, words: tuple[str, ...]
 ) -> None:
     """What make runs for `-n` too, what has no end, what fails, and what runs elsewhere."""
-    monkeypatch.setattr("tracehint.app.first_run.ASKED_S", 5.0)
+    monkeypatch.setattr("tracehint.app.first_run.DRY_RUN_S", 5.0)
     (flow / "Snakefile").write_text(SNAKEFILE)
     (flow / "part.mk").write_text("part.mk: in\n\ttouch ran\n")
     (flow / name).parent.mkdir(parents=True, exist_ok=True)

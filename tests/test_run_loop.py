@@ -536,13 +536,14 @@ def test_of_placed_runs_the_last_recordings_are_kept(tmp_path: Path) -> None:
 def test_a_workflow_with_other_tasks_is_recorded_again(tmp_path: Path) -> None:
     """Once: then that recording is learned from."""
     run = KnownRun(1, ("make",), 0, 1.0, False)
-    strange = replace(run, number=2, hinted=True, placed=True, strange=True)
-    other = replace(strange, command=("makeflow",))
-    for runs, again in (((run, strange), True), ((run, strange, replace(run, number=3)), False),
+    other_tasks = replace(run, number=2, hinted=True, placed=True, unrecognised=True)
+    other = replace(other_tasks, command=("makeflow",))
+    recorded = replace(run, number=3)
+    for runs, again in (((run, other_tasks), True), ((run, other_tasks, recorded), False),
                         ((run, other), False)):  # fmt: skip  # a table
         state = ProjectState(tmp_path, runs)
-        assert state.is_strange(("make",)) == again
-    state = ProjectState(tmp_path, (run, strange))
+        assert state.needs_recording(("make",)) == again
+    state = ProjectState(tmp_path, (run, other_tasks))
     state.bundle(run).mkdir(parents=True)
     assert learned(state, ("make",), None, ()) is None
     assert "is recorded again" in _text(state)

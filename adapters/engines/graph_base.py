@@ -234,4 +234,9 @@ def raw_name(text: str) -> bytes:
 
 def folder_of(path: Path) -> bytes:
     """The absolute directory of a file, without following links of the last component."""
-    return os.fsencode(posixpath.abspath(path.parent))
+    return absolute(path.parent)
+
+
+def absolute(directory: Path) -> bytes:
+    """The directory as an absolute path; no link is followed."""
+    return os.fsencode(posixpath.abspath(directory))

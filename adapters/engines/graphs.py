@@ -191,8 +191,11 @@ def declared_bundle(path: Path, engine: str, folder: Path | None = None) -> Bund
     from tracehint.schemas.store import Bundle
     from tracehint.schemas.tables import TABLES
 
-    reader = load_reader(engine)
-    graph = (reader.read_printed(path, folder) if folder else reader.read(path)).plain()
+    graph = (
+        load_reader(engine).read_printed(path, folder).plain()
+        if folder is not None
+        else read_graph(path, engine)
+    )
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     tables |= {"declared_tasks": graph.tasks, "declared_io": graph.io}
     return Bundle(path, _manifest(graph, ()), tables)

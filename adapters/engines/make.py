@@ -12,7 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tracehint.adapters.engines.graph_base import MAX_WORD, DeclaredGraph, GraphBuilder, raw_name
+from tracehint.adapters.engines.graph_base import (
+    MAX_WORD,
+    DeclaredGraph,
+    GraphBuilder,
+    absolute,
+    raw_name,
+)
 from tracehint.adapters.engines.unpack import read_lines
 from tracehint.analyzer.tasks.describe import type_of_text
 
@@ -56,7 +62,7 @@ def read(path: Path) -> DeclaredGraph:
 def read_printed(path: Path, directory: Path) -> DeclaredGraph:
     """What make printed in this directory."""
     lines = read_lines(path)
-    out = GraphBuilder("make", os.fsencode(directory.absolute()))
+    out = GraphBuilder("make", absolute(directory))
     targets = _read_children(lines)
     database, variables = _read_database(lines)
     base = os.fsdecode(out.cwd)

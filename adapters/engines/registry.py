@@ -33,17 +33,18 @@ class Accepted:
 class EarlyGraph:
     """How the graph of a command is had before its run, where all tasks run on the engine's node.
 
-    asked: put behind the command, which then prints the graph and runs nothing; nothing: a workflow
-        file that the command names has it.
-    elsewhere: arguments, each behind a NUL, with which tasks run on other nodes (a pattern).
-    settings: files and variables that may say the same.
-    runs: text of a workflow file (a pattern) because of which asking would run something.
+    dry_run: options with which the command prints the graph and runs no task; empty: a workflow
+        file that the command names contains the graph.
+    remote: arguments, each behind a NUL, with which tasks run on other nodes or not at all (a
+        pattern).
+    profiles: files and environment variables that can set such arguments.
+    side_effects: text of a workflow file with which a dry run would run a recipe (a pattern).
     """
 
-    asked: tuple[str, ...] = ()
-    elsewhere: str = "(?!)"  # none
-    settings: tuple[str, ...] = ()
-    runs: bytes = b"(?!)"
+    dry_run: tuple[str, ...] = ()
+    remote: str = "(?!)"  # none
+    profiles: tuple[str, ...] = ()
+    side_effects: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +117,11 @@ ENGINES: dict[str, EngineFacts] = {
         copied=True,
         options=("-s", "--snakefile"),
         early=EarlyGraph(
-            asked=("--dry-run", "--quiet", "reason"),
-            elsewhere="\0(-e|-d|--(executor|cluster|drmaa|slurm|kubernetes|tibanna|tes|profile"
+            dry_run=("--dry-run", "--quiet", "reason"),
+            remote="\0(-e|-d|--(executor|cluster|drmaa|slurm|kubernetes|tibanna|tes|profile"
             "|workflow-profile|directory|default-storage|touch|batch|unlock|delete|report|lint"
             "|cleanup|archive|containerize|generate|export|edit|draft|list|conda-c))",
-            settings=("SNAKEMAKE_PROFILE", "profiles/default", "workflow/profiles/default"),
+            profiles=("SNAKEMAKE_PROFILE", "profiles/default", "workflow/profiles/default"),
         ),
     ),
     "wfformat": EngineFacts(
@@ -152,9 +153,9 @@ ENGINES: dict[str, EngineFacts] = {
         files=("Makefile", "makefile"),
         reads_unnamed=("GNUmakefile", "makefile", "Makefile"),
         early=EarlyGraph(
-            asked=("-np",),
+            dry_run=("-np",),
             # make runs these for -n as well, and what makes the files that it includes
-            runs=rb"\$[({]MAKE\b|(?m:^\t[ \t@-]*\+)|(?m:^ *[-s]?include\b)",
+            side_effects=rb"\$[({]MAKE\b|(?m:^\t[ \t@-]*\+)|(?m:^ *[-s]?include\b)",
         ),
     ),
     "ninja": EngineFacts(programs=("ninja",), again="ninja -t clean, then run it again"),
@@ -207,7 +208,7 @@ ENGINES: dict[str, EngineFacts] = {
         files=("*.makeflow", "Makeflow", "*.mf"),
         reads_unnamed=("Makeflow",),
         copied=True,
-        early=EarlyGraph(elsewhere="\0(-T\0?+|--batch-type[=\0])(?!local(\0|$))"),
+        early=EarlyGraph(remote="\0(-T\0?+|--batch-type[=\0])(?!local(\0|$))"),
     ),
     "confuga": EngineFacts(
         emit="confuga:emit",

@@ -130,14 +130,14 @@ class Dispatcher:
         return sum(host.slots for host in self.hosts)
 
     @property
-    def taken(self) -> int:
-        """Tasks that were recognised."""
+    def seen(self) -> int:
+        """Tasks that came here: those that were recognised."""
         return sum(self.started) + self.local
 
     @property
-    def is_strange(self) -> bool:
-        """Whether none was."""
-        return not self.taken
+    def unrecognised(self) -> bool:
+        """Whether no task was recognised."""
+        return not self.seen
 
     def free(self, node: int) -> int:
         """Slots of the node that no task has; none of a node on which tasks do not begin."""

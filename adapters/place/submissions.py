@@ -139,13 +139,13 @@ class Submissions:
         return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
 
     @property
-    def taken(self) -> int:
-        """Jobs that were submitted."""
+    def seen(self) -> int:
+        """Jobs that came here."""
         return len(self.sent) + self.unknown
 
     @property
-    def is_strange(self) -> bool:
-        """Whether most of them were not recognised."""
+    def unrecognised(self) -> bool:
+        """Whether most jobs were not recognised."""
         return self.unknown > len(self.sent)
 
     @property

@@ -49,11 +49,12 @@ _LOOKED_AT = 100  # recordings beside .tracehint, the newest
 
 @dataclass(frozen=True)
 class KnownRun:
-    """One run. `asked`: what its hints asked for, in short; `made`: files below the data roots,
-    where there were hints; `left_out`: rules that these did without, and from then on.
+    """One run. `hints_digest`: of what its hints ask for; `files_created`: below the data
+    roots, where there were hints; `left_out`: rules that these did without, and from then on.
 
     `idle`: no task ran, as where an engine finds everything there. `placed`: its tasks were started
-    on other nodes, where they were not recorded; `strange`: most were not those of the plan.
+    on other nodes, where they were not recorded; `unrecognised`: most were not in the
+    recorded runs.
     `tasks`: of the engine, 0 where that is unknown. `around`: seconds that tracehint itself took,
     before and after the command. `workflow`: a hash of what distinguishes workflows. `place`: its
     recording, where that is not below .tracehint. `recorded`: whether there was one.
@@ -67,12 +68,12 @@ class KnownRun:
     store: str = ""
     in_force: int = 0
     wanted: int = 0
-    asked: str = ""
-    made: int = 0
+    hints_digest: str = ""
+    files_created: int = 0
     left_out: tuple[str, ...] = ()
     idle: bool = False
     placed: bool = False
-    strange: bool = False
+    unrecognised: bool = False
     tasks: int = 0
     collector: str = ""
     around: float = 0.0
@@ -245,11 +246,11 @@ class ProjectState:
         proven = len(slow) >= _PROOFS
         return Slower(last.cost, usual, by_graph=bool(others[-1].store), proven=proven)
 
-    def is_strange(self, command: tuple[str, ...]) -> bool:
-        """Whether the last run did other work than those that were recorded."""
+    def needs_recording(self, command: tuple[str, ...]) -> bool:
+        """Whether most tasks of the last run are not in the recorded ones."""
         key = workflow_key(command)
         last = next((run for run in reversed(self.runs) if run.key == key), None)
-        return last is not None and last.strange
+        return last is not None and last.unrecognised
 
     def unrecorded_since(self, last: KnownRun) -> list[KnownRun]:
         """Runs of the same after that one, without recordings."""
@@ -257,11 +258,12 @@ class ProjectState:
         return [run for run in later if not run.recorded]
 
     def changed_since(self, last: KnownRun) -> bool:
-        """Whether the last one of these took another time than that one, or made other files."""
+        """Whether the last one of these took another time than that one, or created more or fewer
+        files."""
         later = self.unrecorded_since(last)
         if not later:
             return False
-        if later[-1].hinted and later[-1].made != last.made:
+        if later[-1].hinted and later[-1].files_created != last.files_created:
             return True
         short, long = sorted((later[-1].seconds, last.seconds))
         return long > CHANGED * short + NOISE_S
@@ -372,8 +374,9 @@ def add_run(directory: Path, run: KnownRun) -> ProjectState:
         state = replace(state, runs=_fitting((*before, run.stored())))
         _write(state)
         dropped = before[: len(before) + 1 - len(state.runs)]
-        kept = [r for r in state.runs if state.bundle(r).is_dir()]
-        useless = [r for r in kept if not r.teaches][:-KEPT] + [r for r in kept if r.placed][:-KEPT]
+        there = [r for r in state.runs if (not r.teaches or r.placed) and state.bundle(r).is_dir()]
+        useless = [r for r in there if not r.teaches][:-KEPT]
+        useless += [r for r in there if r.placed][:-KEPT]
         for old in state.usable(run.command)[:-KEPT]:
             if old.hinted or any(not r.hinted for r in state.usable(run.command)[-KEPT:]):
                 useless.append(old)

@@ -44,8 +44,8 @@ RESULTS = HERE / "docs" / "reference" / "cluster-runs.json"
 PAGE = HERE / "docs" / "reference" / "cluster-runs.md"
 LINK = 100  # Mbit/s
 TOOL = f"{sys.executable} -m tracehint"
-AGAIN = ("first", "second", "third", "fourth", "fifth")
-LEARNING = tuple(f"{which} run" for which in AGAIN)  # in one directory, which remembers
+# in one directory, with what tracehint stored of the earlier ones
+LEARNING = tuple(f"{n} run" for n in ("first", "second", "third", "fourth", "fifth"))
 # setting -> what the command is typed behind
 SETTINGS = {
     "plain": "",

@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 from tracehint.adapters.engines.graph_base import (
     DeclaredGraph,
     GraphBuilder,
+    absolute,
     bounded_int,
     nanoseconds,
     number,
@@ -82,7 +83,7 @@ def read(path: Path) -> DeclaredGraph:
 
 def read_printed(path: Path, directory: Path) -> DeclaredGraph:
     """What Snakemake printed in this directory."""
-    text, out = read_text(path), GraphBuilder("snakemake", os.fsencode(directory.absolute()))
+    text, out = read_text(path), GraphBuilder("snakemake", absolute(directory))
     if text.lstrip()[:1] == "{":
         return _read_d3dag(path, text, out)
     if text.startswith(_SUMMARY[0]):
@@ -204,7 +205,8 @@ def _read_d3dag(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
 
 
 def _read_dry_run(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
-    """The jobs that would run. A rule without outputs, as `all`, makes no file."""
+    """The jobs that would run, but those without outputs, as of `all`. File names are separated by
+    a comma and a space: one that has these in it is read as two."""
     at = -1
     for at, job in enumerate(_jobs(text)):
         out.task(f"s{at}", name=job["output"].partition(", ")[0], type=job.get("rule", ""))
@@ -215,7 +217,7 @@ def _read_dry_run(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
     if at < 0:
         raise InputError(f"{path}: no jobs", "Use: snakemake -n, or --detailed-summary")
     if hidden := len(_MESSAGE.findall(text)):
-        out.notes.append(f"of {plural(hidden, 'job')} a `message:` is printed instead of its files")
+        out.notes.append(f"no files known of {plural(hidden, 'job')} whose rule has a `message:`")
     return out.graph()
 
 

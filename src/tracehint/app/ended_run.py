@@ -22,11 +22,11 @@ def written_down(
     found: Learned | None,
     placed: Dispatcher | Submissions | None,
     store: str,
-    made: int,
+    created: int,
     began: float,
 ) -> list[str]:
     """The run, which `began` then (time.monotonic), into the state; what it came to, in words.
-    `made`: files below the data roots; `placed`: what started tasks on other nodes."""
+    `created`: files below the data roots; `placed`: what started tasks on other nodes."""
     from tracehint.adapters.project.state import UNKNOWN_STATUS, KnownRun, add_run
     from tracehint.hintgen.compare.proof import force_of
     from tracehint.schemas.commandline.programs import workflow_name
@@ -36,9 +36,9 @@ def written_down(
     manifest = read_manifest(bundle)
     recorded = read_bundle(bundle, without=("extents", "metadata_ops"))
     force = force_of(recorded)
-    hinted = found is not None and found.hints is not None and not found.first
+    hinted = found is not None and found.hinted
     tasks = _tasks(recorded)
-    ran = max(tasks, placed.taken if placed is not None else 0)
+    ran = max(tasks, placed.seen if placed is not None else 0)
     usual = found.tasks if found is not None else 0
     idle = not (force.wanted or ran)
     seconds = ((manifest.ended_ns or 0) - manifest.started_ns) / 1e9
@@ -53,12 +53,12 @@ def written_down(
         store=store if hinted or (found is not None and found.first) else "",
         in_force=force.in_force,
         wanted=force.wanted,
-        asked=found.asked if found is not None else "",
-        made=made,
+        hints_digest=found.hints_digest if found is not None else "",
+        files_created=created,
         left_out=found.left_out if found is not None else (),
         idle=idle,
         placed=placed is not None,
-        strange=placed is not None and placed.is_strange and ran > usual / 2,
+        unrecognised=placed is not None and placed.unrecognised and ran > usual / 2,
         tasks=usual if placed is not None else tasks,
         collector=manifest.collector,
     )
@@ -73,8 +73,8 @@ def written_down(
         return []  # it was one for comparison, or the next one is like it
     if not hinted:
         return ["learned from this run: the next one has hints (tracehint status)"]
-    again = ["its tasks are not those of the recorded run: the next one is recorded again"]
-    return [*_against_first(state, run, directory), *(again if run.strange else [])]
+    again = ["most of its tasks are not in the recorded run: the next one is recorded again"]
+    return [*_against_first(state, run, directory), *(again if run.unrecognised else [])]
 
 
 def note_seconds(
@@ -84,24 +84,23 @@ def note_seconds(
     found: Learned,
     ended: Ended,
     store: str,
-    made: int,
+    created: int,
     seconds: float,
     began: float,
 ) -> None:
     """A run that was not recorded into the state; `place`: where its recording would be."""
     from tracehint.adapters.project.state import KnownRun, add_run
 
-    hinted = found.hints is not None and not found.first
     run = KnownRun(
         number=int(place.name.partition(".")[0]),
         command=command,
         status=ended.status,
         seconds=round(seconds, 3),
         around=round(time.monotonic() - began - seconds, 3),
-        hinted=hinted,
-        store=store if hinted or found.first else "",
-        asked=found.asked,
-        made=made,
+        hinted=found.hinted,
+        store=store if found.hinted or found.first else "",
+        hints_digest=found.hints_digest,
+        files_created=created,
         left_out=found.left_out,
         tasks=found.tasks,
         recorded=False,
@@ -130,7 +129,7 @@ def _against_first(state: ProjectState, run: KnownRun, directory: Path) -> list[
         return []
     first = plain[-1]
     how = "in the first run" if first.store else "without hints"
-    how += ", which was recorded on all nodes" if run.placed and first.recorded else ""
+    how += " (recorded on all nodes)" if run.placed and first.recorded else ""
     lines = [f"{first.seconds:.1f} s {how}, {run.seconds:.1f} s with hints"]
     if run.store == "xattr" and store_of(directory, mounts())[0] == LOCAL:
         lines.append("  not an effect of the hints: a local file system stores them only")

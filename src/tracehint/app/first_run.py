@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SIZES = (1_000_000, 10_000_000, 100_000_000)  # bytes of a file
 RUNS = 5  # simulated, of each size
 MOST_TASKS = 2_000  # more take too long before a command
-ASKED_S = 20.0  # until an engine has printed its graph
+DRY_RUN_S = 20.0  # until an engine has printed its graph
 _READ = 1 << 20  # bytes of a file that tells by its contents whether it is the same
 LOCAL_WRITES = "local-writes"
 
@@ -80,19 +80,19 @@ def _files_of_graph(command: tuple[str, ...]) -> tuple[str, list[Path]]:
     if facts is None or facts.early is None:
         return engine, []
     early, words = facts.early, "\0".join(("", *command[1:]))
-    said = [os.environ.get(name) or Path(name).exists() for name in early.settings]
-    if any(said) or re.search(early.elsewhere, words):
+    set_up = [os.environ.get(name) or Path(name).exists() for name in early.profiles]
+    if any(set_up) or re.search(early.remote, words):
         return engine, []
-    usual = facts.reads_unnamed if early.asked else ()
+    usual = facts.reads_unnamed if early.dry_run else ()
     files = [path for word in (*usual, *command[1:]) if (path := Path(word)).is_file()]
-    if any(re.search(early.runs, _start_of(path)) for path in files):
+    if early.side_effects and any(_may_contain(path, early.side_effects) for path in files):
         return engine, []
     return engine, files
 
 
-def _start_of(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(_READ)
+def _may_contain(path: Path, pattern: bytes) -> bool:
+    """Whether the text of the file matches; a large file is not read, and may."""
+    return path.stat().st_size >= _READ or re.search(pattern, path.read_bytes()) is not None
 
 
 def _declared(engine: str, command: tuple[str, ...], files: Sequence[Path]) -> Bundle | None:
@@ -102,13 +102,13 @@ def _declared(engine: str, command: tuple[str, ...], files: Sequence[Path]) -> B
     from tracehint.adapters.engines.registry import ENGINES
 
     early = ENGINES[engine].early
-    if early is None or not early.asked:
+    if early is None or not early.dry_run:
         workflow = next((path for path in reversed(files) if is_of(engine, path)), None)
         return declared_bundle(workflow, engine) if workflow is not None else None
     with tempfile.TemporaryDirectory(prefix="tracehint-graph-") as folder:
         text = Path(folder, "graph")
-        asked = _print_graph([*command, *early.asked], text)
-        return declared_bundle(text, engine, Path.cwd()) if asked else None
+        printed = _print_graph([*command, *early.dry_run], text)
+        return declared_bundle(text, engine, Path.cwd()) if printed else None
 
 
 def _print_graph(words: Sequence[str], to: Path) -> bool:
@@ -122,7 +122,7 @@ def _print_graph(words: Sequence[str], to: Path) -> bool:
         except OSError:
             return False  # as the run will say
     try:
-        return engine.wait(ASKED_S) == 0
+        return engine.wait(DRY_RUN_S) == 0
     except subprocess.TimeoutExpired:
         return False
     finally:

@@ -58,13 +58,12 @@ class Hinted:
 
     def tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
         """After the run: what was set goes into the bundle, and in words to standard error. Returns
-        how many files were made below the data roots."""
-        counts = {"created": 0, "outside": 0}
+        how many files were created below the data roots."""
         with report_failures("The recording itself is whole."):
-            counts = self._tell(bundle, host, quiet=quiet)
-        return counts["created"] - counts["outside"]
+            return self._tell(bundle, host, quiet=quiet)
+        return 0
 
-    def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> dict[str, int]:
+    def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
         from tracehint.adapters.creation.outcome import (
             Renames,
             made_in,
@@ -97,7 +96,7 @@ class Hinted:
             _add(bundle, rows)
         for line in [] if quiet else summary(journal, rows, unread):
             click.echo(f"tracehint: {line}", err=True)
-        return journal.counts
+        return journal.counts["created"] - journal.counts["outside"]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -59,10 +60,15 @@ class Learned:
     tasks: int = 0  # of the last run
     first: bool = False  # there is none: later ones are compared with this one
     recorded: bool = True  # else only its seconds are known later
-    asked: str = ""  # what the hints ask for, in short
+    hints_digest: str = ""  # of what the hints ask for
     beside: bool = False  # what the next one does is decided while this one runs
     spent: float = 0.0  # seconds that an earlier run took to decide this
     measured: tuple[float, ...] = ()  # link and start of a step, before any run loaded them
+
+    @property
+    def hinted(self) -> bool:
+        """Whether the run has learned hints."""
+        return self.hints is not None and not self.first
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ def learned(
     that has hints by the graph alone, where that is short. `measured`: the link and the start of a
     step, where a trial of them now would be beside a run."""
     runs = state.learnable(command)
-    if not runs or state.is_strange(command):
+    if not runs or state.needs_recording(command):
         return _first(state, command, cluster, hosts)
     last = runs[-1]
     if (slower := state.slower(command)) is not None:
@@ -240,16 +246,14 @@ def _learn_rules(
     if _sets_nothing(hints):
         return replace(found, hints=None)
     if hints.plan is None or not decision.placed:
-        return _settle(replace(found, asked=_asked(hints)), state, last)
+        return _skip_recording(replace(found, hints_digest=_digest(hints)), state, last)
     if nodes is not None:
         return replace(found, placing=_placing(nodes, state, last, run, hints.plan))
     return replace(found, submitting=_submitting(batch, run, hints.plan))
 
 
-def _asked(hints: HintFile) -> str:
-    """What the hints ask for, wherever they were learned, in few characters."""
-    import zlib
-
+def _digest(hints: HintFile) -> str:
+    """Of what the hints ask for, whichever runs they were learned from."""
     rules = {
         (rule.template, tuple((hint.name, hint.value, hint.when) for hint in rule.hints))
         for rule in hints.rules
@@ -257,14 +261,14 @@ def _asked(hints: HintFile) -> str:
     folders = [(folder.path, sorted(folder.hints.items())) for folder in hints.directories]
     files = hints.plan.files if hints.plan is not None else ()
     paths = [*folders, *((file.path, sorted(file.hints.items())) for file in files)]
-    return f"{zlib.crc32(repr((sorted(rules), sorted(paths))).encode()):08x}"
+    return hashlib.sha256(repr((sorted(rules), sorted(paths))).encode()).hexdigest()[:16]
 
 
-def _settle(found: Learned, state: ProjectState, last: KnownRun) -> Learned:
-    """Not recorded, where there is nothing new to learn: the last recorded run had the same hints,
-    all of them were in force, and the runs since then were like it."""
+def _skip_recording(found: Learned, state: ProjectState, last: KnownRun) -> Learned:
+    """Not recorded if there is nothing new to learn: the last recorded run had the same hints, all
+    of them were in force, and the runs since then were like it."""
     worked = last.hinted and 0 < last.wanted == last.in_force
-    same = worked and last.asked == found.asked and last.seconds >= TRIED_S
+    same = worked and last.hints_digest == found.hints_digest and last.seconds >= TRIED_S
     if not same or state.changed_since(last):
         return found
     text = "not recorded: the last recorded run had these hints, all in force"

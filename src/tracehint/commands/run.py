@@ -249,12 +249,12 @@ def _learn_more(
         start, silent = time.monotonic(), no_record or not recorded
         ended, bundle = _run_command(hinted, wanted, silent, given, more, jobs=jobs)
         seconds = time.monotonic() - start
-        made = hinted.tell(bundle, options["host_id"], quiet=quiet) if hinted is not None else 0
+        created = hinted.tell(bundle, options["host_id"], quiet=quiet) if hinted is not None else 0
     if found is not None and place is not None and not recorded:
-        _note_seconds(place, found, ended, (wanted.store, made, seconds, began), options)
+        _note_seconds(place, found, ended, (wanted.store, created, seconds, began), options)
     if bundle is not None and kept:
         with report_failures(f"The recording is whole: {bundle}"):
-            _write_down(bundle, found, placed, (wanted.store, made, began), options)
+            _write_down(bundle, found, placed, (wanted.store, created, began), options)
             prepare_next(Path(), command, cluster, nodes[0], batch)
     return ended
 
@@ -276,7 +276,7 @@ def _note_seconds(
     about: tuple[str, int, float, float],
     options: dict[str, Any],
 ) -> None:
-    """A run that was not recorded, into the state. `about`: the store, files that were made,
+    """A run that was not recorded, into the state. `about`: the store, files created,
     seconds of the command, and when tracehint began."""
     from tracehint.app.ended_run import note_seconds
 
@@ -293,7 +293,7 @@ def _write_down(
     about: tuple[str, int, float],
     options: dict[str, Any],
 ) -> None:
-    """A recorded run, into the state. `about`: the store, files that were made, and when tracehint
+    """A recorded run, into the state. `about`: the store, files created, and when tracehint
     began."""
     from tracehint.app.ended_run import written_down
 

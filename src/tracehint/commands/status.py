@@ -88,8 +88,8 @@ def _next(state: ProjectState, last: KnownRun, usable: int) -> str:
     if not last.recorded:
         how = "with the same hints" if last.hinted else "without learned hints"
         return f"is like the last one: not recorded, {how}"
-    if last.strange:
-        return "is recorded again: the tasks of the last one are not those that are known"
+    if last.unrecognised:
+        return "is recorded again: most tasks of the last one are not in the recorded run"
     if (slower := state.slower(last.command)) is not None:
         usual = f"{slower.usual:.1f} s without"
         return f"is without learned hints: {slower.seconds:.1f} s with them, {usual}"
