@@ -13,6 +13,7 @@ import pytest
 from tests.support.preload import compiled
 from tests.test_preload_record import pytestmark as _recorded_at_all
 from tests.test_preload_record import recorded, totals
+from tracehint.collectors.preload.library import LIBRARY
 
 pytestmark = _recorded_at_all
 
@@ -205,3 +206,20 @@ def test_valgrind_finds_no_errors_of_ours(tmp_path: Path) -> None:
     recorded(tmp_path, "sh", "-c", script)
     assert (tmp_path / "err").read_text() == "0\n"
     assert (tmp_path / "out").stat().st_size == 200
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_the_libraries_of_two_installations_in_one_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: bool
+) -> None:
+    """The first one records: both would lead the same calls, and return into each other's jumps."""
+    other = tmp_path / "other" / LIBRARY.name
+    other.parent.mkdir()
+    shutil.copy(LIBRARY, other)
+    (tmp_path / "in").write_bytes(bytes(50_000))
+    program = "import os, sys; sys.exit(len(os.read(os.open('in', os.O_RDONLY), 7)) - 7)"
+    if later:
+        program = f"import ctypes; ctypes.CDLL({str(other)!r}); {program}"
+    else:
+        monkeypatch.setenv("LD_PRELOAD", str(other))
+    assert totals(recorded(tmp_path, sys.executable, "-c", program), "in") == (7, 0)
