@@ -9,9 +9,10 @@ the same files.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import sys
-import zlib
+import tempfile
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -102,14 +103,11 @@ def _key() -> str:
     for path in (str(LIBRARY), *sorted(libraries)):
         info = Path(path).stat()
         facts += [path, info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns]
-    text = repr(facts).encode(errors="surrogateescape")
-    return f"{zlib.crc32(text):08x}"  # hashlib loads OpenSSL, in each job; there are few libraries
+    return hashlib.sha256(repr(facts).encode(errors="surrogateescape")).hexdigest()
 
 
 def _missing() -> list[str]:
     """What did not arrive, by phase."""
-    import tempfile
-
     from tracehint.collectors.preload.record import record
     from tracehint.schemas.store import read_bundle
 
