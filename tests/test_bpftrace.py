@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from tests.support.ebpf import compile_workloads
 from tests.support.patience import PATIENCE_S, until
 from tests.test_ebpf_coverage import CASES, Run
 from tests.test_strace_coverage import _check
-from tracehint.collectors.bpftrace.record import translate
+from tracehint.collectors.bpftrace.record import LOG_NAME, translate
+from tracehint.schemas.recovery import RAW_DIR
 from tracehint.schemas.store import read_bundle
 
 _URING = {f"uring_{kind}" for kind in ("plain", "async", "sqpoll", "linked", "fixed", "vectors")}
@@ -121,9 +123,10 @@ def test_a_killed_recorder_leaves_what_it_saw_and_no_probes(tmp_path: Path) -> N
     )
     with subprocess.Popen([*recorder(), "sh", "-c", script], cwd=tmp_path) as process:
         until((tmp_path / "made").exists, "made")
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        names = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
-        (tracer,) = (pid for pid, name in names.items() if name == "bpftrace")
+        # what it has not printed when it is killed is lost: some turns of the loop later it has
+        log = tmp_path / "run.trace" / RAW_DIR / LOG_NAME
+        until(lambda: log.read_bytes().count(b"\nD ") > 6, "the files are seen")
+        tracer = tracer_of(process.pid)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         until(lambda: not alive(tracer), "the tracer ends")
@@ -135,6 +138,41 @@ def test_a_killed_recorder_leaves_what_it_saw_and_no_probes(tmp_path: Path) -> N
     assert moved == {b"/f", b"/g"}
     done = tracehint("analyze", "run.trace", cwd=tmp_path)
     assert done.stdout.startswith("The recorder ")
+
+
+@pytest.mark.ebpf
+@pytest.mark.slow
+def test_what_bpftrace_has_not_printed_at_the_end_is_waited_for(tmp_path: Path) -> None:
+    """An interrupt while it prints makes it drop the rest of what it was given."""
+    script = (
+        ": > began; while [ ! -e go ]; do sleep 0.1; done;"
+        "dd if=/dev/zero of=f bs=1 count=9000 status=none; cat f > g; : > made"
+    )
+    with subprocess.Popen([*recorder(), "sh", "-c", script], cwd=tmp_path) as process:
+        until((tmp_path / "began").exists, "began")
+        tracer = tracer_of(process.pid)
+        os.kill(tracer, signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        until((tmp_path / "made").exists, "made")
+        for _ in range(3):  # stopped in the middle of its lines
+            os.kill(tracer, signal.SIGCONT)
+            time.sleep(0.01)
+            os.kill(tracer, signal.SIGSTOP)
+            time.sleep(1)
+        os.kill(tracer, signal.SIGCONT)
+        assert process.wait() == 0
+    bundle = read_bundle(tmp_path / "run.trace")
+    opens = bundle.tables["opens"].to_pylist()
+    written = {o["path"][-2:]: o["write_bytes"] for o in opens if o["write_bytes"]}
+    assert (written, bundle.manifest.complete) == ({b"/f": 9000, b"/g": 9000}, True)
+
+
+def tracer_of(recorder: int) -> int:
+    """The bpftrace that the recorder has started."""
+    children = Path(f"/proc/{recorder}/task/{recorder}/children").read_text().split()
+    names = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
+    (tracer,) = (pid for pid, name in names.items() if name == "bpftrace")
+    return tracer
 
 
 def alive(pid: int) -> bool:

@@ -284,7 +284,7 @@ def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[s
 
 SCRIPT = Path(__file__).parent / "tracehint.bt"
 ATTACH_S = 30.0
-DRAIN_S = 0.5  # after the command: what the rings still hold
+DRAIN_S = 30  # after the command, for what the kernel still holds
 _ENVIRONMENT = {
     "BPFTRACE_STRLEN": "200",
     "BPFTRACE_MAP_KEYS_MAX": "65536",
@@ -316,7 +316,7 @@ def record(request: RecordRequest) -> RecordResult:
         launcher = [sys.executable, "-I", "-S", announce.__file__, str(cookie), *command]
         ended = run_child(launcher, child_environment(request))
         manifest.ended_ns = time.time_ns()
-        time.sleep(DRAIN_S)
+        drained = _drain(log, cookie)
     finally:
         tracer.send_signal(signal.SIGINT)
         try:
@@ -327,7 +327,7 @@ def record(request: RecordRequest) -> RecordResult:
     manifest.exit_status = ended.status
     losses: dict[str, int] = {}
     with report_failures(f"bpftrace's output is kept in {request.output / RAW_DIR}."):
-        losses = _convert(writer, manifest, log, facts)
+        losses = _convert(writer, manifest, log, facts, drained)
     return RecordResult(ended.status, ended.signal, losses, writer.path)
 
 
@@ -348,10 +348,10 @@ def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[by
         )  # fmt: skip  # a table
     end = time.monotonic() + ATTACH_S
     while time.monotonic() < end and tracer.poll() is None:
-        libc.syscall(ctypes.c_long(_PRCTL), ctypes.c_ulong(cookie + 1), 0, 0, 0, 0)
+        _mark(cookie, 0)
         time.sleep(0.05)
         text = log.read_bytes()
-        if b"ready first\n" in text and b"ready last\n" in text:
+        if b"ready first\n" in text and b"ready last 0\n" in text:
             return tracer
     tracer.kill()
     tracer.wait()
@@ -363,8 +363,50 @@ def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[by
     )
 
 
+def _mark(cookie: int, number: int) -> None:
+    """Let bpftrace print `ready last NUMBER` when it comes to this point of this processor."""
+    ctypes.CDLL(None).syscall(
+        ctypes.c_long(_PRCTL), ctypes.c_ulong(cookie + 1), ctypes.c_ulong(number), 0, 0, 0
+    )
+
+
+def _drain(log: Path, cookie: int) -> bool:
+    """Whether bpftrace has printed all that happened: interrupted, it drops what it has not.
+
+    The kernel has one queue for each processor, so each of them gets a mark; again after a second,
+    as a queue may have been full.
+    """
+    allowed = os.sched_getaffinity(0)
+    missing = set(range(1, os.sysconf("SC_NPROCESSORS_CONF") + 1))
+    with log.open("rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        for _ in range(DRAIN_S):
+            for number in sorted(missing):
+                try:
+                    os.sched_setaffinity(0, {number - 1})
+                    _mark(cookie, number)
+                except OSError:  # not online, or not for us and so not for the command
+                    missing.discard(number)
+            os.sched_setaffinity(0, allowed)
+            end = time.monotonic() + 1
+            while missing and time.monotonic() < end:
+                line = stream.readline()
+                if line.startswith(b"ready last ") and line.endswith(b"\n"):
+                    missing.discard(int(line.split()[2]))
+                elif not line.endswith(b"\n"):  # bpftrace is not there yet, or within a line
+                    stream.seek(-len(line), os.SEEK_CUR)
+                    time.sleep(0.02)
+            if not missing:
+                return True
+    return False
+
+
 def _convert(
-    writer: BundleWriter, manifest: Manifest, log: Path, facts: dict[int, tuple[bytes, int, int]]
+    writer: BundleWriter,
+    manifest: Manifest,
+    log: Path,
+    facts: dict[int, tuple[bytes, int, int]],
+    drained: bool,
 ) -> dict[str, int]:
     """From the log to the bundle's tables; what was lost, by kind."""
     from tracehint.collectors.strace.convert import convert_calls
@@ -374,6 +416,8 @@ def _convert(
     with log.open("rb") as stream:
         found = translate(stream, now["real_ns"] - now["boot_ns"])
     stats = LexStats(bad=found.bad)
+    losses = lost_in(found)
+    losses["lifecycle_records", "bpftrace did not print all in time"] = int(not drained)
     return convert_calls(
-        writer, manifest, log, found.calls, stats, facts=facts, notes=[], losses=lost_in(found)
+        writer, manifest, log, found.calls, stats, facts=facts, notes=[], losses=losses
     )
