@@ -105,6 +105,24 @@ def test_a_long_process_without_processor_time_makes_it_unknown(tmp_path: Path) 
     assert (found["cpu_s"], found["io_wait_s"]) == (None, None)
 
 
+@pytest.mark.parametrize(("last_use", "end"), [(None, 10), (8, 10), (11.5, 11.5)])
+def test_a_loop_that_a_wrapper_leaves_behind_hides_neither_end_nor_waiting(
+    last_use: float | None, end: float, tmp_path: Path
+) -> None:
+    """As Makeflow's script for Slurm: a subshell that is killed, its `sleep` goes on."""
+    build, work = one_task(cpu=0.1)
+    loop = build.process([], parent=work, start=0.1, end=9.9, exit_code=None, signal=15)
+    left = build.process(["sleep", "30"], parent=loop, start=0.2, end=None, exit_code=None)
+    copy = build.process(["cp"], parent=work, start=0.1, end=9.8, cpu=1.1)
+    source = build.file("/data/in", existed=True, size=500 * MB)
+    build.read(copy, source, 0, 500 * MB, at=0.2, until=8.5, opened=0.1, ops=500)
+    if last_use is not None:
+        build.read(left, source, 0, 10, at=last_use)
+    found = task(analyze(build.bundle(tmp_path)))
+    assert (found["processes"], found["end_s"]) == (4, end)
+    assert (found["cpu_s"], found["io_wait_s"]) == (None, pytest.approx(8.4))
+
+
 def test_a_child_that_waited_for_its_exec_computed_nothing(tmp_path: Path) -> None:
     build, work = one_task(cpu=1.0)
     child = build.process(["work"], parent=work, start=1, end=9, exit_code=None)

@@ -140,8 +140,11 @@ def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     task_of = _finder(segmented)
     of = task_of(column(processes, "proc"))
     lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
-    cpu, lives = _processor_time(processes, of, len(lasted))
-    waited = np.minimum(np.maximum(lasted - cpu, 0.0), _in_use(bundle, task_of, len(lasted)))
+    cpu, lives = _processor_time(processes, of, len(lasted), np.ones(len(of), bool))
+    in_use, users = _in_use(bundle, task_of, len(lasted))
+    waiting = np.isin(column(processes, "proc"), users)
+    computing, _ = _processor_time(processes, of, len(lasted), waiting)
+    waited = np.minimum(np.maximum(lasted - computing, 0.0), in_use)
     measured = _measured_wait(processes, of, lives, lasted)
     waited = np.where(np.isnan(measured), waited, measured)
     for name, values in (("cpu_s", cpu), ("io_wait_s", waited)):
@@ -161,18 +164,21 @@ def _finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
     return lambda epochs: row(task[epoch(epochs)])
 
 
-def _processor_time(processes: pa.Table, of: Ints, tasks: int) -> tuple[Floats, Floats]:
-    """Per task: seconds of processors (NaN: unknown), and of the lives of its processes. Between a
-    fork and the exec that follows it nothing computes, however long it had to wait for its turn."""
+def _processor_time(
+    processes: pa.Table, of: Ints, tasks: int, count: Bools
+) -> tuple[Floats, Floats]:
+    """Per task: seconds of processors (NaN: those of the processes that `count` are unknown), and
+    of the lives of its processes. Between a fork and the exec that follows it nothing computes,
+    however long it had to wait for its turn."""
     used = numbers(processes, "cpu_ns", -1).astype(np.float64)
     life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
     mine = of >= 0
     lives = _sums(of[mine], life[mine], tasks)
     known = mine & (used >= 0)
     became = np.isin(column(processes, "proc"), column(processes, "prev", -1))
-    unsaid = mine & ~known & ~became
+    unsaid = mine & ~known & ~became & count
     unknown = _sums(of[unsaid], life[unsaid], tasks)
-    endless = mine & processes.column("end_ns").is_null().to_numpy()
+    endless = mine & count & processes.column("end_ns").is_null().to_numpy()
     unknown[of[endless]] = np.inf
     seconds = _sums(of[known], used[known] / 1e9, tasks)
     enough = (unknown <= UNKNOWN_SHARE * lives) & (np.bincount(of[known], minlength=tasks) > 0)
@@ -197,24 +203,29 @@ def _measured_wait(processes: pa.Table, of: Ints, lives: Floats, lasted: Floats)
     return np.where(any_known, np.minimum(total / aside, lasted), np.nan)
 
 
-def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> Floats:
+def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tuple[Floats, Ints]:
     """Per task the seconds in which it had data files in use: from the opening, or the first
-    access through what it inherited, to the last read, or to the closing after writes."""
+    access through what it inherited, to the last read, or to the closing after writes. And the
+    process epochs that used them."""
     opens = bundle.tables["opens"]
     if not opens.num_rows:
-        return np.full(tasks, np.nan)
+        return np.full(tasks, np.nan), np.zeros(0, np.int64)
     total, most = np.zeros(tasks), np.zeros(tasks)
     long: list[tuple[Ints, Ints, Ints]] = []
+    users = []
     for low in range(0, opens.num_rows, BLOCK):
         rows, start, end, bound = _uses(bundle, opens.slice(low, BLOCK))
-        of = task_of(column(opens.slice(low, BLOCK), "proc")[rows])
+        epochs = column(opens.slice(low, BLOCK), "proc")[rows]
+        users.append(distinct(epochs))
+        of = task_of(epochs)
         short = (end - start < SHORT_NS) & (of >= 0)
         total += _sums(of[short], np.minimum(end - start, bound)[short], tasks)
         rest = ~short & (of >= 0)
         most += _sums(of[rest], np.minimum(end - start, bound)[rest], tasks)
         long.append((of[rest], start[rest], end[rest]))
     of, start, end = (np.concatenate(part) for part in zip(*long, strict=True))
-    return (total + np.minimum(_union(of, start, end, tasks), most)) / 1e9
+    seconds = (total + np.minimum(_union(of, start, end, tasks), most)) / 1e9
+    return seconds, np.concatenate(users)
 
 
 def _uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracehint.analyzer.arrays import column, distinct, order_by
+from tracehint.analyzer.arrays import column, distinct, finder, order_by
 from tracehint.analyzer.model import PROC_TASK, TASKS, Segmentation
 from tracehint.analyzer.tasks.classify import Classes
 from tracehint.analyzer.tasks.describe import (
@@ -219,9 +219,9 @@ def _task_table(
 
     n = len(keys.unit)
     first, last = _representatives(tree, grouping, names, keys)
-    start, end = np.full(n, NEVER), np.zeros(n, np.int64)
+    start = np.full(n, NEVER)
     np.minimum.at(start, keys.of, tree.start)
-    np.maximum.at(end, keys.of, tree.end)
+    end = _ends(bundle, tree, keys.of, tree.end[jump(tree.next)[last]])
     pairs = distinct(keys.of * len(tree.proc) + tree.head)
     count = np.bincount(pairs // max(1, len(tree.proc)), minlength=n)
     texts = descriptions(processes, tree, classes, grouping, names, jobs, keys, first)
@@ -243,6 +243,17 @@ def _task_table(
         **{k: pa.nulls(n, TASKS.field(k).type) for k in ("group", "rank", "cpu_s", "io_wait_s")},
     }
     return pa.table(columns, schema=TASKS)
+
+
+def _ends(bundle: Bundle, tree: Tree, of: Ints, main: Ints) -> Ints:
+    """When each task ended: `main` is the end of the process that gives its exit status. One that
+    outlives this process (a wrapper's background loop) is the task's until its last access."""
+    opens = bundle.tables["opens"]
+    used = np.zeros(len(tree.proc) + 1, np.int64)  # of processes that are not there: the last entry
+    np.maximum.at(used, finder(tree.proc)(column(opens, "proc")), column(opens, "last_ns", 0))
+    end = np.zeros(len(main), np.int64)
+    np.maximum.at(end, of, np.where(tree.end == NEVER, used[:-1], tree.end))
+    return np.where(main == NEVER, NEVER, end)
 
 
 def _hosts(bundle: Bundle, hosts: pa.Array) -> dict[str, pa.Array]:
