@@ -14,10 +14,10 @@ from tests.e2e.real.workflows.inputs import make
 from tests.support.predicting import MB, Task, need_engine, on, plain, run, workload
 from tracehint.analyzer.predict.cluster import MBIT, Dispatch
 from tracehint.analyzer.predict.cluster_file import read_cluster
-from tracehint.analyzer.predict.model import Workload, default
-from tracehint.analyzer.predict.prediction import Configuration, predict
+from tracehint.analyzer.predict.model import SPENT, Workload, default
+from tracehint.analyzer.predict.prediction import Configuration, link_of_waiting, predict
 from tracehint.analyzer.predict.workload import dispatch_of, from_analysis
-from tracehint.app.planning import QUICK, load_analysis
+from tracehint.app.planning import QUICK, load_analysis, with_link
 from tracehint.hintgen.learn.rules import learn
 from tracehint.hintgen.plan.model import Problem
 from tracehint.hintgen.plan.objective import Bench
@@ -106,6 +106,47 @@ def test_jobs_queue_for_the_node_that_they_are_bound_to() -> None:
     assert run(work, plain(5, 2), bound).seconds == pytest.approx(1)
 
 
+def filled(table: pa.Table, **columns: object) -> pa.Table:
+    """The table with these values in all rows."""
+    for name, value in columns.items():
+        at = table.column_names.index(name)
+        values = pa.array(np.broadcast_to(value, table.num_rows), table.schema.field(at).type)
+        table = table.set_column(at, table.schema.field(at), values)
+    return table
+
+
+def test_a_link_is_known_by_how_long_tasks_waited_for_files() -> None:
+    need_engine()
+    made = [Task(f"make {i}", [("compute", 0.5), ("write", f"f{i}")]) for i in range(8)]
+    used = [Task(f"use {i}", [("read", f"f{i}"), ("compute", 1.0)]) for i in range(8)]
+    work = workload([*made, *used], {f"f{i}": 20 * MB for i in range(8)})
+    cluster = plain(4, 2)  # 80 Mbit/s
+    slow = replace(cluster, nodes=(cluster.nodes[0].with_number("link_mbit", 30 * MBIT),))
+    (found,) = predict(work, [Configuration("c", slow, "default", default)], runs=1)
+    waited = float(found.outcome.types[:, 3 + SPENT.index("network")].sum())
+    assert link_of_waiting(work, cluster, waited) == pytest.approx(30 * MBIT, rel=0.03)
+    assert link_of_waiting(work, cluster, 0.0) == 80 * MBIT
+    assert link_of_waiting(work, cluster, 1e9) == pytest.approx(10 * MBIT, rel=0.03)
+
+
+def test_the_link_is_the_clusters_where_waiting_is_not_known_of_all_tasks(tmp_path: Path) -> None:
+    need_engine()
+    (tmp_path / "a.makeflow").write_text("b: a\n\tcp a b\nc: b\n\tcp b c\n")
+    run_ = load_analysis(tmp_path / "a.makeflow")
+    tasks = filled(run_.tasks, start_s=[0.0, 40.0], end_s=[30.0, 70.0], io_wait_s=25.0)
+    moved = {"unique_bytes": 100 * MB, "bytes": 100 * MB}
+    tables = {name: filled(getattr(run_, name), **moved) for name in ("producers", "consumers")}
+    run_ = replace(run_, tasks=tasks, files=filled(run_.files, size_bytes=100 * MB), **tables)
+    cluster = read_cluster("moosefs").with_nodes(5)
+    found, note = with_link(cluster, from_analysis(run_), run_)
+    assert found.nodes[0]["link_mbit"] < cluster.nodes[0]["link_mbit"]
+    assert note.endswith(" Mbit/s, by the time that tasks waited for files")
+    at = tasks.column_names.index("io_wait_s")
+    some = tasks.set_column(at, tasks.schema.field(at), pa.array([25.0, None]))
+    unknown = replace(run_, tasks=some)
+    assert with_link(cluster, from_analysis(unknown), unknown) == (cluster, "")
+
+
 @pytest.mark.slow
 def test_a_plan_of_montage_keeps_the_slots_of_all_nodes_busy(tmp_path: Path) -> None:
     """102 tasks on five nodes of two slots, which a scheduler starts at ten a second: none gets
@@ -113,13 +154,6 @@ def test_a_plan_of_montage_keeps_the_slots_of_all_nodes_busy(tmp_path: Path) -> 
     need_engine()
     make("montage/make_workflow.py", tmp_path)
     run_ = load_analysis(tmp_path / "montage.makeflow")
-
-    def filled(table: pa.Table, **columns: object) -> pa.Table:
-        for name, value in columns.items():
-            at = table.column_names.index(name)
-            values = pa.array(np.broadcast_to(value, table.num_rows), table.schema.field(at).type)
-            table = table.set_column(at, table.schema.field(at), values)
-        return table
 
     start = np.arange(run_.tasks.num_rows) * 0.01
     moved = {"unique_bytes": 2 * MB, "bytes": 2 * MB}

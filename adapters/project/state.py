@@ -82,6 +82,11 @@ class KnownRun:
     place: Path | None = None
 
     @property
+    def plain(self) -> bool:
+        """Whether it had no hints."""
+        return not (self.hinted or self.store)
+
+    @property
     def by_graph(self) -> bool:
         """Whether its hints were those of a first run."""
         return bool(self.store) and not self.hinted

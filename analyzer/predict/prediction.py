@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from tracehint.analyzer.arrays import codes, floats
-from tracehint.analyzer.predict.cluster import Cluster, ClusterSection, Range
-from tracehint.analyzer.predict.model import SimulatedRun, Strategy, Workload
+from tracehint.analyzer.predict.cluster import MBIT, Cluster, ClusterSection, Range
+from tracehint.analyzer.predict.model import SPENT, SimulatedRun, Strategy, Workload, default
 from tracehint.analyzer.predict.simulator import Scenario, build, simulate
 from tracehint.errors import InputError, UsageError
 from tracehint.schemas.fields import Amount
@@ -179,6 +179,31 @@ def _prediction(
         cost=_cost(cluster, chosen.seconds),
         notes=notes,
     )
+
+
+LEAST_LINK = 10 * MBIT
+LINK_STEPS = 10  # each halves the range on a logarithmic scale: 0.5 % of a 1,000 Mbit/s link
+
+
+def link_of_waiting(work: Workload, cluster: Cluster, waited_s: float) -> float:
+    """The link in bytes/s with which tasks wait for files as long as they did in a run without
+    hints (`waited_s`, the sum); at most the cluster's own."""
+    own = cluster.nodes[0]["link_mbit"]
+    waits = [3 + SPENT.index(kind) for kind in ("network", "disk", "metadata", "requests")]
+
+    def waiting(link: float) -> float:
+        nodes = tuple(part.with_number("link_mbit", link) for part in cluster.nodes)
+        point = Configuration("", replace(cluster, nodes=nodes), "default", default)
+        (found,) = predict(work, [point], runs=1)
+        return float(found.outcome.types[:, waits].sum())
+
+    low, high = min(LEAST_LINK, own), own
+    if waiting(high) >= waited_s:
+        return own
+    for _ in range(LINK_STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if waiting(middle) > waited_s else (low, middle)
+    return high
 
 
 def _machines(cluster: Cluster) -> list[tuple[float, dict[str, float]]]:

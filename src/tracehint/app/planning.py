@@ -114,6 +114,26 @@ def of_batch(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
     return replace(cluster, nodes=(part.with_number("count", len(slots)),))
 
 
+def with_link(cluster: Cluster, work: Workload, analysis: Analysis) -> tuple[Cluster, str]:
+    """The cluster with the link that explains how long tasks of a run without hints waited for
+    files, and a note; as it is where that is not known of all, or its own link explains it."""
+    import pyarrow.compute as pc
+
+    from tracehint.analyzer.predict.cluster import MBIT
+    from tracehint.analyzer.predict.prediction import link_of_waiting
+
+    waited = analysis.tasks.filter(pc.invert(analysis.tasks.column("engine"))).column("io_wait_s")
+    if waited.null_count:
+        return cluster, ""
+    link = link_of_waiting(work, cluster, pc.sum(waited).as_py() or 0.0)
+    if link >= cluster.nodes[0]["link_mbit"]:
+        return cluster, ""
+    nodes = tuple(part.with_number("link_mbit", link) for part in cluster.nodes)
+    return replace(cluster, nodes=nodes), (
+        f"links of {link / MBIT:.0f} Mbit/s, by the time that tasks waited for files"
+    )
+
+
 def most_at_once(analysis: Analysis) -> int:
     """The most tasks that ran at one time."""
     import numpy as np
@@ -156,14 +176,17 @@ def decide(
     matcher: Matcher | None = None,
     allocation: Allocation | None = None,
     batch: Sequence[Host] = (),
+    plain: bool = True,
 ) -> DecidedPlanning | None:
     """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
     those of `facts_of`, `matcher`: of the rules, where they are there; `allocation`: the nodes that
-    tasks can be started on, `batch`: those that jobs can be, else those of the cluster.
+    tasks can be started on, `batch`: those that jobs can be, else those of the cluster; `plain`:
+    the run had no hints.
 
     Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
     """
     from tracehint.analyzer.predict.workload import from_analysis
+    from tracehint.app.user_cluster import users_own
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
     from tracehint.hintgen.summary.tallies import moves_data
@@ -172,15 +195,16 @@ def decide(
     if too_large or not moves_data(analysis):
         return None
     where, notes = cluster_for(cluster, nodes, analysis)
-    own, budget = None, QUICK
+    own, budget, work = None, QUICK, from_analysis(analysis)
     if allocation is not None:
         budget = min(QUICK, QUICK_SHARE * float(analysis.run["duration_s"] or 0))
         where, own = of_allocation(where, allocation, analysis)
     elif batch:
         where = of_batch(where, batch)
-    problem = Problem(
-        analysis, from_analysis(analysis), where, rules, own=own, facts=facts, matcher=matcher
-    )
+        if plain and not users_own(cluster):
+            where, note = with_link(where, work, analysis)
+            notes += [note] if note else []
+    problem = Problem(analysis, work, where, rules, own=own, facts=facts, matcher=matcher)
     planning = replace(plan(problem, budget), notes=tuple(notes))
     return DecidedPlanning(planning, cluster)
 

@@ -314,7 +314,7 @@ def _decide(
     useless = _useless(state.bundle(last), _unhelpful(runs, inputs))
     before = next((run.left_out for run in reversed(runs) if run.place is None), ())
     left_out = tuple(dict.fromkeys([*before, *useless]))
-    planned, placed = _plan_hints(analyses[-1], rules, cluster, nodes, batch, left_out, notes)
+    planned, placed = _plan_hints(analyses[-1], last, rules, cluster, nodes, batch, left_out, notes)
     hints = planned or rules
     kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
     if len(kept) < len(hints.rules):
@@ -416,7 +416,7 @@ def _unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
     """Rules of the last run that brought nothing, beside the last run without hints."""
     from tracehint.hintgen.compare.proof import not_helped
 
-    plain = [i for run, i in zip(runs, inputs, strict=True) if not (run.hinted or run.store)]
+    plain = [i for run, i in zip(runs, inputs, strict=True) if run.plain]
     return not_helped(plain[-1], inputs[-1]) if plain and runs[-1].hinted else []
 
 
@@ -441,6 +441,7 @@ def _useless(bundle: Path, unhelpful: list[str]) -> list[str]:
 
 def _plan_hints(
     analysis: Analysis,
+    last: KnownRun,
     rules: HintFile,
     cluster: str | None,
     nodes: Allocation | None,
@@ -455,7 +456,7 @@ def _plan_hints(
     if cluster is None:
         return None, False
     try:
-        found = decide(analysis, rules, cluster, None, allocation=nodes, batch=batch)
+        found = decide(analysis, rules, cluster, None, None, None, nodes, batch, last.plain)
     except TracehintError as error:
         notes.append(f"no plan: {error}")
         return None, False
@@ -467,7 +468,7 @@ def _plan_hints(
     if hints.plan.strategy in left_out:
         notes.append(f"no plan: {hints.plan.strategy} brought nothing before")
         return None, False
-    notes.append(_predicted(hints))
+    notes += [_predicted(hints), *found.planning.notes]
     if _sets_nothing(hints):
         return hints, False
     if placed and nodes is not None:
