@@ -22,7 +22,7 @@ from tracehint.hintgen.plan.neighbours import (
     shift_tasks,
     ties_of,
 )
-from tracehint.hintgen.plan.objective import BYTES, Bench, Worth, choose, leanest
+from tracehint.hintgen.plan.objective import BYTES, Bench, Worth, bound_ahead, choose, leanest
 from tracehint.hintgen.plan.search import TRIALS, ChangedDraft, LocalSearch
 
 CHAINS, NODES = 8, 4
@@ -272,6 +272,29 @@ def test_fewer_bytes_are_no_reason_to_bind_tasks_where_that_may_lose(
 
     every = [estimate("default", 20, 2000, None), estimate("other", 19, 200, scheduler)]
     assert choose(every, 0.17)[1] == chosen
+
+
+@pytest.mark.parametrize(("seconds", "ahead"), [(28, "planned"), (38, None)])
+def test_a_scheduler_that_lets_tasks_wait_for_full_nodes_gets_a_plan(
+    seconds: float, ahead: str | None
+) -> None:
+    """Tasks that go to their data as they come are as quick only where a full node is left."""
+    of = problem(staged=False)
+
+    def estimate(name: str, seconds: float, how: str | None) -> Estimate:
+        draft = Draft(name, blank(of, name, how))
+        draft = replace(draft, part=np.zeros(1, np.int32) if how == "plan" else None)
+        return Estimate(name, "", seconds, 0, 99, 100, 0, (seconds,) * 5, draft, how != "plan")
+
+    every = [
+        estimate("default", 40, None),
+        estimate("follow", 30, "most-input-bytes"),
+        estimate("planned", seconds, "plan"),
+    ]
+    judged, chosen = choose(every, 0.3)
+    assert chosen == "follow"
+    found = bound_ahead(judged, 0.3)
+    assert (found.name if found else None) == ahead
 
 
 # -- Which of several strategies with near times is chosen: the leanest

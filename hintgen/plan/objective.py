@@ -238,3 +238,16 @@ def without_scheduler(estimates: Sequence[Estimate]) -> Estimate | None:
         if not _against(replace(e, simple=True), default, SIMPLE_GAIN, safe=True).refused
     ]
     return min(good, key=_rank, default=None)
+
+
+def bound_ahead(estimates: Sequence[Estimate], error: float) -> Estimate | None:
+    """The best of what gives each task its node before the run, for schedulers that let a task wait
+    for a full node; None: nothing beats the default by more than is uncertain."""
+    default = estimates[0]
+    good = [
+        e
+        for e in estimates[1:]
+        if e.scheduler == "plan"
+        and not _against(replace(e, refused=None), default, unsure(error), safe=False).refused
+    ]
+    return min(good, key=_rank, default=None)

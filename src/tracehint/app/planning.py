@@ -63,6 +63,15 @@ class DecidedPlanning:
         chosen = alone.name if alone is not None else DEFAULT
         return replace(self, planning=replace(self.planning, chosen=chosen))
 
+    def bound_ahead(self) -> DecidedPlanning:
+        """The best of what a batch system can be told; as it is where that saves nothing."""
+        from tracehint.hintgen.plan.objective import bound_ahead
+
+        error = self.planning.problem.cluster.model["error"]
+        ahead = bound_ahead(self.planning.estimates, error)
+        chosen = ahead.name if ahead is not None else self.planning.chosen
+        return replace(self, planning=replace(self.planning, chosen=chosen))
+
     @property
     def hints(self) -> HintFile:
         """Rules that lose nowhere by simulation, and the plan."""

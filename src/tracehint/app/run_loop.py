@@ -463,7 +463,7 @@ def _plan_hints(
     if found is None:
         return None, False  # no file is read or written: nothing to plan
     placed = bool(batch) or (nodes is not None and placing_pays(found.planning))
-    hints = (found if placed else found.unbound()).hints
+    hints = (found.bound_ahead() if batch else found if placed else found.unbound()).hints
     assert hints.plan is not None
     if hints.plan.strategy in left_out:
         notes.append(f"no plan: {hints.plan.strategy} brought nothing before")
