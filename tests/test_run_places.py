@@ -60,6 +60,8 @@ def test_a_renamed_project_keeps_its_hints(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_runs_at_once_in_one_project(tmp_path: Path) -> None:
     folder = project(tmp_path / "wf")
+    # one command after the other: a file that both truncate and write is not empty for the second
+    (folder / "wf.sh").write_text("exec 9>../turn\nflock 9\n" + WORKFLOW)
     tracehint(folder, *RUN)
     command = [*TRACEHINT, *RUN]
     both = [subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE) for _ in range(2)]
