@@ -278,7 +278,7 @@ def test_fewer_bytes_are_no_reason_to_bind_tasks_where_that_may_lose(
 def test_a_scheduler_that_lets_tasks_wait_for_full_nodes_gets_a_plan(
     seconds: float, ahead: str | None
 ) -> None:
-    """Tasks that go to their data as they come are as quick only where a full node is left."""
+    """Tasks that follow their data one by one are that quick only if they may leave a full node."""
     of = problem(staged=False)
 
     def estimate(name: str, seconds: float, how: str | None) -> Estimate:

@@ -121,8 +121,8 @@ def test_a_link_is_known_by_how_long_tasks_waited_for_files() -> None:
     used = [Task(f"use {i}", [("read", f"f{i}"), ("compute", 1.0)]) for i in range(8)]
     work = workload([*made, *used], {f"f{i}": 20 * MB for i in range(8)})
     cluster = plain(4, 2)  # 80 Mbit/s
-    slow = replace(cluster, nodes=(cluster.nodes[0].with_number("link_mbit", 30 * MBIT),))
-    (found,) = predict(work, [Configuration("c", slow, "default", default)], runs=1)
+    slow = Configuration("c", cluster.with_link(30 * MBIT), "default", default)
+    (found,) = predict(work, [slow], runs=1)
     waited = float(found.outcome.types[:, 3 + SPENT.index("network")].sum())
     assert link_of_waiting(work, cluster, waited) == pytest.approx(30 * MBIT, rel=0.03)
     assert link_of_waiting(work, cluster, 0.0) == 80 * MBIT

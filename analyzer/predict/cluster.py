@@ -105,6 +105,10 @@ class Cluster:
             left -= share
         return replace(self, nodes=tuple(parts))
 
+    def with_link(self, link: float) -> Cluster:
+        """The same with links of so many bytes/s at all nodes."""
+        return replace(self, nodes=tuple(p.with_number("link_mbit", link) for p in self.nodes))
+
     def with_store(self, **numbers: float) -> Cluster:
         """The same with other numbers of the store."""
         store = self.store

@@ -192,8 +192,7 @@ def link_of_waiting(work: Workload, cluster: Cluster, waited_s: float) -> float:
     waits = [3 + SPENT.index(kind) for kind in ("network", "disk", "metadata", "requests")]
 
     def waiting(link: float) -> float:
-        nodes = tuple(part.with_number("link_mbit", link) for part in cluster.nodes)
-        point = Configuration("", replace(cluster, nodes=nodes), "default", default)
+        point = Configuration("", cluster.with_link(link), "default", default)
         (found,) = predict(work, [point], runs=1)
         return float(found.outcome.types[:, waits].sum())
 

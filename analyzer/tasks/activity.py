@@ -140,10 +140,8 @@ def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     task_of = _finder(segmented)
     of = task_of(column(processes, "proc"))
     lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
-    cpu, lives = _processor_time(processes, of, len(lasted), np.ones(len(of), bool))
     in_use, users = _in_use(bundle, task_of, len(lasted))
-    waiting = np.isin(column(processes, "proc"), users)
-    computing, _ = _processor_time(processes, of, len(lasted), waiting)
+    cpu, computing, lives = _processor_time(processes, of, len(lasted), users)
     waited = np.minimum(np.maximum(lasted - computing, 0.0), in_use)
     measured = _measured_wait(processes, of, lives, lasted)
     waited = np.where(np.isnan(measured), waited, measured)
@@ -165,24 +163,28 @@ def _finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
 
 
 def _processor_time(
-    processes: pa.Table, of: Ints, tasks: int, count: Bools
-) -> tuple[Floats, Floats]:
-    """Per task: seconds of processors (NaN: those of the processes that `count` are unknown), and
-    of the lives of its processes. Between a fork and the exec that follows it nothing computes,
-    however long it had to wait for its turn."""
+    processes: pa.Table, of: Ints, tasks: int, users: Ints
+) -> tuple[Floats, Floats, Floats]:
+    """Per task: seconds of processors; the same, NaN only where those of `users`, process epochs
+    that used data files, are unknown; and of the lives of its processes. Between a fork and the
+    exec that follows it nothing computes, however long it had to wait for its turn."""
     used = numbers(processes, "cpu_ns", -1).astype(np.float64)
     life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
     mine = of >= 0
     lives = _sums(of[mine], life[mine], tasks)
     known = mine & (used >= 0)
     became = np.isin(column(processes, "proc"), column(processes, "prev", -1))
-    unsaid = mine & ~known & ~became & count
-    unknown = _sums(of[unsaid], life[unsaid], tasks)
-    endless = mine & count & processes.column("end_ns").is_null().to_numpy()
-    unknown[of[endless]] = np.inf
+    unsaid = np.where(mine & ~known & ~became, life, 0.0)
+    unsaid[mine & processes.column("end_ns").is_null().to_numpy()] = np.inf
     seconds = _sums(of[known], used[known] / 1e9, tasks)
-    enough = (unknown <= UNKNOWN_SHARE * lives) & (np.bincount(of[known], minlength=tasks) > 0)
-    return np.where(enough, seconds, np.nan), lives
+    seconds[np.bincount(of[known], minlength=tasks) == 0] = np.nan
+
+    def where_known(these: Bools) -> Floats:
+        unknown = _sums(of[these], unsaid[these], tasks)
+        return np.where(unknown <= UNKNOWN_SHARE * lives, seconds, np.nan)
+
+    uses = mine & np.isin(column(processes, "proc"), users)
+    return where_known(mine), where_known(uses), lives
 
 
 def _sums(of: Ints, values: npt.ArrayLike, tasks: int) -> Floats:

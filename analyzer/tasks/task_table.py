@@ -248,11 +248,15 @@ def _task_table(
 def _ends(bundle: Bundle, tree: Tree, of: Ints, main: Ints) -> Ints:
     """When each task ended: `main` is the end of the process that gives its exit status. One that
     outlives this process (a wrapper's background loop) is the task's until its last access."""
-    opens = bundle.tables["opens"]
-    used = np.zeros(len(tree.proc) + 1, np.int64)  # of processes that are not there: the last entry
-    np.maximum.at(used, finder(tree.proc)(column(opens, "proc")), column(opens, "last_ns", 0))
+    left = np.flatnonzero(tree.end == NEVER)
+    ends = tree.end.copy()
+    ends[left] = 0
+    if len(left):
+        opens = bundle.tables["opens"]
+        at = finder(tree.proc[left])(column(opens, "proc"))
+        np.maximum.at(ends, left[at[at >= 0]], column(opens, "last_ns", 0)[at >= 0])
     end = np.zeros(len(main), np.int64)
-    np.maximum.at(end, of, np.where(tree.end == NEVER, used[:-1], tree.end))
+    np.maximum.at(end, of, ends)
     return np.where(main == NEVER, NEVER, end)
 
 

@@ -316,7 +316,7 @@ def record(request: RecordRequest) -> RecordResult:
         launcher = [sys.executable, "-I", "-S", announce.__file__, str(cookie), *command]
         ended = run_child(launcher, child_environment(request))
         manifest.ended_ns = time.time_ns()
-        drained = _drain(log, cookie)
+        drained = _drain(tracer, log, cookie)
     finally:
         tracer.send_signal(signal.SIGINT)
         try:
@@ -370,7 +370,7 @@ def _mark(cookie: int, number: int) -> None:
     )
 
 
-def _drain(log: Path, cookie: int) -> bool:
+def _drain(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
     """Whether bpftrace has printed all that happened: interrupted, it drops what it has not.
 
     The kernel has one queue for each processor, so each of them gets a mark; again after a second,
@@ -389,16 +389,16 @@ def _drain(log: Path, cookie: int) -> bool:
                     missing.discard(number)
             os.sched_setaffinity(0, allowed)
             end = time.monotonic() + 1
-            while missing and time.monotonic() < end:
+            while missing and time.monotonic() < end and tracer.poll() is None:
                 line = stream.readline()
                 if line.startswith(b"ready last ") and line.endswith(b"\n"):
                     missing.discard(int(line.split()[2]))
                 elif not line.endswith(b"\n"):  # bpftrace is not there yet, or within a line
                     stream.seek(-len(line), os.SEEK_CUR)
                     time.sleep(0.02)
-            if not missing:
-                return True
-    return False
+            if not missing or tracer.poll() is not None:
+                break
+    return not missing
 
 
 def _convert(

@@ -137,10 +137,8 @@ def with_link(cluster: Cluster, work: Workload, analysis: Analysis) -> tuple[Clu
     link = link_of_waiting(work, cluster, pc.sum(waited).as_py() or 0.0)
     if link >= cluster.nodes[0]["link_mbit"]:
         return cluster, ""
-    nodes = tuple(part.with_number("link_mbit", link) for part in cluster.nodes)
-    return replace(cluster, nodes=nodes), (
-        f"links of {link / MBIT:.0f} Mbit/s, by the time that tasks waited for files"
-    )
+    note = f"links of {link / MBIT:.0f} Mbit/s, by the time that tasks waited for files"
+    return cluster.with_link(link), note
 
 
 def most_at_once(analysis: Analysis) -> int:
@@ -180,7 +178,7 @@ def decide(
     analysis: Analysis,
     rules: HintFile,
     cluster: str | None,
-    nodes: int | None,
+    nodes: int | None = None,
     facts: pa.Table | None = None,
     matcher: Matcher | None = None,
     allocation: Allocation | None = None,

@@ -456,7 +456,7 @@ def _plan_hints(
     if cluster is None:
         return None, False
     try:
-        found = decide(analysis, rules, cluster, None, None, None, nodes, batch, last.plain)
+        found = decide(analysis, rules, cluster, allocation=nodes, batch=batch, plain=last.plain)
     except TracehintError as error:
         notes.append(f"no plan: {error}")
         return None, False
