@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tests.support.cli import tracehint
+from tests.support.cli import TRACEHINT, tracehint
+from tests.support.patience import PATIENCE_S
+from tests.test_bpftrace import WITH_TRACEFS
 from tests.test_redact_bundles import everything, rows_with_secrets
 from tracehint.collectors.base import RecordRequest
 from tracehint.errors import UsageError
@@ -74,7 +78,14 @@ def test_no_collector_stores_an_argument(tmp_path: Path, collector: str) -> None
     (tmp_path / f"{MARK.decode()}.in").write_text("a\n")
     script = SCRIPT.replace(f"{MARK.decode()}.in", "*.in").replace("--tag", "-S 1M -T /tmp #")
     wanted = ["record", "--args", "none", "--collector", collector, "-o", "r.trace"]
-    done = tracehint(*wanted, "--", "sh", "-c", script, MARK.decode(), cwd=tmp_path)
+    words = [*wanted, "--", "sh", "-c", script, MARK.decode()]
+    if collector == "bpftrace" and not os.geteuid():
+        words = [*WITH_TRACEFS, *TRACEHINT, *words]
+        done = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+    else:
+        done = tracehint(*words, cwd=tmp_path)
     if done.returncode == 125:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr

@@ -39,13 +39,14 @@ UNSEEN = {
 }
 # a mount name space of its own: tracefs is not left behind
 MOUNT = 'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"'
+WITH_TRACEFS = ["unshare", "-m", "sh", "-c", MOUNT, "sh"]
 
 
 def recorder() -> list[str]:
     """The words of `record --collector bpftrace`; skips where it cannot run even with tracefs."""
     if os.geteuid():
         pytest.skip("needs root")
-    wrap = ["unshare", "-m", "sh", "-c", MOUNT, "sh", sys.executable]
+    wrap = [*WITH_TRACEFS, sys.executable]
     ask = (
         "from tracehint.collectors.registry import check as c;"
         "f = c('bpftrace'); print('' if f.usable else f.reason + ': ' + f.remedy)"

@@ -248,9 +248,11 @@ class Rule:
     conditions: Conditions = UNCONDITIONAL
     exclude: Annotated[tuple[Template, ...], Meta(max_length=MAX_EXCLUDE)] = ()
     examples: Annotated[tuple[Text, ...], Meta(max_length=5)] = ()  # observed paths
-    per_file: Annotated[dict[Text, dict[HintKey, HintValue]], Meta(max_length=100_000)] = field(
-        default_factory=dict
-    )  # path -> hint name -> value
+    # path -> hint name -> value; msgspec writes the default into the schema from 0.23 on
+    per_file: Annotated[
+        dict[Text, dict[HintKey, HintValue]],
+        Meta(max_length=100_000, extra_json_schema={"default": {}}),
+    ] = field(default_factory=dict)
     producers: Types = ()  # all producing types, "" for inputs of the run; empty: only inputs
     uses: Annotated[tuple[Use, ...], Meta(max_length=16)] = ()
     variants: Annotated[tuple[Variant, ...], Meta(max_length=16)] = ()
