@@ -87,10 +87,15 @@ def test_a_long_run_decides_at_its_end(folder: Path, monkeypatch: pytest.MonkeyP
     assert kept.exists()
 
 
+@pytest.mark.parametrize(("hosts", "batch"), [(HOSTS, ()), ((), HOSTS)], ids=["nodes", "batch"])
 def test_hints_that_save_nothing_are_not_worth_a_recording(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hosts: tuple[Host, ...],
+    batch: tuple[Host, ...],
 ) -> None:
     """Until the command takes another time."""
+    monkeypatch.setattr(run_loop, "_has_jobs", lambda _: True)
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
     monkeypatch.setattr(run_loop, "TRIED_S", 0.0)
     monkeypatch.setattr(run_loop, "_decide_s", lambda _: 1000.0)
@@ -99,7 +104,7 @@ def test_hints_that_save_nothing_are_not_worth_a_recording(
 
     def found(*after: KnownRun) -> tuple[bool, bool]:
         state = replace(read_state(Path()), runs=(slow, *after))
-        made = learned(state, COMMAND, "moosefs", HOSTS)
+        made = learned(state, COMMAND, "moosefs", hosts, batch)
         assert made is not None
         return made.hints is None, made.recorded
 

@@ -202,7 +202,7 @@ def _learn_rules(
 ) -> Learned:
     last, notes = runs[-1], list[str]()
     key = decision_key(state, runs, cluster, hosts, batch)
-    decision = kept_decision(state.folder, key) if hosts else None
+    decision = kept_decision(state.folder, key) if hosts or batch else None
     if decision is not None and (alone := _run_alone(state, last, decision)) is not None:
         return alone
     skip_pandas()
@@ -220,7 +220,7 @@ def _learn_rules(
         notes.append("no step could be started on another node: tasks start where the engine does")
     if batch and not _has_jobs(run):
         batch = ()
-    if not hosts:
+    if not hosts and not batch:
         key = decision_key(state, runs, cluster, hosts, batch)
         decision = kept_decision(state.folder, key)
     if decision is not None and (tried or not hosts) and not decision.serves(nodes):
@@ -234,7 +234,7 @@ def _learn_rules(
         spent = time.monotonic() - begin
         decision = replace(decision, seconds=spent, measured=measured_of(nodes))
         keep_decision(state.folder, key, decision)
-        if hosts and (alone := _run_alone(state, last, decision)) is not None:
+        if (hosts or batch) and (alone := _run_alone(state, last, decision)) is not None:
             return alone
         spent = 0.0
     elif state.runs[-1:] == (last,):  # those that use it again have it for nothing
