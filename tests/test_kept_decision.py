@@ -89,10 +89,7 @@ def test_a_long_run_decides_at_its_end(folder: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(("hosts", "batch"), [(HOSTS, ()), ((), HOSTS)], ids=["nodes", "batch"])
 def test_hints_that_save_nothing_are_not_worth_a_recording(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    hosts: tuple[Host, ...],
-    batch: tuple[Host, ...],
+    folder: Path, monkeypatch: pytest.MonkeyPatch, hosts: tuple[Host, ...], batch: tuple[Host, ...]
 ) -> None:
     """Until the command takes another time."""
     monkeypatch.setattr(run_loop, "_has_jobs", lambda _: True)
