@@ -144,6 +144,7 @@ def hint_bwa() -> Hints:
 
 
 _MAKEFLOW = "makeflow -T local -j 10"
+_SLURM = "makeflow -T slurm workflow.makeflow"
 WORKFLOWS: dict[str, ClusterWorkflow] = {
     "montage": ClusterWorkflow(
         "Montage, 102 tasks, Makeflow", make_montage, 700, f"{_MAKEFLOW} montage.makeflow",
@@ -165,5 +166,13 @@ WORKFLOWS: dict[str, ClusterWorkflow] = {
     "bwa": ClusterWorkflow(
         "BWA, 5 parts on an index of 105 MB", make_bwa, 60 * MB, f"{_MAKEFLOW} workflow.makeflow",
         "merged.bam", hint_bwa, ("makeflow", "bwa", "samtools"),
+    ),
+    "blast-batch": ClusterWorkflow(
+        "BLAST, 6 jobs of Slurm", make_blast, 300 * MB, _SLURM, "hits.tsv",
+        lambda: dict.fromkeys(DATABASE, EVERYWHERE), ("makeflow", "blastp"), batch=True,
+    ),
+    "bwa-batch": ClusterWorkflow(
+        "BWA, 11 jobs of Slurm", make_bwa, 60 * MB, _SLURM, "merged.bam", hint_bwa,
+        ("makeflow", "bwa", "samtools"), batch=True,
     ),
 }  # fmt: skip  # a table
