@@ -12,6 +12,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
 from tests.support.needs import needs_preload
+from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.project.state import KnownRun, add_run, claim
 from tracehint.adapters.stores.base import Location
 from tracehint.analyzer.model import Options
@@ -139,6 +140,18 @@ def test_a_rule_is_judged_by_where_its_files_were_read_from(tmp_path: Path) -> N
 def test_nodes_are_told_apart_by_address_as_well(tmp_path: Path, names: tuple[str, str]) -> None:
     run = loaded(run_of(tmp_path / "1", 1, names=names))
     assert located_bytes(run.analysis, run.bundle) == (SIZE, 4 * SIZE)
+
+
+def test_a_plan_knows_which_of_its_nodes_has_a_file(tmp_path: Path) -> None:
+    """By any name or address of the node; files in parts and on other nodes are nowhere."""
+    path = run_of(tmp_path / "1", 2, names=("10.7.0.1", "node2.a.org"))
+    analysis = loaded(path).analysis
+    hosts = [Host(name="x"), Host(name="node2"), Host(name="n1", also=("10.7.0.1",))]
+    held = locations.held_by(path, analysis, hosts)
+    files = zip(*(analysis.files[name].to_pylist() for name in ("file", "path")), strict=True)
+    held = {path.rpartition(b"/")[2]: held[file] for file, path in files if file in held}
+    assert held == {b"near.dat": 2, b"far.dat": 1, b"lost.dat": 1, b"plain.dat": 1}
+    assert not locations.held_by(path, analysis, hosts[:1])
 
 
 def test_little_and_what_nobody_knows_decides_nothing(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from tests.e2e.real.workflows.inputs import make
 from tests.support.predicting import MB, Task, need_engine, on, plain, run, workload
-from tracehint.analyzer.predict.cluster import MBIT, Dispatch
+from tracehint.analyzer.predict.cluster import MBIT, Cluster, Dispatch
 from tracehint.analyzer.predict.cluster_file import read_cluster
-from tracehint.analyzer.predict.model import SPENT, Workload, default
+from tracehint.analyzer.predict.model import SPENT, Placement, Workload, default
 from tracehint.analyzer.predict.prediction import Configuration, link_of_waiting, predict
 from tracehint.analyzer.predict.workload import dispatch_of, from_analysis
 from tracehint.app.planning import QUICK, load_analysis, with_link
@@ -121,12 +121,17 @@ def test_a_link_is_known_by_how_long_tasks_waited_for_files() -> None:
     used = [Task(f"use {i}", [("read", f"f{i}"), ("compute", 1.0)]) for i in range(8)]
     work = workload([*made, *used], {f"f{i}": 20 * MB for i in range(8)})
     cluster = plain(4, 2)  # 80 Mbit/s
-    slow = Configuration("c", cluster.with_link(30 * MBIT), "default", default)
+    nodes = np.array([i % 3 for i in range(16)], np.int32)  # the fourth node ran none
+
+    def as_it_ran(work: Workload, cluster: Cluster) -> Placement:
+        return replace(default(work, cluster), plan=nodes, scheduler="plan")
+
+    slow = Configuration("c", cluster.with_link(30 * MBIT), "as it ran", as_it_ran)
     (found,) = predict(work, [slow], runs=1)
     waited = float(found.outcome.types[:, 3 + SPENT.index("network")].sum())
-    assert link_of_waiting(work, cluster, waited) == pytest.approx(30 * MBIT, rel=0.03)
-    assert link_of_waiting(work, cluster, 0.0) == 80 * MBIT
-    assert link_of_waiting(work, cluster, 1e9) == pytest.approx(10 * MBIT, rel=0.03)
+    assert link_of_waiting(work, cluster, waited, nodes) == pytest.approx(30 * MBIT, rel=0.03)
+    assert link_of_waiting(work, cluster, 0.0, nodes) == 80 * MBIT
+    assert link_of_waiting(work, cluster, 1e9, nodes) == pytest.approx(10 * MBIT, rel=0.03)
 
 
 def test_the_link_is_the_clusters_where_waiting_is_not_known_of_all_tasks(tmp_path: Path) -> None:
@@ -138,13 +143,13 @@ def test_the_link_is_the_clusters_where_waiting_is_not_known_of_all_tasks(tmp_pa
     tables = {name: filled(getattr(run_, name), **moved) for name in ("producers", "consumers")}
     run_ = replace(run_, tasks=tasks, files=filled(run_.files, size_bytes=100 * MB), **tables)
     cluster = read_cluster("moosefs").with_nodes(5)
-    found, note = with_link(cluster, from_analysis(run_), run_)
+    found, note = with_link(cluster, from_analysis(run_), run_, ())
     assert found.nodes[0]["link_mbit"] < cluster.nodes[0]["link_mbit"]
     assert note.endswith(" Mbit/s, by the time that tasks waited for files")
     at = tasks.column_names.index("io_wait_s")
     some = tasks.set_column(at, tasks.schema.field(at), pa.array([25.0, None]))
     unknown = replace(run_, tasks=some)
-    assert with_link(cluster, from_analysis(unknown), unknown) == (cluster, "")
+    assert with_link(cluster, from_analysis(unknown), unknown, ()) == (cluster, "")
 
 
 @pytest.mark.slow

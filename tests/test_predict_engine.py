@@ -37,6 +37,19 @@ def test_a_local_read_moves_nothing() -> None:
     assert found.seconds == pytest.approx(2) and found.network_bytes == 0
 
 
+def test_an_input_lies_where_it_was_found_unless_it_is_placed() -> None:
+    tasks = [Task("a", [("read", "x"), ("write", "y")]), Task("b", [("read", "y")])]
+    work = workload(tasks, {"x": 100 * MB, "y": 30 * MB})
+    for node in range(4):
+        work.held = np.array([node, node], np.int32)
+        found = run(work, plain(4), on(2, 2))
+        assert found.hosts[node, 0] >= 100 * MB * (node != 2)
+        made = placed(work, f1=2)
+        assert run(work, plain(4), planned(made, 2, 2)).network_bytes == 100 * MB * (node != 2)
+        moved = planned(placed(work, f0=2, f1=2), 2, 2)
+        assert run(work, plain(4), moved).network_bytes == 0
+
+
 def test_two_transfers_share_a_link() -> None:
     tasks = [Task(str(i), [("read", f"x{i}")]) for i in range(2)]
     work = workload(tasks, {"x0": 100 * MB, "x1": 50 * MB})

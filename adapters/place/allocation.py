@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,11 +141,12 @@ def allocated_hosts() -> tuple[Host, ...]:
     slots = slots_of(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if not 1 < len(names) == len(slots) <= MAX_HOSTS:
         return ()
-    binds = _binds()
+    binds, at = _binds(), addresses_of(names)
     words = [word for word in _STEP if binds or not word.startswith("--cpu-bind")]
     hosts = [
         Host(
             name=name,
+            also=at.get(name, ()),
             slots=count,
             start=tuple(word.replace("{slots}", str(count)) for word in words),
         )
@@ -162,6 +164,14 @@ def named_hosts(path: Path) -> tuple[Host, ...]:
     return hosts if len(hosts) > 1 and all(host.slots for host in hosts) else ()
 
 
+def addresses_of(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """By node the address that Slurm has for it, where that is not its name: as a store may call
+    it."""
+    lines = _ask("sinfo", "-h", "-N", "-n", ",".join(names), "-o", "%N|%o").splitlines()
+    rows = (line.partition("|")[::2] for line in lines)
+    return {name: (at,) for name, at in rows if at != name and NAME.fullmatch(at)}
+
+
 def slots_of(text: str) -> list[int]:
     """Slurm's "2(x3),4" as a number for each node; empty where it is something else."""
     found: list[int] = []
@@ -176,23 +186,22 @@ def slots_of(text: str) -> list[int]:
 def _binds() -> bool:
     """Whether steps are bound to processors; where they are not, `srun` complains of the option."""
     return any(
-        plugin in _ask("show", "config").partition("TaskPlugin ")[2].partition("\n")[0]
+        plugin in _ask("scontrol", "show", "config").partition("TaskPlugin ")[2].partition("\n")[0]
         for plugin in ("affinity", "cgroup")
     )
 
 
 def _names(nodelist: str) -> list[str]:
-    names = _ask("show", "hostnames", nodelist).split()
+    names = _ask("scontrol", "show", "hostnames", nodelist).split()
     return names if all(map(NAME.fullmatch, names)) else []
 
 
 def _ask(*words: str) -> str:
-    """What scontrol says; empty where it fails."""
+    """What a command of Slurm says; empty where it fails."""
     try:
         done = subprocess.run(
-            ["scontrol", *words], capture_output=True, text=True, timeout=_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip  # a table
+            words, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return ""
     return "" if done.returncode else done.stdout

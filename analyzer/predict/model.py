@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ class Workload:
     wait for one. Operations: kind, file (-1 for computing), range of the file, bytes of it that
     are moved, seconds of computing. `busy`: by task the share of its computing in which it runs on
     its processors. `produced`: 1 where a task of the run writes the file.
+    `held`: by file the node that had all of it before the run, -1 where that is not known.
     `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed,
     `guessed` for which share of the tasks or files a time or size had to be. `dispatch`: how tasks
     of the recorded run were started.
@@ -53,6 +54,7 @@ class Workload:
     notes: list[str] = field(default_factory=list)
     guessed: float = 0.0
     dispatch: Dispatch = field(default_factory=Dispatch)
+    held: Shorts | None = None
 
     @property
     def tasks(self) -> int:
@@ -137,6 +139,21 @@ Strategy = Callable[[Workload, Cluster], Placement]
 def default(work: Workload, cluster: Cluster) -> Placement:
     """What the store does by itself, tasks where the scheduler puts them."""
     return staged(Placement("default"), work, cluster)
+
+
+def keep_held(placement: Placement, work: Workload) -> Placement:
+    """Inputs stay on the node that has them, where the placement does not ask for another."""
+    if work.held is None:
+        return placement
+    nowhere = np.full(work.files, -1, np.int32)
+    kinds = nowhere if placement.law is None else placement.law
+    target = nowhere if placement.target is None else placement.target
+    stay = (work.held >= 0) & (work.produced == 0) & (kinds < 0)
+    return replace(
+        placement,
+        law=np.where(stay, law("node"), kinds).astype(np.int32),
+        target=np.where(stay, work.held, target).astype(np.int32),
+    )
 
 
 def local(work: Workload, cluster: Cluster) -> Placement:

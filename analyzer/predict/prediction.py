@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from tracehint.analyzer.arrays import codes, floats
+from tracehint.analyzer.arrays import Shorts, codes, floats
 from tracehint.analyzer.predict.cluster import MBIT, Cluster, ClusterSection, Range
-from tracehint.analyzer.predict.model import SPENT, SimulatedRun, Strategy, Workload, default
+from tracehint.analyzer.predict.model import (
+    SPENT,
+    Placement,
+    SimulatedRun,
+    Strategy,
+    Workload,
+    default,
+)
 from tracehint.analyzer.predict.simulator import Scenario, build, simulate
 from tracehint.errors import InputError, UsageError
 from tracehint.schemas.fields import Amount
@@ -185,14 +192,17 @@ LEAST_LINK = 10 * MBIT
 LINK_STEPS = 10  # each halves the range on a logarithmic scale: 0.5 % of a 1,000 Mbit/s link
 
 
-def link_of_waiting(work: Workload, cluster: Cluster, waited_s: float) -> float:
+def link_of_waiting(work: Workload, cluster: Cluster, waited_s: float, plan: Shorts) -> float:
     """The link in bytes/s with which tasks wait for files as long as they did in a run without
-    hints (`waited_s`, the sum); at most the cluster's own."""
+    hints (`waited_s`, the sum), where each ran on the node of `plan`; at most the cluster's own."""
     own = cluster.nodes[0]["link_mbit"]
     waits = [3 + SPENT.index(kind) for kind in ("network", "disk", "metadata", "requests")]
 
+    def as_it_ran(work: Workload, cluster: Cluster) -> Placement:
+        return replace(default(work, cluster), plan=plan, scheduler="plan")
+
     def waiting(link: float) -> float:
-        point = Configuration("", cluster.with_link(link), "default", default)
+        point = Configuration("", cluster.with_link(link), "default", as_it_ran)
         (found,) = predict(work, [point], runs=1)
         return float(found.outcome.types[:, waits].sum())
 

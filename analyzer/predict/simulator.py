@@ -23,6 +23,7 @@ from tracehint.analyzer.predict.model import (
     Placement,
     SimulatedRun,
     Workload,
+    keep_held,
     law,
 )
 from tracehint.errors import InputError, MissingDependencyError
@@ -253,7 +254,8 @@ def _run(
 ) -> list[SimulatedRun]:
     with path.open("wb") as stream:
         for scenario in scenarios:
-            stream.write(scenario_bytes(scenario.machine, scenario.placement, scenario.detail))
+            placement = keep_held(scenario.placement, work)
+            stream.write(scenario_bytes(scenario.machine, placement, scenario.detail))
     done = subprocess.run([program, shared, path], capture_output=True, check=False)
     path.unlink()
     check_answer(done)

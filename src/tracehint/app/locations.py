@@ -26,7 +26,9 @@ from tracehint.errors import TracehintError
 from tracehint.schemas.wording import plural
 
 if TYPE_CHECKING:
+    from tracehint.adapters.place.hosts import Host
     from tracehint.adapters.stores.base import Locator
+    from tracehint.analyzer.model import Analysis
     from tracehint.schemas.store import Bundle
 
 
@@ -103,6 +105,40 @@ def _batch(
             if place is not None and place.nodes:
                 row = {"file": file, "name": LOCATION, "value": _value(place, names)}
                 found.rows.append(row)
+
+
+def held_by(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int, int]:
+    """By file of the analysis, the place among the hosts of the one that has all of it, as the
+    store said after the run."""
+    import pyarrow.compute as pc
+
+    from tracehint.adapters.place.hosts import by_name, find
+    from tracehint.schemas.store import read_bundle
+    from tracehint.schemas.tables import TABLES
+
+    run, names = (
+        read_bundle(bundle, without=TABLES.keys() - {"attributes", "opens"}),
+        by_name(hosts),
+    )
+    said = run.tables["attributes"]
+    said = said.filter(pc.equal(said["name"], LOCATION))
+    opens = run.tables["opens"].select(["file", "path"])
+    opens = opens.filter(pc.is_in(opens["file"], said["file"].combine_chunks()))
+    paths = opens.group_by(["file", "path"]).aggregate([])
+    nodes = dict(zip(said["file"].to_pylist(), said["value"].to_pylist(), strict=True))
+    places: dict[bytes, int] = {}
+    for file, path in zip(paths["file"].to_pylist(), paths["path"].to_pylist(), strict=True):
+        host = find(names, nodes[file])
+        if host is not None:
+            places[path] = hosts.index(host)
+    roots = [b"", *(os.fsencode(root) + b"/" for root in analysis.run["data_roots"])]
+    files = analysis.files.select(["file", "path"])
+    return {
+        file: places[root + path]
+        for file, path in zip(files["file"].to_pylist(), files["path"].to_pylist(), strict=True)
+        for root in roots
+        if root + path in places
+    }
 
 
 _GONE = -1

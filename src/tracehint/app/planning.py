@@ -123,18 +123,26 @@ def of_batch(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
     return replace(cluster, nodes=(part.with_number("count", len(slots)),))
 
 
-def with_link(cluster: Cluster, work: Workload, analysis: Analysis) -> tuple[Cluster, str]:
+def with_link(
+    cluster: Cluster, work: Workload, analysis: Analysis, hosts: Sequence[Host]
+) -> tuple[Cluster, str]:
     """The cluster with the link that explains how long tasks of a run without hints waited for
     files, and a note; as it is where that is not known of all, or its own link explains it."""
+    import numpy as np
     import pyarrow.compute as pc
 
     from tracehint.analyzer.predict.cluster import MBIT
+    from tracehint.analyzer.predict.model import ANYWHERE
     from tracehint.analyzer.predict.prediction import link_of_waiting
 
+    place = {host.name: number for number, host in enumerate(hosts)}
+    columns = (analysis.tasks.column(name).to_pylist() for name in ("task", "host"))
+    ran = {task: place.get(host, ANYWHERE) for task, host in zip(*columns, strict=True)}
+    plan = np.array([ran[task] for task in work.task_id.tolist()], np.int32)
     waited = analysis.tasks.filter(pc.invert(analysis.tasks.column("engine"))).column("io_wait_s")
     if waited.null_count:
         return cluster, ""
-    link = link_of_waiting(work, cluster, pc.sum(waited).as_py() or 0.0)
+    link = link_of_waiting(work, cluster, pc.sum(waited).as_py() or 0.0, plan)
     if link >= cluster.nodes[0]["link_mbit"]:
         return cluster, ""
     note = f"links of {link / MBIT:.0f} Mbit/s, by the time that tasks waited for files"
@@ -184,15 +192,20 @@ def decide(
     allocation: Allocation | None = None,
     batch: Sequence[Host] = (),
     plain: bool = True,
+    bundle: Path | None = None,
 ) -> DecidedPlanning | None:
     """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
     those of `facts_of`, `matcher`: of the rules, where they are there; `allocation`: the nodes that
     tasks can be started on, `batch`: those that jobs can be, else those of the cluster; `plain`:
-    the run had no hints.
+    the run had no hints; `bundle`: tells which node had each input, where it is to be
+    planned for such nodes.
 
     Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
     """
+    import numpy as np
+
     from tracehint.analyzer.predict.workload import from_analysis
+    from tracehint.app.locations import held_by
     from tracehint.app.user_cluster import users_own
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
@@ -203,13 +216,17 @@ def decide(
         return None
     where, notes = cluster_for(cluster, nodes, analysis)
     own, budget, work = None, QUICK, from_analysis(analysis)
+    hosts = allocation.hosts if allocation is not None else batch
+    if bundle is not None and hosts:
+        held = held_by(bundle, analysis, hosts)
+        work.held = np.array([held.get(file, -1) for file in work.file_id.tolist()], np.int32)
     if allocation is not None:
         budget = min(QUICK, QUICK_SHARE * float(analysis.run["duration_s"] or 0))
         where, own = of_allocation(where, allocation, analysis)
     elif batch:
         where = of_batch(where, batch)
         if plain and not users_own(cluster):
-            where, note = with_link(where, work, analysis)
+            where, note = with_link(where, work, analysis, batch)
             notes += [note] if note else []
     problem = Problem(analysis, work, where, rules, own=own, facts=facts, matcher=matcher)
     planning = replace(plan(problem, budget), notes=tuple(notes))

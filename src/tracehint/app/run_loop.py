@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tracehint.adapters.project.state import FIRST
 from tracehint.app.kept_decision import (
@@ -314,9 +314,11 @@ def _decide(
     useless = _useless(state.bundle(last), _unhelpful(runs, inputs))
     before = next((run.left_out for run in reversed(runs) if run.place is None), ())
     left_out = tuple(dict.fromkeys([*before, *useless]))
-    planned, placed = _plan_hints(analyses[-1], last, rules, cluster, nodes, batch, left_out, notes)
+    planned, placed = _plan_hints(
+        analyses[-1], state.bundle(last), last.plain, rules, cluster, nodes, batch, left_out, notes
+    )
     hints = planned or rules
-    kept = tuple(rule for rule in hints.rules if _name(rule) not in left_out)
+    kept = tuple(rule for rule in hints.rules if rule.template not in left_out)
     if len(kept) < len(hints.rules):
         out = plural(len(hints.rules) - len(kept), "rule")
         notes.append(f"{out} left out, of which nothing held or helped before")
@@ -398,11 +400,6 @@ def _first_names(
     return rules
 
 
-def _name(rule: Any) -> str:
-    """A rule by what stays the same from run to run."""
-    return str(rule.template)
-
-
 def _changes(analyses: list[Analysis]) -> list[str]:
     """How the last run was other work than the one before it."""
     from tracehint.hintgen.compare.proof import drift
@@ -429,7 +426,7 @@ def _useless(bundle: Path, unhelpful: list[str]) -> list[str]:
 
     if not (bundle / HINTS_NAME).is_file():
         return []
-    templates = {rule.id: _name(rule) for rule in load(bundle / HINTS_NAME).rules}
+    templates = {rule.id: rule.template for rule in load(bundle / HINTS_NAME).rules}
     rows = read_bundle(bundle, without=("extents",)).tables["settings"]
     good: set[str] = set()
     bad: set[str] = set()
@@ -441,7 +438,8 @@ def _useless(bundle: Path, unhelpful: list[str]) -> list[str]:
 
 def _plan_hints(
     analysis: Analysis,
-    last: KnownRun,
+    bundle: Path,
+    plain: bool,
     rules: HintFile,
     cluster: str | None,
     nodes: Allocation | None,
@@ -456,7 +454,9 @@ def _plan_hints(
     if cluster is None:
         return None, False
     try:
-        found = decide(analysis, rules, cluster, allocation=nodes, batch=batch, plain=last.plain)
+        found = decide(
+            analysis, rules, cluster, allocation=nodes, batch=batch, plain=plain, bundle=bundle
+        )
     except TracehintError as error:
         notes.append(f"no plan: {error}")
         return None, False
