@@ -75,7 +75,7 @@ def batch_nodes() -> tuple[Host, ...]:
         return ()
     free = _free()
     order = sorted(free, key=lambda name: (-free[name], name))[:MOST_NODES]
-    at = addresses_of(order)
+    at = addresses_of(order) if order else {}
     return tuple(Host(name=name, also=at.get(name, ()), slots=free[name]) for name in sorted(order))
 
 

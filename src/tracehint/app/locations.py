@@ -110,16 +110,15 @@ def _batch(
 def held_by(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int, int]:
     """By file of the analysis, the place among the hosts of the one that has all of it, as the
     store said after the run."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from tracehint.adapters.place.hosts import by_name, find
     from tracehint.schemas.store import read_bundle
     from tracehint.schemas.tables import TABLES
 
-    run, names = (
-        read_bundle(bundle, without=TABLES.keys() - {"attributes", "opens"}),
-        by_name(hosts),
-    )
+    run = read_bundle(bundle, without=TABLES.keys() - {"attributes", "opens"})
+    names = by_name(hosts)
     said = run.tables["attributes"]
     said = said.filter(pc.equal(said["name"], LOCATION))
     opens = run.tables["opens"].select(["file", "path"])
@@ -132,13 +131,11 @@ def held_by(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int
         if host is not None:
             places[path] = hosts.index(host)
     roots = [b"", *(os.fsencode(root) + b"/" for root in analysis.run["data_roots"])]
+    below = {path[len(r) :]: n for path, n in places.items() for r in roots if path.startswith(r)}
     files = analysis.files.select(["file", "path"])
-    return {
-        file: places[root + path]
-        for file, path in zip(files["file"].to_pylist(), files["path"].to_pylist(), strict=True)
-        for root in roots
-        if root + path in places
-    }
+    files = files.filter(pc.is_in(files["path"], pa.array(below, pa.binary())))
+    rows = zip(files["file"].to_pylist(), files["path"].to_pylist(), strict=True)
+    return {file: below[path] for file, path in rows}
 
 
 _GONE = -1

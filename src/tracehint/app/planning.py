@@ -197,8 +197,7 @@ def decide(
     """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
     those of `facts_of`, `matcher`: of the rules, where they are there; `allocation`: the nodes that
     tasks can be started on, `batch`: those that jobs can be, else those of the cluster; `plain`:
-    the run had no hints; `bundle`: tells which node had each input, where it is to be
-    planned for such nodes.
+    the run had no hints; `bundle`: tells which of such nodes has which input.
 
     Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
     """
