@@ -155,11 +155,10 @@ class Cluster:
     def start_again(self, node: str) -> None:
         """The daemon of a node on which everything was killed."""
         assert self.reaper.stdin
+        # Slurm may not have missed it yet; one that is down is in service when its daemon says so
+        self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=killed")
         self.reaper.stdin.write(b"%d\n" % (_FIRST_NODE + self.nodes.index(node)))
         self.reaper.stdin.flush()
-        # down first: one that Slurm had not missed yet cannot be resumed
-        for state in (["state=down", "reason=killed"], ["state=resume"]):
-            self.run("scontrol", "update", f"nodename={node}", *state)
         _wait_for_nodes(self)
 
     def state(self, job: str) -> str:
