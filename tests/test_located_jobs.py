@@ -12,6 +12,7 @@ import pytest
 from tests.support.bundles import RunBuilder
 from tests.support.hints import rule, save
 from tests.support.needs import needs_preload
+from tracehint.adapters.place import allocation
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.project.state import KnownRun, add_run, claim
 from tracehint.adapters.stores.base import Location
@@ -142,11 +143,17 @@ def test_nodes_are_told_apart_by_address_as_well(tmp_path: Path, names: tuple[st
     assert located_bytes(run.analysis, run.bundle) == (SIZE, 4 * SIZE)
 
 
-def test_a_plan_knows_which_of_its_nodes_has_a_file(tmp_path: Path) -> None:
-    """By any name or address of the node; files in parts and on other nodes are nowhere."""
+@pytest.mark.parametrize("known", ["host file", "Slurm"])
+def test_a_plan_uses_the_node_that_holds_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str
+) -> None:
+    """By any name or address of the node; not files in parts and on other nodes."""
     path = run_of(tmp_path / "1", 2, names=("10.7.0.1", "node2.a.org"))
     analysis = loaded(path).analysis
-    hosts = [Host(name="x"), Host(name="node2"), Host(name="n1", also=("10.7.0.1",))]
+    rows = "NodeName=n1 Arch=x NodeAddr=10.7.0.1 Port=1\nNodeName=x NodeAddr=$(x)\nNodeName=node2\n"
+    monkeypatch.setattr(allocation, "_ask", lambda *_: rows if known == "Slurm" else "")
+    also = ("10.7.0.1",) if known == "host file" else ()
+    hosts = [Host(name="x"), Host(name="node2"), Host(name="n1", also=also)]
     held = locations.held_by(path, analysis, hosts)
     files = zip(*(analysis.files[name].to_pylist() for name in ("file", "path")), strict=True)
     held = {path.rpartition(b"/")[2]: held[file] for file, path in files if file in held}

@@ -37,7 +37,7 @@ def test_a_local_read_moves_nothing() -> None:
     assert found.seconds == pytest.approx(2) and found.network_bytes == 0
 
 
-def test_an_input_lies_where_it_was_found_unless_it_is_placed() -> None:
+def test_an_input_is_on_the_node_that_holds_it_unless_it_is_placed() -> None:
     tasks = [Task("a", [("read", "x"), ("write", "y")]), Task("b", [("read", "y")])]
     work = workload(tasks, {"x": 100 * MB, "y": 30 * MB})
     for node in range(4):

@@ -37,6 +37,7 @@ _STEP = (
     "--kill-on-bad-exit=0", "--quit-on-interrupt", "--chdir=/", "--", "{argv}",
 )  # fmt: skip  # a table
 _TIMES = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
+_ADDRESS = re.compile(rf"\bNodeName=({NAME.pattern}) .*?\bNodeAddr=({NAME.pattern})(?!\S)")
 _TIMEOUT_S = 10
 _TRIAL_S = 20  # for a step to begin
 _LOOK_S = 0.2
@@ -141,12 +142,11 @@ def allocated_hosts() -> tuple[Host, ...]:
     slots = slots_of(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if not 1 < len(names) == len(slots) <= MAX_HOSTS:
         return ()
-    binds, at = _binds(), addresses_of(names)
+    binds = _binds()
     words = [word for word in _STEP if binds or not word.startswith("--cpu-bind")]
     hosts = [
         Host(
             name=name,
-            also=at.get(name, ()),
             slots=count,
             start=tuple(word.replace("{slots}", str(count)) for word in words),
         )
@@ -164,12 +164,9 @@ def named_hosts(path: Path) -> tuple[Host, ...]:
     return hosts if len(hosts) > 1 and all(host.slots for host in hosts) else ()
 
 
-def addresses_of(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """By node the address that Slurm has for it, where that is not its name: as a store may call
-    it."""
-    lines = _ask("sinfo", "-h", "-N", "-n", ",".join(names), "-o", "%N|%o").splitlines()
-    rows = (line.partition("|")[::2] for line in lines)
-    return {name: (at,) for name, at in rows if at != name and NAME.fullmatch(at)}
+def addresses_of(names: Sequence[str]) -> dict[str, str]:
+    """By node the address that Slurm has for it; empty where there is no Slurm."""
+    return dict(_ADDRESS.findall(_ask("--oneliner", "show", "node", ",".join(names))))
 
 
 def slots_of(text: str) -> list[int]:
@@ -186,22 +183,23 @@ def slots_of(text: str) -> list[int]:
 def _binds() -> bool:
     """Whether steps are bound to processors; where they are not, `srun` complains of the option."""
     return any(
-        plugin in _ask("scontrol", "show", "config").partition("TaskPlugin ")[2].partition("\n")[0]
+        plugin in _ask("show", "config").partition("TaskPlugin ")[2].partition("\n")[0]
         for plugin in ("affinity", "cgroup")
     )
 
 
 def _names(nodelist: str) -> list[str]:
-    names = _ask("scontrol", "show", "hostnames", nodelist).split()
+    names = _ask("show", "hostnames", nodelist).split()
     return names if all(map(NAME.fullmatch, names)) else []
 
 
 def _ask(*words: str) -> str:
-    """What a command of Slurm says; empty where it fails."""
+    """What scontrol says; empty where it fails."""
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
-        )
+            ["scontrol", *words], capture_output=True, text=True, timeout=_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip  # a table
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return ""
     return "" if done.returncode else done.stdout

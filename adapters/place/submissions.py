@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tracehint.adapters.place import submitter
-from tracehint.adapters.place.allocation import addresses_of
 from tracehint.adapters.place.dispatch import SWITCH, PlacedTask, checksum, table
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.place.job_commands import KnownJobs
@@ -75,8 +74,7 @@ def batch_nodes() -> tuple[Host, ...]:
         return ()
     free = _free()
     order = sorted(free, key=lambda name: (-free[name], name))[:MOST_NODES]
-    at = addresses_of(order) if order else {}
-    return tuple(Host(name=name, also=at.get(name, ()), slots=free[name]) for name in sorted(order))
+    return tuple(Host(name=name, slots=free[name]) for name in sorted(order))
 
 
 def _free() -> dict[str, int]:

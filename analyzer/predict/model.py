@@ -27,7 +27,7 @@ class Workload:
     wait for one. Operations: kind, file (-1 for computing), range of the file, bytes of it that
     are moved, seconds of computing. `busy`: by task the share of its computing in which it runs on
     its processors. `produced`: 1 where a task of the run writes the file.
-    `held`: by file the node that had all of it before the run, -1 where that is not known.
+    `held`: by file the node that holds all of it before the run, -1 where that is not known.
     `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed,
     `guessed` for which share of the tasks or files a time or size had to be. `dispatch`: how tasks
     of the recorded run were started.
@@ -142,7 +142,7 @@ def default(work: Workload, cluster: Cluster) -> Placement:
 
 
 def keep_held(placement: Placement, work: Workload) -> Placement:
-    """Inputs stay on the node that has them, where the placement does not ask for another."""
+    """Inputs stay on the node that holds them, where the placement does not ask for another."""
     if work.held is None:
         return placement
     nowhere = np.full(work.files, -1, np.int32)

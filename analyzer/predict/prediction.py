@@ -202,7 +202,7 @@ def link_of_waiting(work: Workload, cluster: Cluster, waited_s: float, plan: Sho
         return replace(default(work, cluster), plan=plan, scheduler="plan")
 
     def waiting(link: float) -> float:
-        point = Configuration("", cluster.with_link(link), "default", as_it_ran)
+        point = Configuration("", cluster.with_link(link), "as it ran", as_it_ran)
         (found,) = predict(work, [point], runs=1)
         return float(found.outcome.types[:, waits].sum())
 

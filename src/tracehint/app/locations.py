@@ -108,23 +108,27 @@ def _batch(
 
 
 def held_by(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int, int]:
-    """By file of the analysis, the place among the hosts of the one that has all of it, as the
-    store said after the run."""
+    """By file of the analysis, the place among the hosts of the one that holds all of it, as the
+    store reported after the run."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from tracehint.adapters.place.allocation import addresses_of
     from tracehint.adapters.place.hosts import by_name, find
     from tracehint.schemas.store import read_bundle
     from tracehint.schemas.tables import TABLES
 
     run = read_bundle(bundle, without=TABLES.keys() - {"attributes", "opens"})
-    names = by_name(hosts)
-    said = run.tables["attributes"]
-    said = said.filter(pc.equal(said["name"], LOCATION))
+    located = run.tables["attributes"]
+    located = located.filter(pc.equal(located["name"], LOCATION))
+    if not located.num_rows:
+        return {}
+    at = addresses_of([host.name for host in hosts])
+    names = by_name(hosts) | {at[host.name]: host for host in hosts if host.name in at}
     opens = run.tables["opens"].select(["file", "path"])
-    opens = opens.filter(pc.is_in(opens["file"], said["file"].combine_chunks()))
+    opens = opens.filter(pc.is_in(opens["file"], located["file"].combine_chunks()))
     paths = opens.group_by(["file", "path"]).aggregate([])
-    nodes = dict(zip(said["file"].to_pylist(), said["value"].to_pylist(), strict=True))
+    nodes = dict(zip(located["file"].to_pylist(), located["value"].to_pylist(), strict=True))
     places: dict[bytes, int] = {}
     for file, path in zip(paths["file"].to_pylist(), paths["path"].to_pylist(), strict=True):
         host = find(names, nodes[file])

@@ -197,7 +197,7 @@ def decide(
     """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
     those of `facts_of`, `matcher`: of the rules, where they are there; `allocation`: the nodes that
     tasks can be started on, `batch`: those that jobs can be, else those of the cluster; `plain`:
-    the run had no hints; `bundle`: tells which of such nodes has which input.
+    the run had no hints; `bundle`: with the locations of inputs on these nodes.
 
     Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
     """
