@@ -14,7 +14,7 @@ from tests.e2e.real.workflows.inputs import make
 from tests.support.predicting import MB, Task, need_engine, on, plain, run, workload
 from tracehint.analyzer.predict.cluster import MBIT, Cluster, Dispatch
 from tracehint.analyzer.predict.cluster_file import read_cluster
-from tracehint.analyzer.predict.model import SPENT, Placement, Workload, default
+from tracehint.analyzer.predict.model import NODE, SPENT, Placement, Workload, default
 from tracehint.analyzer.predict.prediction import Configuration, link_of_waiting, predict
 from tracehint.analyzer.predict.workload import dispatch_of, from_analysis
 from tracehint.app.planning import QUICK, load_analysis, with_link
@@ -94,6 +94,12 @@ def test_starts_one_after_the_other_are_simulated() -> None:
     assert seconds(work) == pytest.approx(4 * 0.5 + 0.25 + 1)
     # the slower of the two counts, not both
     assert seconds(work, scheduler="dispatch_ms = 2000") == pytest.approx(4 * 2 + 0.25 + 1)
+
+
+def test_a_batch_system_fills_one_node_after_the_other() -> None:
+    found = run(computing(5, 1.0), plain(5, 2, rest="fill = true"))
+    assert found.tasks is not None
+    assert found.tasks[:, NODE].tolist() == [0, 0, 1, 1, 2]
 
 
 def test_jobs_queue_for_the_node_that_they_are_bound_to() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.predicting import MB, Task, on, plain, run, workload
-from tracehint.analyzer.predict.model import Placement, SimulatedRun, Workload, law
+from tracehint.analyzer.predict.model import READ, Placement, SimulatedRun, Workload, law
 
 
 def placed(work: Workload, **files: int) -> Placement:
@@ -48,6 +48,23 @@ def test_an_input_is_on_the_node_that_holds_it_unless_it_is_placed() -> None:
         assert run(work, plain(4), planned(made, 2, 2)).network_bytes == 100 * MB * (node != 2)
         moved = planned(placed(work, f0=2, f1=2), 2, 2)
         assert run(work, plain(4), moved).network_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "beside", "seconds"),
+    [([100], 0, 24), ([100], 4, 20), ([100], 14, 14), ([100], 60, 14), ([300], 14, 30),
+     ([100, 100], 14, 20), ([100, 100], 12, 22)],
+)  # fmt: skip  # a table
+def test_of_what_a_task_computes_while_it_reads_only_the_rest_takes_time(
+    megabytes: list[int], beside: float, seconds: float
+) -> None:
+    sizes = {f"x{i}": size * MB for i, size in enumerate(megabytes)}
+    work = workload([Task("a", [*(("read", name) for name in sizes), ("compute", 14)])], sizes)
+    work.op_seconds[work.of_kind(READ)] = beside
+    found = run(work, plain(), planned(placed(work, **{f"f{i}": 0 for i in range(len(sizes))}), 1))
+    assert found.seconds == pytest.approx(seconds)
+    assert found.hosts[1, 3] == 14  # core seconds
+    assert found.types[0, 3:].tolist() == pytest.approx([14, seconds - 14, 0, 0, 0, 0])
 
 
 def test_two_transfers_share_a_link() -> None:

@@ -23,6 +23,7 @@ from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.output.json import from_json
 from tracehint.analyzer.predict.learning import learned
+from tracehint.analyzer.predict.model import COMPUTE, READ
 from tracehint.analyzer.predict.workload import from_analysis
 from tracehint.analyzer.tasks import activity
 from tracehint.analyzer.tasks.activity import _union
@@ -176,7 +177,7 @@ def test_union_is_that_of_every_moment(rows: list[tuple[int, int, int]]) -> None
 def computing(found: Analysis) -> tuple[float, list[str]]:
     """Seconds that the tasks of a run compute in a simulation, and the notes."""
     work = from_analysis(found)
-    return float(work.op_seconds.sum()), work.notes
+    return float(work.op_seconds[work.of_kind(COMPUTE)].sum()), work.notes
 
 
 def test_a_simulation_computes_what_was_no_waiting(tmp_path: Path) -> None:
@@ -187,6 +188,20 @@ def test_a_simulation_computes_what_was_no_waiting(tmp_path: Path) -> None:
     assert seconds == pytest.approx(10 - 8.4 + 0.5)
     assert any("of all tasks the time in which" in note for note in notes)
     assert not any("not known" in note for note in notes)
+
+
+@pytest.mark.parametrize(("pieces", "beside"), [(1, 4.0), (8, 4.0), (9, 0.0)])
+def test_computing_goes_on_beside_reads_but_of_many_places(
+    pieces: int, beside: float, tmp_path: Path
+) -> None:
+    build, work = one_task(cpu=10.0)
+    source = build.file("/data/in", existed=True, size=500 * MB)
+    for start in range(0, pieces * 50 * MB, 50 * MB):
+        build.read(work, source, start, start + MB, at=1, until=5, opened=1)
+    simulated = from_analysis(analyze(build.bundle(tmp_path)))
+    found = simulated.op_seconds[simulated.of_kind(READ)]
+    assert len(found) == (pieces if beside else 1)
+    assert found.sum() == pytest.approx(beside)
 
 
 def test_what_is_not_known_is_said_once(tmp_path: Path) -> None:

@@ -25,8 +25,9 @@ class Workload:
 
     `op_begin` and `dep_begin` have one item more than there are tasks; `dep` are the tasks that
     wait for one. Operations: kind, file (-1 for computing), range of the file, bytes of it that
-    are moved, seconds of computing. `busy`: by task the share of its computing in which it runs on
-    its processors. `produced`: 1 where a task of the run writes the file.
+    are moved, seconds of computing, of a read those that it goes on beside. `busy`: by task the
+    share of its computing in which it runs on its processors. `produced`: 1 where a task of the run
+    writes the file.
     `held`: by file the node that holds all of it before the run, -1 where that is not known.
     `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed,
     `guessed` for which share of the tasks or files a time or size had to be. `dispatch`: how tasks

@@ -35,7 +35,7 @@ SETTINGS = (
     "client_cache", "warm", "site_latency", "detail", "task", "read_wait", "write_wait",
     "spread", "ahead", "call", "first", "shared",
     "one_copy", "busy", "file_cpu", "client_cpu", "server_cpu", "link_cpu",
-    "pool", "dispatch", "cache_writes",
+    "pool", "dispatch", "cache_writes", "fill",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
     "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site", "machine",
@@ -101,6 +101,7 @@ def build(
         "steal": float(STEAL.index(steal)) if steal else cluster.scheduler["steal"],
         "task": cluster.scheduler["task_ms"],
         "dispatch": cluster.scheduler["dispatch_ms"],
+        "fill": cluster.scheduler["fill"],
         "law": float(law("local" if where == "local" else store.words["law"])),
         "pool": float(pool),
     }
@@ -127,7 +128,7 @@ def _host(part: ClusterSection, sites: dict[str, int], shared: dict[str, int]) -
     }
 
 
-FORMAT = 9  # of the files; the engine refuses another one
+FORMAT = 10  # of the files; the engine refuses another one
 
 
 def workload_bytes(work: Workload) -> bytes:

@@ -36,7 +36,8 @@ PIECES = 20  # that the computing of one task is cut into at most
 
 @dataclass
 class Operations(Rows):
-    """Reads, writes and computing; `when` is the second of the task at which it happens."""
+    """Reads, writes and computing; `when` is the second of the task at which it happens, `seconds`
+    of a read those between its first and its last access."""
 
     task: Ints
     kind: Ints
@@ -60,8 +61,9 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
     moved = column(table, "unique_bytes")
     moved = np.where(moved < 0, column(table, "bytes"), moved)
     moved = np.where(moved < 0, sizes[file], moved)
-    when = np.where(
-        _are_declared(table), np.nan, floats(table, "first_s" if kind == READ else "last_s")
+    first, last = (
+        np.where(_are_declared(table), np.nan, floats(table, name))
+        for name in ("first_s", "last_s")
     )
     row, start, length = _ranges(table, moved)
     # a row's bytes are shared among its ranges by their length
@@ -69,9 +71,18 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
     share = np.divide(length, total[row], out=np.ones(len(row)), where=total[row] > 0)
     return Operations(
         task=task[row], kind=np.full(len(row), kind), file=file[row], start=start, length=length,
-        bytes=np.rint(moved[row] * share).astype(np.int64), seconds=np.zeros(len(row)),
-        when=when[row],
+        bytes=np.rint(moved[row] * share).astype(np.int64),
+        seconds=np.nan_to_num((last - first) * _read_ahead(table, kind))[row] * share,
+        when=(first if kind == READ else last)[row],
     )  # fmt: skip  # a table
+
+
+def _read_ahead(table: pa.Table, kind: int) -> Bools:
+    """Rows whose bytes come while their task computes: of files read in many places none do."""
+    import pyarrow.compute as pc
+
+    ranges = pc.fill_null(pc.list_value_length(table.column("ranges")), 0).to_numpy()
+    return np.asarray((ranges <= MAX_RANGES) & (kind == READ))
 
 
 def _are_declared(table: pa.Table) -> Bools:
@@ -170,6 +181,7 @@ def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Work
     moves = Operations.joined([reads, writes])
     _note_order(moves, notes)
     moves.when *= scale.seconds
+    moves.seconds *= scale.seconds
     operations = _check_amount(with_computing(_scale_moves(moves, scale), start, end))
     dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
     dispatch = dispatch_of(*_seen_times(tasks), dep_begin, dep)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The operations of a task, one after the other: metadata service, data, metadata service. */
+/* The operations of a task, one after the other: metadata service, data, metadata service. Of the
+ * computing that goes on while a file is read, what the read has taken already is left out later. */
 #include "sim.h"
 
 #define OPENS 0	     /* step: ask the metadata service */
@@ -122,6 +123,38 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 	return s->moves;
 }
 
+/* A read has ended: computing that it went on beside has been done by now, as much as there was time
+ * for. Files that are read beside the same computing do not add to it. */
+static void read_aside(struct sim *m, int32_t slot, int64_t op)
+{
+	struct slot *s = &m->slot[slot];
+	double beside = m->w->op_seconds[op] / of_host(m, s->node, HOST_SPEED);
+	double most = s->computed > beside ? s->computed : beside;
+
+	s->computed += m->now - s->op_begun;
+	if (s->computed > most)
+		s->computed = most;
+}
+
+/* Of the computing that comes next, what is left of it; the time was counted as waiting. */
+static double not_computed(struct sim *m, int32_t slot, double seconds)
+{
+	static const enum spent waits[] = {IN_NETWORK, IN_DISK, IN_REQUESTS, IN_METADATA};
+	struct slot *s = &m->slot[slot];
+	double *spent = m->task[s->task].spent;
+	double done = s->computed < seconds ? s->computed : seconds, rest = done;
+
+	s->computed -= done;
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		double part = spent[waits[i]] < rest ? spent[waits[i]] : rest;
+
+		spent[waits[i]] -= part;
+		spent[IN_COMPUTE] += part;
+		rest -= part;
+	}
+	return seconds - done;
+}
+
 /* One step of a read or a write; true: it takes time. */
 static bool data_step(struct sim *m, int32_t slot)
 {
@@ -130,6 +163,7 @@ static bool data_step(struct sim *m, int32_t slot)
 	bool last = true;
 
 	if (s->step == OPENS) {
+		s->op_begun = m->now;
 		s->step = FIRST_MOVE;
 		if (open_file(m, slot))
 			return true;
@@ -148,6 +182,7 @@ static bool data_step(struct sim *m, int32_t slot)
 	int64_t op = s->op++;
 	s->step = OPENS;
 	s->sent = 0;
+	read_aside(m, slot, op);
 	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))
 		return false;
 	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE), 0, 0);
@@ -169,6 +204,9 @@ bool go_on(struct sim *m, int32_t slot)
 			double cores = cores_of(m, s->task);
 
 			m->host[s->node].busy += seconds * cores;
+			seconds = not_computed(m, slot, seconds);
+			if (seconds <= 0)
+				continue;
 			if (work_begin(m, slot, IN_COMPUTE, seconds, w->busy[s->task] * cores))
 				return true;
 			wait_for(m, slot, IN_COMPUTE, seconds);

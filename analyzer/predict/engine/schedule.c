@@ -145,19 +145,20 @@ static int32_t first_of(struct sim *m, int32_t node)
 	return q->head[node];
 }
 
-/* A node with enough free cores, by chance; NONE: there is none. */
+/* A node with enough free cores, by chance or the first one; NONE: there is none. */
 static int32_t any_idle(struct sim *m, int32_t cores)
 {
 	struct queues *q = m->queues;
-	int32_t from = draw(m, q->n_idle);
+	bool fills = set(m, SET_FILL) > 0;
+	int32_t from = fills ? 0 : draw(m, q->n_idle), found = NONE;
 
-	for (int32_t i = 0; i < q->n_idle; i++) {
+	for (int32_t i = 0; i < q->n_idle && (fills || found == NONE); i++) {
 		int32_t node = q->idle[(from + i) % q->n_idle];
 
-		if (m->host[node].free >= cores)
-			return node;
+		if (m->host[node].free >= cores && (found == NONE || node < found))
+			found = node;
 	}
-	return NONE;
+	return found;
 }
 
 static bool start_if_idle(struct sim *m, int32_t task)

@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORMAT 9 /* of the input files; analyzer/predict/simulator.py has the same number */
+#define FORMAT 10 /* of the input files; analyzer/predict/simulator.py has the same number */
 #define LEG_BITS 7
 #define MAX_LEGS (1 << LEG_BITS) /* resources of one transfer: six a server and a few more */
 #define MAX_SERVERS 12		 /* servers of one transfer; more are the pool of all servers */
 #define MAX_COPIES 64
 #define MAX_SITE_LEGS 16 /* links of one transfer to all servers; MAX_LEGS has room for them */
 #define NONE (-1)
-#define ANYWHERE (-2) /* of a task in a plan: as BY_CHANCE starts it */
+#define ANYWHERE (-2) /* of a task in a plan: on an idle node */
 
 enum op_kind { OP_READ, OP_WRITE, OP_COMPUTE, OP_KINDS };
 enum law { LAW_ROTATE, LAW_RANDOM, LAW_LOCAL, LAW_ONE, LAW_STRIPE, LAW_NODE, LAW_GROUP, LAWS };
@@ -36,7 +36,8 @@ struct array {
 struct workload {
 	const int64_t *op_begin, *dep_begin, *op_start, *op_length, *op_bytes, *size;
 	const int32_t *op_kind, *op_file, *cores, *type, *dep, *produced;
-	const double *op_seconds, *busy; /* busy: share of its computing that takes a processor */
+	const double *op_seconds; /* of computing; of a read: of computing that it goes on beside */
+	const double *busy;	  /* share of its computing that takes a processor */
 	int32_t tasks, files, types;
 	int64_t ops, deps;
 };
@@ -82,6 +83,7 @@ enum setting {
 	SET_POOL, /* servers that the store fills itself, the first; others hold staged files */
 	SET_DISPATCH,
 	SET_CACHE_WRITES,
+	SET_FILL, /* of idle nodes the first */
 	SETTINGS
 };
 enum host_setting {
@@ -204,6 +206,8 @@ struct slot {
 	bool moves;	     /* a transfer is on its way */
 	bool works;	     /* and it is work of a processor, no bytes */
 	double begun, until; /* until: what it waits for besides is over */
+	double op_begun;     /* its read or write */
+	double computed;     /* seconds of computing that were done beside reads */
 };
 
 struct task_state {

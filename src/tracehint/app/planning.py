@@ -117,10 +117,11 @@ def of_allocation(
 
 
 def of_batch(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
-    """The cluster with these nodes, which a batch system starts jobs on."""
+    """The cluster with these nodes, which a batch system fills with jobs one after the other."""
     slots = [host.slots for host in hosts]
     part = cluster.nodes[0].with_number("cores", max(1, round(sum(slots) / len(slots))))
-    return replace(cluster, nodes=(part.with_number("count", len(slots)),))
+    nodes = (part.with_number("count", len(slots)),)
+    return replace(cluster, nodes=nodes, scheduler=cluster.scheduler.with_number("fill", 1))
 
 
 def with_link(
