@@ -14,7 +14,7 @@ from scripts.bench.gain.rows import SCALES, Row
 
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.predict.cluster import Cluster
-from tracehint.analyzer.predict.model import Workload
+from tracehint.analyzer.predict.model import COMPUTE, Workload
 from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 from tracehint.hintgen.hints.hintfile import dump, load
 from tracehint.hintgen.inputs import load_run
@@ -42,8 +42,9 @@ def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) 
 
 
 def _asleep(work: Workload) -> Workload:
-    """What replays do: their tasks sleep instead of computing."""
-    return replace(work, busy=np.zeros(work.tasks))
+    """What replays do: their tasks sleep instead of computing, and read nothing meanwhile."""
+    seconds = np.where(work.of_kind(COMPUTE), work.op_seconds, 0.0)
+    return replace(work, busy=np.zeros(work.tasks), op_seconds=seconds)
 
 
 def imported(name: str, corpus: Path, folder: Path) -> Path:
