@@ -30,6 +30,9 @@ from tracehint.schemas.writer import BundleWriter, write_bundle
 TRIED = "tried"  # option, for this program alone: "no" where the C library is not supported
 _PR_SET_CHILD_SUBREAPER = 36
 _LINGER_S = 1.0
+# A job ends with its first program, and what it leaves behind is ended with it (Makeflow's script
+# leaves a `sleep`): its slot is not kept from the next one.
+_JOB_LINGER_S = 0.05
 # A dynamic program that becomes the command: so what the command is (static, setuid ...) is found
 # out where it is for all others. It is no part of the recording (forget_launcher).
 _LAUNCHER = ("nice", "-n", "0")
@@ -174,7 +177,7 @@ def record_job(command: tuple[str, ...], place: Path) -> Ended:
     try:
         job.arena.make()
         env = job.environment(child_environment(request))
-        ended, end = _run_command(request.command, env, _LINGER_S)
+        ended, end = _run_command(request.command, env, _JOB_LINGER_S)
         # what ends the job ends its recording: it is too late for that now
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         with report_failures(f"The recording of the job is lost ({place})."):
