@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 def host_name(given: str = "") -> str:
     """The host's identity in the bundle: `--host-id`, else the machine's name."""
-    return given or socket.gethostname() or "localhost"
+    return given or os.uname().nodename or "localhost"
 
 
 def boot_id() -> str:
@@ -111,7 +109,7 @@ def this_host(given: str = "") -> RecordingHost:
     """This machine as a row of the manifest."""
     return RecordingHost(
         name=host_name(given),
-        kernel=platform.release(),
+        kernel=os.uname().release,
         boot_id=boot_id(),
         cpus=os.cpu_count() or 0,
         mounts=mounts(),
