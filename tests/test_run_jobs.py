@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ from tests.support.cli import TRACEHINT
 from tests.support.needs import needs_preload
 from tests.support.patience import PATIENCE_S
 from tracehint.app.jobs import _join_jobs, join_late
-from tracehint.collectors.preload import jobs, record
+from tracehint.collectors.preload import jobs
 from tracehint.collectors.preload.jobs import (
     JOB,
     JOBS,
@@ -349,23 +348,27 @@ def test_a_program_that_breaks_below_a_library_runs_beside_jobs(tmp_path: Path) 
     assert not recordings_in(folder)
 
 
-def test_what_a_job_leaves_behind_does_not_keep_its_slot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lingered: list[float] = []
+LEAVES = """
+import os
+from pathlib import Path
+from tracehint.collectors.preload import record
 
-    def wait(seconds: float, own: frozenset[int]) -> int:
-        lingered.append(seconds)
-        return len(record._children() - own)
+lingered = []
+def wait(seconds, own):
+    lingered.append(seconds)
+    return len(record._children() - own)
+record._wait_for_orphans = wait
+try:
+    print(record.record_job(("sh", "-c", "sleep 600 & exit 3"), Path("1.node.1.job")).status)
+    print(max(lingered) < 0.1)
+finally:
+    for pid in record._children():
+        os.kill(pid, 9)
+"""
 
-    monkeypatch.setattr(record, "_wait_for_orphans", wait)
-    place, others = tmp_path / "1.node.1.job", record._children()
-    place.touch()
-    try:
-        ended = record.record_job(("sh", "-c", "sleep 600 & exit 3"), place)
-        assert ended.status == 3 and lingered[0] < 0.1
-        assert read_packed(place).end["outlived"] == 1
-    finally:
-        for pid in record._children() - others:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+
+def test_what_a_job_leaves_behind_does_not_keep_its_slot(tmp_path: Path) -> None:
+    (tmp_path / "1.node.1.job").touch()
+    done = run(tmp_path, sys.executable, "-c", LEAVES, env=clean())
+    assert (done.stdout, done.stderr) == ("3\nTrue\n", "")
+    assert read_packed(tmp_path / "1.node.1.job").end["outlived"] == 1
