@@ -51,16 +51,16 @@ def test_an_input_is_on_the_node_that_holds_it_unless_it_is_placed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("megabytes", "beside", "seconds"),
+    ("megabytes", "overlap", "seconds"),
     [([100], 0, 24), ([100], 4, 20), ([100], 14, 14), ([100], 60, 14), ([300], 14, 30),
      ([100, 100], 14, 20), ([100, 100], 12, 22)],
 )  # fmt: skip  # a table
-def test_of_what_a_task_computes_while_it_reads_only_the_rest_takes_time(
-    megabytes: list[int], beside: float, seconds: float
+def test_computing_that_overlaps_reads_takes_only_what_is_longer(
+    megabytes: list[int], overlap: float, seconds: float
 ) -> None:
     sizes = {f"x{i}": size * MB for i, size in enumerate(megabytes)}
     work = workload([Task("a", [*(("read", name) for name in sizes), ("compute", 14)])], sizes)
-    work.op_seconds[work.of_kind(READ)] = beside
+    work.op_seconds[work.of_kind(READ)] = overlap
     found = run(work, plain(), planned(placed(work, **{f"f{i}": 0 for i in range(len(sizes))}), 1))
     assert found.seconds == pytest.approx(seconds)
     assert found.hosts[1, 3] == 14  # core seconds

@@ -190,9 +190,9 @@ def test_a_simulation_computes_what_was_no_waiting(tmp_path: Path) -> None:
     assert not any("not known" in note for note in notes)
 
 
-@pytest.mark.parametrize(("pieces", "beside"), [(1, 4.0), (8, 4.0), (9, 0.0)])
-def test_computing_goes_on_beside_reads_but_of_many_places(
-    pieces: int, beside: float, tmp_path: Path
+@pytest.mark.parametrize(("pieces", "overlap"), [(1, 4.0), (8, 4.0), (9, 0.0)])
+def test_computing_overlaps_reads_but_of_many_places(
+    pieces: int, overlap: float, tmp_path: Path
 ) -> None:
     build, work = one_task(cpu=10.0)
     source = build.file("/data/in", existed=True, size=500 * MB)
@@ -200,8 +200,8 @@ def test_computing_goes_on_beside_reads_but_of_many_places(
         build.read(work, source, start, start + MB, at=1, until=5, opened=1)
     simulated = from_analysis(analyze(build.bundle(tmp_path)))
     found = simulated.op_seconds[simulated.of_kind(READ)]
-    assert len(found) == (pieces if beside else 1)
-    assert found.sum() == pytest.approx(beside)
+    assert len(found) == (pieces if overlap else 1)
+    assert found.sum() == pytest.approx(overlap)
 
 
 def test_what_is_not_known_is_said_once(tmp_path: Path) -> None:

@@ -243,8 +243,8 @@ SCHEDULER: dict[str, Field] = {
     "kind": Word(SCHEDULERS, "idle-random", "any idle node, the one that holds most of the input, "
         "or the one of the plan"),
     "steal": Flag(True, "an idle node takes tasks that would rather run elsewhere"),
-    "fill": Flag(False, "of idle nodes the first one takes a task, as most batch systems fill one "
-        "node after the other; false: any"),
+    "fill": Flag(False, "a task starts on the first idle node, as with batch systems that fill one "
+        "node after the other; false: on any"),
     "task_ms": Number(MS, 0, 1e9, 0, "between the choice of a node and the start of a task"),
     "dispatch_ms": Number(MS, 0, 1e9, 0, "engine and scheduler, for each start: one after the "
         "other (100: ten tasks a second). This and `task_ms` are those of the recorded run where "

@@ -25,7 +25,7 @@ class Workload:
 
     `op_begin` and `dep_begin` have one item more than there are tasks; `dep` are the tasks that
     wait for one. Operations: kind, file (-1 for computing), range of the file, bytes of it that
-    are moved, seconds of computing, of a read those that it goes on beside. `busy`: by task the
+    are moved, seconds of computing, of a read those that overlap it. `busy`: by task the
     share of its computing in which it runs on its processors. `produced`: 1 where a task of the run
     writes the file.
     `held`: by file the node that holds all of it before the run, -1 where that is not known.

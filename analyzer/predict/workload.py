@@ -37,7 +37,7 @@ PIECES = 20  # that the computing of one task is cut into at most
 @dataclass
 class Operations(Rows):
     """Reads, writes and computing; `when` is the second of the task at which it happens, `seconds`
-    of a read those between its first and its last access."""
+    of a read those between its first and its last access, which computing can overlap."""
 
     task: Ints
     kind: Ints
@@ -65,24 +65,18 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
         np.where(_are_declared(table), np.nan, floats(table, name))
         for name in ("first_s", "last_s")
     )
-    row, start, length = _ranges(table, moved)
+    row, start, length, many = _ranges(table, moved)
+    # a file that is read in many places is not read ahead: its reads overlap no computing
+    overlap = np.nan_to_num(last - first) * (~many & (kind == READ))
     # a row's bytes are shared among its ranges by their length
     total = np.bincount(row, length, len(table))
     share = np.divide(length, total[row], out=np.ones(len(row)), where=total[row] > 0)
     return Operations(
         task=task[row], kind=np.full(len(row), kind), file=file[row], start=start, length=length,
         bytes=np.rint(moved[row] * share).astype(np.int64),
-        seconds=np.nan_to_num((last - first) * _read_ahead(table, kind))[row] * share,
+        seconds=overlap[row] * share,
         when=(first if kind == READ else last)[row],
     )  # fmt: skip  # a table
-
-
-def _read_ahead(table: pa.Table, kind: int) -> Bools:
-    """Rows whose bytes come while their task computes: of files read in many places none do."""
-    import pyarrow.compute as pc
-
-    ranges = pc.fill_null(pc.list_value_length(table.column("ranges")), 0).to_numpy()
-    return np.asarray((ranges <= MAX_RANGES) & (kind == READ))
 
 
 def _are_declared(table: pa.Table) -> Bools:
@@ -95,8 +89,9 @@ def _are_declared(table: pa.Table) -> Bools:
     return np.asarray(np.bincount(row[seen], minlength=len(how)) == 0)
 
 
-def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints]:
-    """(row, start, length) of the ranges of each row, in order; without any: all of the file."""
+def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints, Bools]:
+    """(row, start, length) of the ranges of each row, in order; without any: all of the file. Last,
+    which rows had more than MAX_RANGES."""
     lists = table.column("ranges").combine_chunks()
     count = np.asarray(lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     ends = np.asarray(lists.flatten().flatten().to_numpy(zero_copy_only=False), np.int64)
@@ -113,7 +108,7 @@ def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints]:
     start = np.concatenate([start, np.zeros(len(bare), np.int64)])
     length = np.concatenate([end - start[: len(end)], moved[bare]])
     order = np.argsort(row, kind="stable")
-    return row[order], start[order], length[order]
+    return row[order], start[order], length[order], many
 
 
 def with_computing(moves: Operations, start: Floats, end: Floats) -> Operations:

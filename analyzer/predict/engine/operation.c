@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The operations of a task, one after the other: metadata service, data, metadata service. Of the
- * computing that goes on while a file is read, what the read has taken already is left out later. */
+/* The operations of a task, one after the other: metadata service, data, metadata service. Computing
+ * that overlaps a read takes only the time by which it is longer than the read. */
 #include "sim.h"
 
 #define OPENS 0	     /* step: ask the metadata service */
@@ -123,28 +123,29 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 	return s->moves;
 }
 
-/* A read has ended: computing that it went on beside has been done by now, as much as there was time
- * for. Files that are read beside the same computing do not add to it. */
-static void read_aside(struct sim *m, int32_t slot, int64_t op)
+/* A read has ended: the computing that overlaps it has been done, as far as the read took that long.
+ * Reads that overlap the same computing do not add up to more than it. */
+static void count_overlap(struct sim *m, int32_t slot, int64_t op)
 {
 	struct slot *s = &m->slot[slot];
-	double beside = m->w->op_seconds[op] / of_host(m, s->node, HOST_SPEED);
-	double most = s->computed > beside ? s->computed : beside;
+	double own = m->w->op_seconds[op] / of_host(m, s->node, HOST_SPEED);
+	double most = s->overlap > own ? s->overlap : own;
 
-	s->computed += m->now - s->op_begun;
-	if (s->computed > most)
-		s->computed = most;
+	s->overlap += m->now - s->op_begun;
+	if (s->overlap > most)
+		s->overlap = most;
 }
 
-/* Of the computing that comes next, what is left of it; the time was counted as waiting. */
-static double not_computed(struct sim *m, int32_t slot, double seconds)
+/* What is left of the next computing. What was done during reads was counted as waiting and becomes
+ * computing. */
+static double subtract_overlap(struct sim *m, int32_t slot, double seconds)
 {
 	static const enum spent waits[] = {IN_NETWORK, IN_DISK, IN_REQUESTS, IN_METADATA};
 	struct slot *s = &m->slot[slot];
 	double *spent = m->task[s->task].spent;
-	double done = s->computed < seconds ? s->computed : seconds, rest = done;
+	double done = s->overlap < seconds ? s->overlap : seconds, rest = done;
 
-	s->computed -= done;
+	s->overlap -= done;
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
 		double part = spent[waits[i]] < rest ? spent[waits[i]] : rest;
 
@@ -182,7 +183,7 @@ static bool data_step(struct sim *m, int32_t slot)
 	int64_t op = s->op++;
 	s->step = OPENS;
 	s->sent = 0;
-	read_aside(m, slot, op);
+	count_overlap(m, slot, op);
 	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))
 		return false;
 	return ask(m, slot, w->op_file[op], set(m, SET_CLOSE), 0, 0);
@@ -204,7 +205,7 @@ bool go_on(struct sim *m, int32_t slot)
 			double cores = cores_of(m, s->task);
 
 			m->host[s->node].busy += seconds * cores;
-			seconds = not_computed(m, slot, seconds);
+			seconds = subtract_overlap(m, slot, seconds);
 			if (seconds <= 0)
 				continue;
 			if (work_begin(m, slot, IN_COMPUTE, seconds, w->busy[s->task] * cores))

@@ -36,7 +36,7 @@ struct array {
 struct workload {
 	const int64_t *op_begin, *dep_begin, *op_start, *op_length, *op_bytes, *size;
 	const int32_t *op_kind, *op_file, *cores, *type, *dep, *produced;
-	const double *op_seconds; /* of computing; of a read: of computing that it goes on beside */
+	const double *op_seconds; /* of computing; of a read: of computing that overlaps it */
 	const double *busy;	  /* share of its computing that takes a processor */
 	int32_t tasks, files, types;
 	int64_t ops, deps;
@@ -206,8 +206,8 @@ struct slot {
 	bool moves;	     /* a transfer is on its way */
 	bool works;	     /* and it is work of a processor, no bytes */
 	double begun, until; /* until: what it waits for besides is over */
-	double op_begun;     /* its read or write */
-	double computed;     /* seconds of computing that were done beside reads */
+	double op_begun;     /* when its read or write began */
+	double overlap;	     /* seconds of computing that were done during reads */
 };
 
 struct task_state {

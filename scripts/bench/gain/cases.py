@@ -42,7 +42,7 @@ def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) 
 
 
 def _asleep(work: Workload) -> Workload:
-    """What replays do: their tasks sleep instead of computing, and read nothing meanwhile."""
+    """What replays do: their tasks sleep instead of computing, and not while they read."""
     seconds = np.where(work.of_kind(COMPUTE), work.op_seconds, 0.0)
     return replace(work, busy=np.zeros(work.tasks), op_seconds=seconds)
 
