@@ -159,8 +159,10 @@ _IO_STRAGGLER = """\
 A task takes far longer than its siblings and moves far more bytes.
 
 ## What it finds
-Task types with at least four tasks, of which one took more than twice the
-median time (and over a second) and moved more than twice the median bytes.
+At least four tasks of one type that read what the same steps wrote, of which
+one took more than twice the median time (and over a second) and moved more
+than twice the median bytes. A program that does two steps is two kinds of
+task: `cc` that compiles reads no file of the run, `cc` that links does.
 
 ## Why it costs
 The step waits for it. The bytes explain the time: more compute nodes do not
@@ -183,17 +185,21 @@ _IO_STRAGGLER_SQL = """
     WITH io AS (SELECT task, sum(bytes) AS bytes FROM
                   (SELECT task, bytes FROM producers UNION ALL SELECT task, bytes FROM consumers)
                 GROUP BY task),
-         load AS (SELECT t.task, t.type, t.end_s - t.start_s AS s, coalesce(io.bytes, 0) AS bytes
-                  FROM work t LEFT JOIN io USING (task) WHERE t.end_s IS NOT NULL),
-         usual AS (SELECT type, count(*) AS n, median(s) AS s, median(bytes) AS bytes
-                   FROM load GROUP BY type HAVING n >= $straggler_tasks)
+         fed AS (SELECT e.consumer AS task, list_sort(list(DISTINCT p.type)) AS steps
+                 FROM edges e JOIN work p ON p.task = e.producer GROUP BY e.consumer),
+         load AS (SELECT t.type, coalesce(fed.steps, []) AS steps, t.end_s - t.start_s AS s,
+                         coalesce(io.bytes, 0) AS bytes
+                  FROM work t LEFT JOIN io USING (task) LEFT JOIN fed USING (task)
+                  WHERE t.end_s IS NOT NULL),
+         usual AS (SELECT type, steps, count(*) AS n, median(s) AS s, median(bytes) AS bytes
+                   FROM load GROUP BY type, steps HAVING n >= $straggler_tasks)
     SELECT '' AS template, 0 AS files, sum(l.bytes)::BIGINT AS bytes, '' AS producers,
            l.type AS consumers, count(*) AS tasks, max(l.s) AS slowest_s, any_value(u.s)
            AS median_s, any_value(u.bytes) AS median_bytes, max(l.bytes) AS most_bytes
-    FROM load l JOIN usual u USING (type)
+    FROM load l JOIN usual u USING (type, steps)
     WHERE l.s >= $straggler_seconds AND l.s > $straggler_factor * u.s
       AND l.bytes > $straggler_factor * u.bytes AND l.bytes - u.bytes >= $min_storage_bytes
-    GROUP BY l.type"""
+    GROUP BY l.type, steps"""
 
 
 @lint_rule("TH004", "info", "0.1.0", _IO_STRAGGLER)
