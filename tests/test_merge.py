@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.bundles import RunBuilder, ns
 from tests.support.cli import inside
+from tracehint.collectors import join
 from tracehint.schemas.manifest import RecordingHost
 from tracehint.schemas.store import Bundle, read_bundle
 
@@ -292,6 +293,20 @@ def test_the_work_for_each_bundle_does_not_grow_with_their_number(
     assert sum(path.name == "b3.trace" for path in asked) <= 3
 
 
+def rows_wait_in_files(monkeypatch: pytest.MonkeyPatch, memory: int) -> list[Path]:
+    """Those of bundles for which so many bytes of memory are not enough."""
+    waited: list[Path] = []
+
+    def set_aside(bundle: Bundle, folder: Path) -> join.BundlePart:
+        waited.append(folder)
+        return aside(bundle, folder)
+
+    aside = join.set_aside
+    monkeypatch.setattr(join, "set_aside", set_aside)
+    monkeypatch.setattr("tracehint.app.merging._IN_MEMORY", memory)
+    return waited
+
+
 def test_what_is_written_part_by_part_is_what_is_written_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,7 +318,9 @@ def test_what_is_written_part_by_part_is_what_is_written_at_once(
         (tmp_path / folder).mkdir()
     at_once, _ = merge(tmp_path / "one", *runs)
     monkeypatch.setattr("tracehint.collectors.join.AT_ONCE", 1)
+    waited = rows_wait_in_files(monkeypatch, memory=10_000)
     in_parts, said = merge(tmp_path / "many", *runs)
+    assert 0 < len(waited) < len(runs)
     assert "Clocks were aligned" in said
     assert len(list((tmp_path / "many/all.trace/opens/host=n1").iterdir())) == 12
     assert in_parts.manifest.rows == at_once.manifest.rows

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from tracehint.errors import BundleError, TracehintError
@@ -67,6 +68,7 @@ def _in(where: str) -> list[str]:
 
 
 _READERS = 4  # bundles that are read at one time, at most
+_IN_MEMORY = 256 << 20  # bytes of rows that do not wait in files
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class MergeRequest:
 def parts_of(paths: Sequence[str | Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none.
 
-    Their rows wait in temporary files until the block ends.
+    Rows that have no room in memory wait in temporary files until the block ends.
     """
     from tracehint.analyzer.execution.resources import temporary_folder
 
@@ -117,18 +119,33 @@ def _read_parts(
 
 def _each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
     """The bundles in their order, or why one cannot be read; several are read at one time."""
-    numbers = range(len(paths))
+    numbers, memory = range(len(paths)), _Memory(_IN_MEMORY)
     with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
         try:
             yield from pool.map(
-                lambda number: _read_part(paths[number], folder / str(number)), numbers
+                lambda number: _read_part(paths[number], folder / str(number), memory), numbers
             )
         finally:  # interrupted: what has not begun is not read any more
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _read_part(path: str | Path, folder: Path) -> BundlePart | TracehintError:
-    from tracehint.collectors.join import set_aside
+class _Memory:
+    """What is left of the memory that all readers share."""
+
+    def __init__(self, size: int) -> None:
+        self._left, self._lock = size, Lock()
+
+    def take(self, size: int) -> bool:
+        """Whether there is room for so many bytes; then they are taken."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+
+def _read_part(path: str | Path, folder: Path, memory: _Memory) -> BundlePart | TracehintError:
+    from tracehint.collectors.join import in_memory, set_aside
     from tracehint.schemas.store import read_bundle
 
     try:
@@ -140,7 +157,8 @@ def _read_part(path: str | Path, folder: Path) -> BundlePart | TracehintError:
         bundle = _of_use(read_bundle(here))
     except TracehintError as error:
         return error
-    return set_aside(bundle, folder)
+    room = memory.take(sum(table.nbytes for table in bundle.tables.values()))
+    return in_memory(bundle) if room else set_aside(bundle, folder)
 
 
 def join_bundles(
