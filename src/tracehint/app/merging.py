@@ -68,7 +68,7 @@ def _in(where: str) -> list[str]:
 
 
 _READERS = 4  # bundles that are read at one time, at most
-_IN_MEMORY = 256 << 20  # bytes of rows that do not wait in files
+_IN_MEMORY = 64 << 20  # bytes of rows that do not wait in files
 
 
 @dataclass(frozen=True)
