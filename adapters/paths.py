@@ -45,7 +45,7 @@ class Paths:
     names: frozenset[bytes] = frozenset()
     planned: bool = False
 
-    def sized(self, files: Sequence[bytes], known: Declared | None) -> Declared | None:
+    def add_sizes(self, files: Sequence[bytes], known: Declared | None) -> Declared | None:
         """`known` of the files with their sizes, those of files that are there first."""
         if not self.sizes:
             return known

@@ -83,8 +83,8 @@ def build_plan(
     matched: dict[bytes, Target | None] = dict.fromkeys((*paths.declared, *paths.files))
     matcher = matcher or Matcher(hints)
     asked = (
-        (paths.declared, paths.sized(paths.declared, paths.known), ()),
-        (paths.files, paths.sized(paths.files, None), paths.names),
+        (paths.declared, paths.add_sizes(paths.declared, paths.known), ()),
+        (paths.files, paths.add_sizes(paths.files, None), paths.names),
     )
     for files, known, names in asked if hints.rules else ():
         numbers, found = matcher.outcomes(files, known, nodes, names)

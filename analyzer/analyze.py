@@ -71,7 +71,7 @@ def analyze(
     from tracehint.analyzer.execution.resources import Resources
     from tracehint.analyzer.model import Options
     from tracehint.analyzer.roots import data_roots
-    from tracehint.analyzer.run import lost_events, requested, run_object
+    from tracehint.analyzer.run import find_requests, lost_events, run_object
 
     options, resources = options or Options(), resources or Resources()
     bundle = _own_bundle(bundle, options, owned=owned)
@@ -79,7 +79,7 @@ def analyze(
     bundle.tables.pop("extents", None)  # it is with `extents` now
     resources.tell("finding the tasks", 0, 0, "")
     segmented, ahead = _segment_run(bundle, options, resources)
-    stated = requested(bundle, segmented)
+    stated = find_requests(bundle, segmented)
     follow = partial(build_flow, owned=True, ahead=ahead)
     del ahead
     resources.tell("finding the files", 0, 0, "")

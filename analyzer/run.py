@@ -60,7 +60,7 @@ def run_object(
     }
 
 
-def requested(bundle: Bundle, segmented: Segmentation) -> dict[str, dict[str, int]]:
+def find_requests(bundle: Bundle, segmented: Segmentation) -> dict[str, dict[str, int]]:
     """By type of task the most cores and bytes of memory that one requests, and the most memory
     that one used, as far as the engine states it, or else Slurm."""
     import pyarrow as pa
@@ -194,7 +194,7 @@ def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> d
     worth = score(losses, seen, whole=manifest.complete)
     for code in manifest.blind_to:
         worth *= BLIND_SCORE.get(code, 1.0)
-    reported = [*words(losses), *_missing(bundle), *bundle.problems, *manifest.notes]
+    reported = [*words(losses), *_list_missing_tables(bundle), *bundle.problems, *manifest.notes]
     return {
         "score": round(worth, 4),
         "blind_to": list(manifest.blind_to),
@@ -216,7 +216,7 @@ def _of_known_processes(bundle: Bundle, extents: Execution) -> int:
     return len(known) + opened + int(accesses)
 
 
-def _missing(bundle: Bundle) -> list[str]:
+def _list_missing_tables(bundle: Bundle) -> list[str]:
     """Tables of which rows are missing."""
     table = bundle.tables["losses"]
     rows = zip(*(table.column(c).to_pylist() for c in ("kind", "count", "detail")), strict=True)

@@ -87,7 +87,7 @@ def hosts_by_site(manifest: Manifest) -> dict[str, int]:
     return dict(sorted(count.items())) if len(count) > 1 else {}
 
 
-def crossing(hosts: Mapping[str, int], nodes: int) -> float:
+def crossing_probability(hosts: Mapping[str, int], nodes: int) -> float:
     """The probability that two different ones of `nodes` nodes lie at different sites.
 
     The nodes are shared among the sites as the hosts of the run are.

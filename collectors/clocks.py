@@ -171,7 +171,7 @@ class United(NamedTuple):
     old: np.ndarray
     new: np.ndarray
 
-    def renamed(self, table: pa.Table) -> pa.Table:
+    def renumber_files(self, table: pa.Table) -> pa.Table:
         """A table with the new numbers in its column `file`, if it has one."""
         index = table.schema.get_field_index("file")
         if index < 0 or not len(table) or not len(self.old):

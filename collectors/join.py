@@ -267,7 +267,7 @@ class Joined:
             yield self._united.files
             return
         for table in self._number_rows(name):
-            yield clocks.shift_times(self._united.renamed(table), self._shifts)
+            yield clocks.shift_times(self._united.renumber_files(table), self._shifts)
         if name == "losses":
             yield self.losses
 

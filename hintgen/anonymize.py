@@ -102,7 +102,7 @@ class Pseudonyms:
         first, *rest = raw.split(b"/")
         done = self._components
         parts = [done.get(part) or self._component(part) for part in rest]
-        return b"".join((self._changed(first), *parts))
+        return b"".join((self._replace_token(first), *parts))
 
     @staticmethod
     def reads_digits(layout: bytes) -> bool:
@@ -121,10 +121,10 @@ class Pseudonyms:
         it, and most directories are in many paths."""
         if len(self._components) >= _REMEMBERED:
             self._components.clear()
-        found = self._components[part] = self._changed(b"/" + part)
+        found = self._components[part] = self._replace_token(b"/" + part)
         return found
 
-    def _changed(self, raw: bytes) -> bytes:
+    def _replace_token(self, raw: bytes) -> bytes:
         return _TOKEN.sub(lambda match: self._token(match, raw), raw)
 
     def _token(self, match: re.Match[bytes], raw: bytes) -> bytes:
@@ -158,7 +158,7 @@ class Pseudonyms:
         for attempt in range(1000):
             seed = word + b"\0%d" % attempt
             number = int.from_bytes(hmac.digest(self._key, seed, "sha256")[:8])
-            letters = _spelt(number)
+            letters = _spell_number(number)
             if letters not in self._taken and letters.decode() not in WORDS:
                 break
         self._taken.add(letters)
@@ -166,7 +166,7 @@ class Pseudonyms:
         return letters
 
 
-def _spelt(number: int) -> bytes:
+def _spell_number(number: int) -> bytes:
     base = len(_LETTERS)
     return "".join(_LETTERS[number // base**i % base] for i in range(_LENGTH)).encode()
 

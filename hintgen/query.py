@@ -87,7 +87,7 @@ class DigitRuns:
         run, other = self._runs(rows), self._runs(model)
         varies = np.zeros(len(self._start), bool)
         varies[other[~self._same(run, other)]] = True
-        shown = iter(self._shown(self._runs(rows[first]), varies))
+        shown = iter(self._format_runs(self._runs(rows[first]), varies))
         for name, many in zip(kind[first].tolist(), self.count[rows[first]].tolist(), strict=True):
             yield name, list(islice(shown, many))
 
@@ -105,7 +105,7 @@ class DigitRuns:
             same[owner[self._bytes[left] != self._bytes[right]]] = False
         return same
 
-    def _shown(self, runs: Ints, varies: Bools) -> Iterator[str]:
+    def _format_runs(self, runs: Ints, varies: Bools) -> Iterator[str]:
         text = self._bytes.data
         ends = self._start[runs] + self._length[runs]
         for start, end, other in zip(

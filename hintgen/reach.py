@@ -41,10 +41,10 @@ class Reach:
         walk = _Links(len(nodes), *(lookup(nodes, number, side) for side in links))
         start, end = (lookup(nodes, number, side) for side in ends)
         pair, place = rank_values(start * len(nodes) + end)
-        reached, known = self._walked(walk, pair)
+        reached, known = self._walk_links(walk, pair)
         return (~reached & known)[place], (~reached & ~known)[place]
 
-    def _walked(self, links: _Links, pair: Ints) -> tuple[Bools, Bools]:
+    def _walk_links(self, links: _Links, pair: Ints) -> tuple[Bools, Bools]:
         """Of distinct sorted pairs (start * nodes + end): reached; seen to the end or reached."""
         reached, known = np.zeros(len(pair), bool), np.zeros(len(pair), bool)
         start = pair // max(1, links.nodes)
@@ -74,7 +74,7 @@ class Reach:
         while len(front):
             seen[front] = True
             been.append(front)
-            front = links.following(front, self._left)
+            front = links.next_cells(front, self._left)
             self._left -= links.steps
             if self._left < 0:
                 break
@@ -99,7 +99,7 @@ class _Links:
         self._count = np.bincount(before, minlength=nodes)
         self._first = np.cumsum(self._count) - self._count
 
-    def following(self, cells: Ints, most: int) -> Ints:
+    def next_cells(self, cells: Ints, most: int) -> Ints:
         """The cells one link further on; `steps`: their number. None of them beyond `most`."""
         node = cells % self.nodes
         count = self._count[node]

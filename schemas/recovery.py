@@ -81,5 +81,5 @@ def _without_secrets(tables: dict[str, pa.Table], manifest: Manifest) -> dict[st
 
     redactor = Redactor(no_args=manifest.no_args)
     tables = {name: redactor.table(name, table) for name, table in tables.items()}
-    manifest.redacted_args += redactor.taken()
+    manifest.redacted_args += redactor.take_count()
     return tables

@@ -192,7 +192,7 @@ class BundleWriter:
         if not self.keep_args:
             hide_command(manifest)
             if self._redactor is not None:
-                manifest.redacted_args += self._redactor.taken()
+                manifest.redacted_args += self._redactor.take_count()
         folder = self.path.inside
         temporary = folder / f".{MANIFEST_NAME}.tmp"
         try:

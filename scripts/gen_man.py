@@ -46,16 +46,8 @@ def prose(text: str) -> list[str]:
     for block in re.split(r"\n\s*\n", text.strip()):
         block = " ".join(block.split())
         if block.startswith("Example: "):
-            lines += [
-                ".PP",
-                "Example:",
-                ".PP",
-                ".RS 4",
-                ".nf",
-                escape(block.removeprefix("Example: ")),
-                ".fi",
-                ".RE",
-            ]
+            example = escape(block.removeprefix("Example: "))
+            lines += [".PP", "Example:", ".PP", ".RS 4", ".nf", example, ".fi", ".RE"]
         else:
             lines += [".PP", escape(block)]
     return lines

@@ -1,5 +1,5 @@
 """What `make lint` asks of the rooms besides the linters: functions and files of a readable size,
-and class names with one meaning.
+and of the product functions named after what they do, and class names with one meaning.
 
 Prints each breach and ends with 1 if there is one.
 """
@@ -17,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 ROOMS = ("adapters", "analyzer", "collectors", "datasets", "hintgen", "schemas", "scripts")
 FUNCTION, FILE = 60, 500  # lines
 TABLE = "  # a table"
+_PARTICIPLE = re.compile(r"_?[a-z]*[^e]ed")
+_NOUNS = ("property", "contextmanager")  # in the name of a decorator: it is used as a noun
 _FORMATTED = re.compile(r"#\s*fmt:\s*(?:skip|off)")
 
 
@@ -35,6 +37,17 @@ def long_functions(text: str) -> Iterator[tuple[int, str]]:
             lines = (node.end_lineno or 0) - node.lineno + 1
             if lines > FUNCTION:
                 yield node.lineno, f"{node.name} has {lines} lines (at most {FUNCTION}): divide it"
+
+
+def participles(text: str) -> Iterator[tuple[int, str]]:
+    """Functions and methods whose name is a participle alone (`moved`): of what, and by whom?"""
+    whole = ast.parse(text)
+    bodies = [whole.body, *(n.body for n in ast.walk(whole) if isinstance(n, ast.ClassDef))]
+    for node in chain.from_iterable(bodies):
+        if not isinstance(node, ast.FunctionDef) or not _PARTICIPLE.fullmatch(node.name):
+            continue
+        if not any(noun in ast.unparse(d) for d in node.decorator_list for noun in _NOUNS):
+            yield node.lineno, f"{node.name}: name it by a verb and its object"
 
 
 def unformatted(text: str) -> Iterator[tuple[int, str]]:
@@ -87,6 +100,7 @@ def main() -> int:
     ]
     tests = sorted((ROOT / "tests").rglob("*.py"))
     found = [*breaches(ROOT, files(ROOT)), *breaches(ROOT, tests, TESTS), *repeated(product)]
+    found += breaches(ROOT, product, (participles,))
     print("\n".join(found) or "functions and files are of a readable size, names have one meaning")
     return 1 if found else 0
 

@@ -174,13 +174,13 @@ def test_hostile_names_keep_their_punctuation_only(name: bytes) -> None:
 def test_components_of_a_path_are_as_in_the_whole(parts: list[bytes]) -> None:
     raw = b"".join(parts)
     words = Pseudonyms(b"k")
-    assert words.replace(raw) == Pseudonyms(b"k")._changed(raw)
-    assert words.replace(b"before/" + raw) == Pseudonyms(b"k")._changed(b"before/" + raw)
+    assert words.replace(raw) == Pseudonyms(b"k")._replace_token(raw)
+    assert words.replace(b"before/" + raw) == Pseudonyms(b"k")._replace_token(b"before/" + raw)
 
 
 def test_directories_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
-    changed = Pseudonyms._changed
+    changed = Pseudonyms._replace_token
     monkeypatch.setattr(
         Pseudonyms, "_changed", lambda self, raw: (seen.append(raw), changed(self, raw))[1]
     )

@@ -208,7 +208,7 @@ TARGETS: dict[str, Target] = {
 
 def _workflow(path: Path) -> object:
     flow = read_workflow(path)
-    return [task.type for task in flow.tasks], flow.known()
+    return [task.type for task in flow.tasks], flow.describe_files()
 
 
 def _lay(folder: Path, files: Files) -> None:

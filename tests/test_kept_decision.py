@@ -17,7 +17,7 @@ from tracehint.adapters.place.allocation import Allocation
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.project.state import DECISION, KnownRun, forget, read_state
 from tracehint.app import run_loop
-from tracehint.app.run_loop import Learned, learned, prepare_next
+from tracehint.app.run_loop import Learned, learn_hints, prepare_next
 from tracehint.beside import done_beside
 from tracehint.hintgen.hints.model import HintFile
 
@@ -52,14 +52,14 @@ def test_it_is_kept_for_the_same_and_made_again_for_others(
     def again(hosts: tuple[Host, ...] = HOSTS, cluster: str = "moosefs") -> bool:
         """Whether it is decided again."""
         before = len(made)
-        found = learned(read_state(Path()), COMMAND, cluster, hosts)
+        found = learn_hints(read_state(Path()), COMMAND, cluster, hosts)
         assert found is not None
         return len(made) > before
 
-    first = learned(read_state(Path()), COMMAND, "moosefs", HOSTS)
+    first = learn_hints(read_state(Path()), COMMAND, "moosefs", HOSTS)
     assert first is not None and first.hints is not None and first.hints.plan is not None
     assert not again()
-    second = learned(read_state(Path()), COMMAND, "moosefs", HOSTS)
+    second = learn_hints(read_state(Path()), COMMAND, "moosefs", HOSTS)
     assert second is not None
     assert (second.hints, second.notes, second.placing) == (first.hints, first.notes, first.placing)
     nodes[0] = replace(NODES, link_mbit=120.0, start_s=0.45)
@@ -101,7 +101,7 @@ def test_hints_that_save_nothing_are_not_worth_a_recording(
 
     def found(*after: KnownRun) -> tuple[bool, bool]:
         state = replace(read_state(Path()), runs=(slow, *after))
-        made = learned(state, COMMAND, "moosefs", hosts, batch)
+        made = learn_hints(state, COMMAND, "moosefs", hosts, batch)
         assert made is not None
         return made.hints is None, made.recorded
 
@@ -124,7 +124,7 @@ def test_the_next_run_is_decided_on_beside_one_by_the_graph(
 
     def beside(*after: KnownRun, at_once: bool = False) -> bool:
         state = replace(read_state(Path()), runs=(known, *after))
-        made = learned(state, COMMAND, "moosefs", HOSTS, at_once=at_once)
+        made = learn_hints(state, COMMAND, "moosefs", HOSTS, at_once=at_once)
         assert made is not None
         return made.beside
 
@@ -150,10 +150,10 @@ def test_nodes_are_measured_before_the_first_run_and_not_beside_the_next(
     monkeypatch.setattr("tracehint.app.first_run.graph_hints", lambda *_: found)
     state = replace(read_state(Path()), runs=())
     for _ in range(2):  # made, then kept
-        first = learned(state, COMMAND, "moosefs", HOSTS)
+        first = learn_hints(state, COMMAND, "moosefs", HOSTS)
         assert first is not None and first.measured == (NODES.link_mbit, NODES.start_s)
     assert asked == [(HOSTS, run_loop.FIRST_TRIAL_S)]
-    learned(read_state(Path()), COMMAND, "moosefs", HOSTS, measured=(90.0, 0.25))
+    learn_hints(read_state(Path()), COMMAND, "moosefs", HOSTS, measured=(90.0, 0.25))
     assert len(asked) == 1
     kept = json.loads((folder / ".tracehint" / DECISION).read_text())
     assert kept["measured"] == [90.0, 0.25]

@@ -131,10 +131,12 @@ def test_the_text_folds_findings_by_rule() -> None:
 
 
 def test_the_page_folds_findings_by_rule() -> None:
-    from tracehint.hintgen.report.data import folded
+    from tracehint.hintgen.report.data import fold_findings
 
     own = Gain(2.0, 1.0, 3.0, 30 << 20, True)
-    rows = folded([finding(gain=own), *some("TP007", 3, 9)], Baseline("c", 2, 10.0, 40 << 20))
+    rows = fold_findings(
+        [finding(gain=own), *some("TP007", 3, 9)], Baseline("c", 2, 10.0, 40 << 20)
+    )
     assert [row["count"] for row in rows] == [1, 3]
     assert rows[1]["saves"]["storage_bytes"] == 24 << 20
     assert rows[1]["first"]["template"] == "TP007/0.dat"

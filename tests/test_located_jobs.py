@@ -20,7 +20,7 @@ from tracehint.analyzer.model import Options
 from tracehint.app import locations
 from tracehint.app.jobs import Jobs
 from tracehint.app.jobs import _merge_bundle as joined
-from tracehint.app.run_loop import learned
+from tracehint.app.run_loop import learn_hints
 from tracehint.cli import main
 from tracehint.hintgen.compare.proof import ENOUGH, located_bytes, not_helped
 from tracehint.hintgen.hints.hintfile import dump, load
@@ -183,7 +183,7 @@ def test_the_loop_leaves_them_out_from_then_on(tmp_path: Path, number: int) -> N
         if n > 1:
             dump(load(tmp_path / "hints.json"), place / "hints.json", force=True)
         state = add_run(tmp_path, KnownRun(n, ("sh", "w.sh"), 0, 1.0, n > 1))
-    found = learned(state, ("sh", "w.sh"), None, ())
+    found = learn_hints(state, ("sh", "w.sh"), None, ())
     assert found is not None
     assert set(found.left_out) == {"far.dat", "lost.dat"}
     names = {r.template for r in found.hints.rules}

@@ -80,10 +80,10 @@ def test_an_open_file_from_outside_keeps_its_name(tmp_path: Path) -> None:
     links = RealPaths(here=True, mounts=b"1 0 8:1 / / rw - ext4 a rw\n")
     folder = os.fsencode(tmp_path)
     base = links.outside.base(b"\0" + table.format(tmp_path / "work", tmp_path).encode())
-    assert links.opened(base + folder + b"/file", file.stat().st_ino) == folder + b"/file"
-    assert links.opened(base + folder + b"/file", 1) == folder + b"/work/file"
+    assert links.resolve_open(base + folder + b"/file", file.stat().st_ino) == folder + b"/file"
+    assert links.resolve_open(base + folder + b"/file", 1) == folder + b"/work/file"
     found = links.of_all([(base + folder + b"/file", file.stat().st_ino)], [])
     elsewhere = RealPaths(here=False, resolved=found, mounts=b"1 0 8:1 / / rw - ext4 a rw\n")
     base = elsewhere.outside.base(b"\0" + table.format(tmp_path / "work", tmp_path).encode())
-    assert elsewhere.opened(base + folder + b"/file", file.stat().st_ino) == folder + b"/file"
-    assert elsewhere.named(base + folder + b"/x") == folder + b"/work/x"
+    assert elsewhere.resolve_open(base + folder + b"/file", file.stat().st_ino) == folder + b"/file"
+    assert elsewhere.resolve_directories(base + folder + b"/x") == folder + b"/work/x"

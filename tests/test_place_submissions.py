@@ -103,7 +103,7 @@ def test_the_node_of_a_job_and_when_it_may_leave(monkeypatch: pytest.MonkeyPatch
     assert jobs.answer(b"something else") == b""
     assert jobs.answer(b"join a c") == b"0\0"  # nothing is known of its input
     assert jobs.answer(b"sort a") == b"1\0b"
-    jobs.submitted(b"1", b"77")
+    jobs.note_submission(b"1", b"77")
     said |= {
         "squeue": "77|PENDING|\n12|PENDING|\n",
         "sinfo": "a|idle|0/2/0/2\nb|allocated|2/0/0/2\n",
@@ -118,7 +118,7 @@ def test_the_node_of_a_job_and_when_it_may_leave(monkeypatch: pytest.MonkeyPatch
     assert not [words for words in asked if "JobId=12" in words]
     jobs.steal = False
     assert jobs.answer(b"sort a") == b"3\0b"
-    jobs.submitted(b"3", b"78")
+    jobs.note_submission(b"3", b"78")
     jobs.sent[3].since -= submissions.MIN_WAIT_S
     said["squeue"] = "78|PENDING|\n"
     jobs.release()
@@ -142,7 +142,7 @@ def test_a_job_that_ended_a_moment_ago_is_where_its_reader_goes(
     said = answers(monkeypatch, squeue="77|PENDING|\n")
     jobs = Submissions((NODES[0], NODES[1]), KNOWN)
     jobs.answer(b"sort a")
-    jobs.submitted(b"0", b"77")
+    jobs.note_submission(b"0", b"77")
     assert jobs.answer(b"join a c") == b"1\0"
     said["squeue"] = "77|COMPLETED|a\n"
     assert jobs.answer(b"join a c") == b"2\0a"
@@ -152,7 +152,7 @@ def test_a_requeued_job_gets_rid_of_a_node_that_is_gone(monkeypatch: pytest.Monk
     said = answers(monkeypatch, squeue="77|RUNNING|b\n")
     jobs = Submissions(NODES, KNOWN)
     jobs.answer(b"sort a")
-    jobs.submitted(b"0", b"77")
+    jobs.note_submission(b"0", b"77")
     jobs.release()
     assert jobs.pause and not jobs.sent[0].waits
     said["squeue"] = "77|PENDING|\n"
@@ -182,7 +182,7 @@ def test_jobs_that_slurm_does_not_free_are_tried_again(
     monkeypatch.setattr(submissions, "_RELEASE_S", PATIENCE_S if answered else 0.0)
     jobs = Submissions(NODES, KNOWN)
     for number in (b"77", b"78"):
-        jobs.submitted(jobs.answer(b"sort a").partition(b"\0")[0], number)
+        jobs.note_submission(jobs.answer(b"sort a").partition(b"\0")[0], number)
     jobs.release(every=True)
     assert asked == ["JobId=77"] and not jobs.released and len(jobs.bound) == 2
     jobs.release_all()
@@ -197,7 +197,7 @@ def test_what_was_not_submitted_waits_for_no_node(monkeypatch: pytest.MonkeyPatc
     jobs = Submissions(NODES, KNOWN)
     for ticket in range(submissions.QUEUE):
         jobs.answer(b"sort a")
-        jobs.submitted(b"%d" % ticket, b"")
+        jobs.note_submission(b"%d" % ticket, b"")
     assert jobs.pause is None and not str(jobs)
     for _ in range(submissions.QUEUE):
         assert jobs.answer(b"sort a").endswith(b"b")
@@ -287,7 +287,7 @@ from tests.test_place_submissions import KNOWN, NODES
 from tracehint.adapters.place.submissions import submitting
 with submitting(NODES, KNOWN, steal=True) as jobs:
     for number in (b"4711", b"4712", b"4713"):
-        jobs.submitted(jobs.answer(b"sort a").partition(bytes(1))[0], number)
+        jobs.note_submission(jobs.answer(b"sort a").partition(bytes(1))[0], number)
     print("submitted", flush=True)
     sys.stdin.read()
 """

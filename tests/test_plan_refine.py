@@ -13,7 +13,13 @@ from tests.support.predicting import MB, Task, need_engine, plain, workload
 from tracehint.analyzer.arrays import Ints
 from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.predict.model import law, local
-from tracehint.hintgen.plan.drafts import blank, local_first, local_together, pinned, with_placement
+from tracehint.hintgen.plan.drafts import (
+    blank,
+    local_first,
+    local_together,
+    pin_tasks,
+    with_placement,
+)
 from tracehint.hintgen.plan.model import Draft, Estimate, Problem
 from tracehint.hintgen.plan.neighbours import (
     bind_where_run,
@@ -46,7 +52,7 @@ def crossed(problem: Problem, wrong: int = CHAINS) -> Draft:
     first = np.arange(CHAINS) % NODES
     second = np.where(np.arange(CHAINS) < wrong, (first + 1) % NODES, first)
     part: Ints = np.concatenate([first, second])
-    return pinned(problem, "crossed", part, NODES, "unplanned")
+    return pin_tasks(problem, "crossed", part, NODES, "unplanned")
 
 
 def test_ties_are_the_bytes_with_each_part() -> None:
@@ -129,12 +135,12 @@ def test_tasks_are_bound_where_they_ran() -> None:
     need_engine()
     problem = chains()
     draft = local_first(problem)[0]
-    node = Bench(problem).traced(draft, TRIALS[0])[:, 0].astype(np.int64)
+    node = Bench(problem).trace_tasks(draft, TRIALS[0])[:, 0].astype(np.int64)
     found = bind_where_run(problem, draft, node, "unplanned")
     assert found.part is not None and found.placement.law is not None
     assert (found.part == node).all() and found.parts == NODES
     assert (found.placement.law == law("local")).all() and found.placement.scheduler == "plan"
-    again = Bench(problem).traced(found, TRIALS[0])[:, 0]
+    again = Bench(problem).trace_tasks(found, TRIALS[0])[:, 0]
     assert (again == node).all()
 
 
@@ -149,13 +155,13 @@ def alone(
     sizes = {f"o{i}": 1000 for i in range(len(lengths))}
     problem = Problem(cast(Analysis, None), workload(tasks, sizes), plain(nodes, slots))
     search = LocalSearch(Bench(problem), Worth(0.0), until=300)  # the time alone
-    return search, search.begin(pinned(problem, "alone", np.array(part), nodes, "unplanned"))
+    return search, search.begin(pin_tasks(problem, "alone", np.array(part), nodes, "unplanned"))
 
 
 def test_a_full_node_gives_as_many_tasks_as_run_at_one_time() -> None:
     need_engine()
     search, state = alone([1.0] * 4, [0] * 4, nodes=2, slots=2)
-    rows = search.bench.traced(state.draft, TRIALS[0])
+    rows = search.bench.trace_tasks(state.draft, TRIALS[0])
     found = list(moves_of_tasks(search.bench.problem, state.draft, rows))
     assert any(len(move.tasks) == 1 for move in found)
     two = [move for move in found if len(move.tasks) == 2]
@@ -170,7 +176,7 @@ def test_a_full_node_gives_as_many_tasks_as_run_at_one_time() -> None:
 def test_a_node_that_is_never_full_gives_nothing() -> None:
     need_engine()
     search, state = alone([1.0] * 4, [0, 0, 1, 1], nodes=2, slots=2)
-    rows = search.bench.traced(state.draft, TRIALS[0])
+    rows = search.bench.trace_tasks(state.draft, TRIALS[0])
     assert not list(moves_of_tasks(search.bench.problem, state.draft, rows))
 
 

@@ -24,7 +24,13 @@ from tracehint.adapters.probe.derive import MODEL_ERROR, MODEL_SAID, Known, clus
 from tracehint.analyzer.predict.cluster import TABLES, Flag, Number, Range, Word
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster, ready_made
 from tracehint.analyzer.predict.model import Workload, default
-from tracehint.analyzer.predict.prediction import GUESS, Configuration, drawn, interval, predict
+from tracehint.analyzer.predict.prediction import (
+    GUESS,
+    Configuration,
+    draw_cluster,
+    interval,
+    predict,
+)
 from tracehint.analyzer.predict.simulator import build
 from tracehint.app.prediction import _interval_text
 from tracehint.errors import InputError
@@ -306,9 +312,11 @@ def test_the_default_of_every_key_is_allowed() -> None:
 
 def test_draws_stay_within_the_ranges() -> None:
     cluster = parse_cluster(BASE + "[nodes]\nlink_mbit = [100, 200]\n", "x")
-    rates = {drawn(cluster, seed).nodes[0]["link_mbit"] / 125_000 for seed in range(1, 50)}
+    rates = {draw_cluster(cluster, seed).nodes[0]["link_mbit"] / 125_000 for seed in range(1, 50)}
     assert min(rates) >= 100 and max(rates) <= 200 and len(rates) == 49
-    assert drawn(cluster, 0) is cluster and drawn(cluster, 7) == drawn(cluster, 7)
+    assert draw_cluster(cluster, 0) is cluster and draw_cluster(cluster, 7) == draw_cluster(
+        cluster, 7
+    )
 
 
 def test_an_interval_holds_its_runs() -> None:

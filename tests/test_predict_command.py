@@ -246,7 +246,7 @@ def test_a_graph_that_has_not_run_learns_from_one_that_has(run: Path) -> None:
 
 def test_a_log_beside_the_workflow_does_not_displace_learned_times(run: Path) -> None:
     """An engine's log counts the wait for files and slots as computing; a recording does not."""
-    from tracehint.analyzer.predict.learning import learned
+    from tracehint.analyzer.predict.learning import learn_times
     from tracehint.analyzer.predict.workload import from_analysis
     from tracehint.app.planning import load_analysis
 
@@ -261,7 +261,7 @@ def test_a_log_beside_the_workflow_does_not_displace_learned_times(run: Path) ->
     for waits in ([0.0] * count, [None] * count):  # a recorder that tells waiting, one that cannot
         column = pa.array(waits, pa.float64())
         known = replace(seen, tasks=seen.tasks.set_column(at, "io_wait_s", column))
-        found, notes = learned(stale, [known])
+        found, notes = learn_times(stale, [known])
         assert max(found.tasks.column("end_s").to_pylist()) < 10
         assert "not of the engine's log" in notes[0]
         assert not any("engine's log" in note for note in from_analysis(found).notes)

@@ -183,6 +183,6 @@ def test_a_plan_of_montage_keeps_the_slots_of_all_nodes_busy(tmp_path: Path) -> 
     planning = plan(problem, QUICK)
     chosen = planning.estimate(planning.chosen)
     assert chosen.seconds < 0.8 * planning.estimate("default").seconds
-    nodes = Counter(Bench(problem).traced(chosen.draft, 1)[:, 0].astype(int).tolist())
+    nodes = Counter(Bench(problem).trace_tasks(chosen.draft, 1)[:, 0].astype(int).tolist())
     assert work.tasks == 102 and len(nodes) == 5
     assert max(nodes.values()) <= 0.4 * work.tasks and min(nodes.values()) >= 0.1 * work.tasks

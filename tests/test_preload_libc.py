@@ -214,7 +214,7 @@ def test_another_c_library_in_one_program_tries_itself(changed: bool, tmp_path: 
 def test_what_passed_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert collector.find_unsupported_calls.__wrapped__() == ""
-    monkeypatch.setattr(collector, "_missing", lambda: ["in a thread all"])
+    monkeypatch.setattr(collector, "_find_losses", lambda: ["in a thread all"])
     assert collector.find_unsupported_calls.__wrapped__() == ""
     (kept,) = tmp_path.rglob("*.passed")
     kept.chmod(0o666)  # others may have written it

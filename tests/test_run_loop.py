@@ -32,7 +32,7 @@ from tracehint.adapters.project.state import (
     forget,
     read_state,
 )
-from tracehint.app.run_loop import learned
+from tracehint.app.run_loop import learn_hints
 from tracehint.commands.status import _text
 from tracehint.errors import InputError
 from tracehint.schemas.commandline.programs import workflow_name
@@ -545,7 +545,7 @@ def test_a_workflow_with_other_tasks_is_recorded_again(tmp_path: Path) -> None:
         assert state.needs_recording(("make",)) == again
     state = ProjectState(tmp_path, (run, other_tasks))
     state.bundle(run).mkdir(parents=True)
-    assert learned(state, ("make",), None, ()) is None
+    assert learn_hints(state, ("make",), None, ()) is None
     assert "is recorded again" in _text(state)
 
 

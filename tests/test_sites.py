@@ -16,7 +16,7 @@ from tests.support.flow_shapes import MB, many_to_one, one_to_many
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Options
 from tracehint.analyzer.patterns.run_labels import label
-from tracehint.analyzer.sites import assign, crossing, read_sites
+from tracehint.analyzer.sites import assign, crossing_probability, read_sites
 from tracehint.errors import InputError
 from tracehint.schemas.manifest import Manifest, RecordingHost
 
@@ -65,10 +65,15 @@ def test_no_file_no_text_no_host(tmp_path: Path) -> None:
 
 def test_pairs_of_nodes_at_different_sites() -> None:
     """Four nodes, two at each of two sites: of 3 other nodes 2 are elsewhere."""
-    assert crossing(TWO, 4) == pytest.approx(2 / 3)
-    assert crossing({"a": 1, "b": 3}, 4) == pytest.approx(1 - (0 + 3 / 4 * 2) / 3)
-    assert crossing({"a": 1, "b": 1}, 8) == pytest.approx(4 / 7)
-    assert crossing({"a": 4}, 4) == crossing({}, 4) == crossing(TWO, 1) == 0
+    assert crossing_probability(TWO, 4) == pytest.approx(2 / 3)
+    assert crossing_probability({"a": 1, "b": 3}, 4) == pytest.approx(1 - (0 + 3 / 4 * 2) / 3)
+    assert crossing_probability({"a": 1, "b": 1}, 8) == pytest.approx(4 / 7)
+    assert (
+        crossing_probability({"a": 4}, 4)
+        == crossing_probability({}, 4)
+        == crossing_probability(TWO, 1)
+        == 0
+    )
 
 
 def costs(

@@ -78,30 +78,32 @@ def test_links_lead_where_the_system_goes(seed: int, tmp_path: Path) -> None:
         there = Path(os.fsdecode(folder)).is_dir()
         if name not in (b".", b".."):
             real = os.path.realpath(folder) if there else os.path.normpath(folder)
-            assert links.named(text) == real + b"/" + name, text
+            assert links.resolve_directories(text) == real + b"/" + name, text
         elif not there:
             continue
         try:
             inode = Path(os.fsdecode(text.rstrip(b"/"))).stat().st_ino
         except OSError:
-            assert links.opened(text, 1) == links.named(text)
+            assert links.resolve_open(text, 1) == links.resolve_directories(text)
             continue
-        assert links.opened(text, inode) == os.path.realpath(text), text
+        assert links.resolve_open(text, inode) == os.path.realpath(text), text
         if name not in (b".", b".."):
-            assert links.opened(text, inode + 1) == links.named(text)  # it leads elsewhere now
+            assert links.resolve_open(text, inode + 1) == links.resolve_directories(
+                text
+            )  # it leads elsewhere now
 
 
 def test_links_mean_nothing_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/")
     links = RealPaths(here=False)
     text = os.fsencode(tmp_path / "link" / "etc" / "hosts")
-    assert links.named(text) == links.opened(text, 1) == text
+    assert links.resolve_directories(text) == links.resolve_open(text, 1) == text
 
 
 def test_a_long_path_of_existing_directories_is_no_burden(tmp_path: Path) -> None:
     links = RealPaths(here=True)
     text = os.fsencode(tmp_path) + b"/." * 1900 + b"/file"
-    assert links.named(text) == os.fsencode(tmp_path.resolve() / "file")
+    assert links.resolve_directories(text) == os.fsencode(tmp_path.resolve() / "file")
 
 
 # -- Totals of a process that was killed between counting an operation and noting its run

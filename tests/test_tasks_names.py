@@ -17,7 +17,7 @@ from tests.test_tasks import cut, engines, jobs, names
 from tracehint.adapters.engines.graphs import load_reader
 from tracehint.adapters.engines.registry import READERS
 from tracehint.analyzer.model import TASKS, Segmentation
-from tracehint.analyzer.run import requested
+from tracehint.analyzer.run import find_requests
 from tracehint.analyzer.tasks.declared import _row, declared_only
 from tracehint.analyzer.tasks.describe import describe, plain_descriptions
 from tracehint.analyzer.tasks.engine_processes import ENGINES
@@ -172,7 +172,7 @@ def test_what_slurm_gave_a_job_is_what_its_task_requested(
     for env in envs:
         grow(run, P(["bash", "s"], P(["sort"], env=env), env=env))
     bundle = run.bundle(tmp_path)
-    found = requested(bundle, segment_tasks(bundle))
+    found = find_requests(bundle, segment_tasks(bundle))
     wanted = {"cores": cores, "memory_bytes": memory and memory << 20}
     stated = {name: value for name, value in wanted.items() if value is not None}
     assert list(found.values()) == [stated] * bool(stated)
@@ -182,7 +182,7 @@ def test_what_an_engine_starts_inside_a_job_requested_nothing(tmp_path: Path) ->
     run, env = RunBuilder(), slurm(7, CPUS_ON_NODE=16)
     grow(run, P(["make"], P(["sort", "a"], env=env), P(["sort", "b"], env=env), env=env))
     bundle = run.bundle(tmp_path)
-    assert requested(bundle, segment_tasks(bundle)) == {}
+    assert find_requests(bundle, segment_tasks(bundle)) == {}
 
 
 def test_declared_tasks_join_by_pid_text_and_folder(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.support.slow_reads import slow_reads
 from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.model import Analysis
 from tracehint.analyzer.output.json import from_json
-from tracehint.analyzer.predict.learning import learned
+from tracehint.analyzer.predict.learning import learn_times
 from tracehint.analyzer.predict.model import COMPUTE, READ
 from tracehint.analyzer.predict.workload import from_analysis
 from tracehint.analyzer.tasks import activity
@@ -220,7 +220,7 @@ def test_what_others_waited_is_not_learned(tmp_path: Path) -> None:
     for row in graph.rows["processes"]:
         row["end_ns"] = None
     seen = analyze(build.bundle(tmp_path / "a"))
-    found, _ = learned(analyze(graph.bundle(tmp_path / "b")), [seen])
+    found, _ = learn_times(analyze(graph.bundle(tmp_path / "b")), [seen])
     seconds, notes = computing(found)
     assert seconds == pytest.approx(10 - 8.4 + 0.5)
     assert not any("not known" in note for note in notes)

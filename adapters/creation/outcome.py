@@ -41,7 +41,7 @@ class Made:
     program: str
     renamed: bool  # it had another name before
 
-    def moved(self, renames: Renames) -> Made:
+    def follow_renames(self, renames: Renames) -> Made:
         """The same file under its last name."""
         last = renames.last_name(self.path, self.t_ns)
         return self if last == self.path else replace(self, path=last, renamed=True)
@@ -138,10 +138,10 @@ class Teller:
                 rows += self._of_record(record, target)
         others = {self._whole(record) for record in journal.records if record.withheld}
         if renames is not None:
-            made = [one.moved(renames) for one in made]
+            made = [one.follow_renames(renames) for one in made]
             for row in rows:
                 row["path"] = renames.last_name(row["path"], row["t_ns"])
-        return rows + self._unseen(made, others | {row["path"] for row in rows})
+        return rows + self._list_unjournaled(made, others | {row["path"] for row in rows})
 
     def _targets(self, records: Sequence[Record]) -> list[Target | None]:
         """What each file was to get: by its name, where no rule asked who makes it."""
@@ -189,7 +189,7 @@ class Teller:
                 rows.append({**common, **none, "hint": gap.hint})
         return rows
 
-    def _unseen(self, made: Iterable[Made], known: set[bytes]) -> list[Row]:
+    def _list_unjournaled(self, made: Iterable[Made], known: set[bytes]) -> list[Row]:
         """Rows of files that a rule is for and that the journal does not know."""
         last = {one.path: one for one in made if one.path not in known}
         names = [self._below(path) for path in last]
@@ -229,7 +229,7 @@ _TAKING = (
 )
 
 
-def taken(bundle: Bundle, paths: Collection[bytes]) -> dict[bytes, str]:
+def explain_lost_hints(bundle: Bundle, paths: Collection[bytes]) -> dict[bytes, str]:
     """Path (absolute) -> what took its hint, and which program did."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -91,7 +91,7 @@ def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
         except OSError:
             return None
         try:
-            with _accepted(server, process, patience_s) as line:
+            with _accept_call(server, process, patience_s) as line:
                 line.settimeout(_TRIAL_S)
                 start_s = time.monotonic() - begin
                 rate = _rate(line, mark.encode())
@@ -106,7 +106,7 @@ def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
     return (rate, start_s) if rate is not None and not process.returncode else None
 
 
-def _accepted(
+def _accept_call(
     server: socket.socket, process: subprocess.Popen[bytes], patience_s: float
 ) -> socket.socket:
     """Who calls. Raises OSError where the process ended before, or nobody does."""

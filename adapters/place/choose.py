@@ -272,7 +272,7 @@ def choose(
     `free` tells whether a slot is free, `answers` whether the node can be used at all; both are
     asked only about nodes that would be taken.
     """
-    order = ranked(hosts, known)
+    order = rank_hosts(hosts, known)
     holds = known.bytes.get(order[0].name, 0) if order else 0
     skipped: list[str] = []
     full: list[Host] = []
@@ -295,7 +295,7 @@ def choose(
     return NodeChoice(None, f"no node can be used: {_few(skipped)}", fallback=True)
 
 
-def ranked(hosts: Sequence[Host], known: InputPlaces) -> list[Host]:
+def rank_hosts(hosts: Sequence[Host], known: InputPlaces) -> list[Host]:
     """Nodes with most bytes first; equal ones in an order that differs from task to task."""
     salt = "\0".join(sorted({*known.nodes, *known.unknown})) or str(os.getpid())
 

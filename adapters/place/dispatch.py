@@ -145,7 +145,7 @@ class Dispatcher:
             return 0
         return self.hosts[node].slots - sum(r.node == node for r in self.running.values())
 
-    def preferred(self, task: PlacedTask) -> tuple[int | None, int]:
+    def choose_preferred_node(self, task: PlacedTask) -> tuple[int | None, int]:
         """The node that the task is planned for or that holds most of its inputs, and how many
         bytes of them are there."""
         held = [0] * len(self.hosts)
@@ -160,7 +160,7 @@ class Dispatcher:
 
     def choose(self, request: _Request, now: float) -> int | None:
         """The node that the task starts on now; None: it waits."""
-        node, held = self.preferred(request.task)
+        node, held = self.choose_preferred_node(request.task)
         waited = now - request.since
         if node is not None:
             link = self.hosts[node].link_mbit * 1e6 / 8

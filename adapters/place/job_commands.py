@@ -72,7 +72,7 @@ def known_jobs(bundle: Bundle, analysis: Analysis, plan: Plan | None) -> KnownJo
         if row["proc"] in root_of and row["task"] in planned:
             tasks[root_of[row["proc"]]].add(row["task"])
     jobs = {
-        root: _joined([planned[task] for task in sorted(found)])
+        root: _join_tasks([planned[task] for task in sorted(found)])
         for root, found in tasks.items()
         if root != own
     }
@@ -115,7 +115,7 @@ def _roots(rows: Mapping[int, Any]) -> dict[int, int]:
     return found
 
 
-def _joined(tasks: list[PlacedTask]) -> PlacedTask:
+def _join_tasks(tasks: list[PlacedTask]) -> PlacedTask:
     """All tasks of a job as one; the part is that of the task that reads most."""
     parts = [task for task in tasks if task.part is not None]
     largest = max(parts, key=lambda task: sum(task.inputs.values()), default=None)

@@ -99,7 +99,18 @@ def elsewhere(address: str, program: str, argv: list[str]) -> int | None:
     mark, *words = [os.fsdecode(word) for word in answer.split(b"\0")[:-1]] or [""]
     if not words:
         return None
-    there = [sys.executable, "-I", "-S", __file__, "--there", cwd, mark, own(), program, *argv]
+    there = [
+        sys.executable,
+        "-I",
+        "-S",
+        __file__,
+        "--there",
+        cwd,
+        mark,
+        list_own_variables(),
+        program,
+        *argv,
+    ]
     at = words.index("{argv}")
     status = run([*words[:at], *there, *words[at + 1 :]])
     try:
@@ -112,7 +123,7 @@ def elsewhere(address: str, program: str, argv: list[str]) -> int | None:
     return status
 
 
-def own() -> str:
+def list_own_variables() -> str:
     """The variables of this environment that a step changes, as NAME=VALUE lines."""
     return "\n".join(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_OF_STEP))
 

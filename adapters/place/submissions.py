@@ -170,7 +170,7 @@ class Submissions:
         now = time.monotonic()
         if self.made_by_running(task):
             self.look(now)
-        node = self.preferred(task)
+        node = self.choose_preferred_node(task)
         if node is not None and self.is_full(node):
             if now - self.looked > _FRESH_S:
                 self.look(now)
@@ -186,7 +186,7 @@ class Submissions:
             for job in self.sent
         )
 
-    def preferred(self, task: PlacedTask) -> int | None:
+    def choose_preferred_node(self, task: PlacedTask) -> int | None:
         """The node of the task's part, or that holds most of its inputs."""
         if task.part is not None:
             return task.part % len(self.hosts)
@@ -208,7 +208,7 @@ class Submissions:
         waiting = sum(job.node == node and job.waits and not job.ended for job in self.sent)
         return waiting >= QUEUE * self.hosts[node].slots
 
-    def submitted(self, ticket: bytes, number: bytes) -> None:
+    def note_submission(self, ticket: bytes, number: bytes) -> None:
         """The number of a job that was submitted; without one it was not, or not as requested."""
         if ticket.isdigit() and int(ticket) < len(self.sent):
             job = self.sent[int(ticket)]
@@ -316,9 +316,9 @@ class SubmissionServer(threading.Thread):
             try:
                 line.sendall(answer)
             except OSError:  # whoever asked has submitted the job as it is
-                self.jobs.submitted(answer.partition(b"\0")[0], b"")
+                self.jobs.note_submission(answer.partition(b"\0")[0], b"")
         elif kind == TELL:
-            self.jobs.submitted(*rest.partition(b"\0")[::2])
+            self.jobs.note_submission(*rest.partition(b"\0")[::2])
 
 
 @contextmanager

@@ -46,14 +46,14 @@ def main() -> None:
     """Submit the job; comes back only where that cannot be done at all."""
     address, program, argv = sys.argv[1], sys.argv[2], sys.argv[3:]
     status = None
-    if (known := asked(address, argv[1:])) is not None:
-        status = submitted(address, program, argv, *known)
+    if (known := ask_for_node(address, argv[1:])) is not None:
+        status = submit_job(address, program, argv, *known)
     if status is None:
         become(program, argv, os.environ)
     end(status)
 
 
-def asked(address: str, words: Sequence[str]) -> tuple[bytes, bytes] | None:
+def ask_for_node(address: str, words: Sequence[str]) -> tuple[bytes, bytes] | None:
     """Ticket and node (empty: any) of the job; None: it is left alone, whatever went wrong."""
     with suppress(Exception):
         text = what_runs(words, os.environ)
@@ -127,7 +127,7 @@ def sent(address: str, *fields: bytes) -> bytes:
     return answer
 
 
-def submitted(
+def submit_job(
     address: str, program: str, argv: Sequence[str], ticket: bytes, node: bytes
 ) -> int | None:
     """Submit the job and tell `run` its number, or that it has none: the wait status; None: Slurm

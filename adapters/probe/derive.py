@@ -44,7 +44,7 @@ def processors(seen: Seen, missing: list[str]) -> list[Known]:
 
 
 def _files(seen: Seen, idle: float) -> list[Known]:
-    costs = [_own(w, idle) / w.amount for w in _long(seen.work["calls"])]
+    costs = [_subtract_idle(w, idle) / w.amount for w in _long(seen.work["calls"])]
     if not costs:
         return []
     middle = statistics.median(costs)
@@ -59,9 +59,11 @@ def _bytes(seen: Seen, idle: float) -> list[Known]:
     if len(steps) < 2:
         return []
     amounts = np.array([[w.amount, w.over] for w in steps])
-    moved, over = np.linalg.lstsq(amounts, np.array([_own(w, idle) for w in steps]), rcond=None)[0]
+    moved, over = np.linalg.lstsq(
+        amounts, np.array([_subtract_idle(w, idle) for w in steps]), rcond=None
+    )[0]
     if over < 0 or moved < 0:  # the steps cannot tell the two apart
-        moved, over = sum(_own(w, idle) for w in steps) / float(amounts[:, 0].sum()), 0.0
+        moved, over = sum(_subtract_idle(w, idle) for w in steps) / float(amounts[:, 0].sum()), 0.0
     source = f"processors in {plural(len(steps), 'step')} that moved bytes"
     return [
         Known("store", "client_cpu_ms_mb", exact(moved / 2), f"{source}: half of each byte's"),
@@ -74,7 +76,7 @@ def _long(steps: Sequence[ProcessorWork]) -> list[ProcessorWork]:
     return [w for w in steps if w.seconds >= LEAST_S and w.amount > 0]
 
 
-def _own(work: ProcessorWork, idle: float) -> float:
+def _subtract_idle(work: ProcessorWork, idle: float) -> float:
     return max(0.0, work.busy - idle * work.seconds)
 
 

@@ -106,7 +106,7 @@ class KnownRun:
         """Seconds of the command, and of tracehint where these are many."""
         return self.seconds + max(self.around - OWN_S, 0.0)
 
-    def stored(self) -> KnownRun:
+    def make_storable(self) -> KnownRun:
         """The run as it is written down: without secrets, and not longer than it may be."""
         return replace(
             self,
@@ -315,7 +315,7 @@ def _read_runs(folder: HeldFolder) -> ProjectState:
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ValueError
         return ProjectState(
-            folder, tuple(_read_run(raw).stored() for raw in data["runs"][-_LISTED:])
+            folder, tuple(_read_run(raw).make_storable() for raw in data["runs"][-_LISTED:])
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _strange(folder, "state.json is not as tracehint wrote it") from None
@@ -376,7 +376,7 @@ def add_run(directory: Path, run: KnownRun) -> ProjectState:
     teach nothing."""
     with changing(directory) as state:
         before = state.runs
-        state = replace(state, runs=_fitting((*before, run.stored())))
+        state = replace(state, runs=_drop_oldest_runs((*before, run.make_storable())))
         _write(state)
         dropped = before[: len(before) + 1 - len(state.runs)]
         there = [r for r in state.runs if (not r.teaches or r.placed) and state.bundle(r).is_dir()]
@@ -395,7 +395,7 @@ def _text(runs: Sequence[KnownRun]) -> str:
     return json.dumps({"schema": SCHEMA, "runs": rows}, indent=1) + "\n"
 
 
-def _fitting(runs: tuple[KnownRun, ...]) -> tuple[KnownRun, ...]:
+def _drop_oldest_runs(runs: tuple[KnownRun, ...]) -> tuple[KnownRun, ...]:
     """The last runs, as many as the file takes."""
     runs = runs[-_LISTED:]
     while len(runs) > 1 and len(_text(runs)) > _STORED:

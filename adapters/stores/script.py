@@ -73,7 +73,7 @@ def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -
         gaps += missing
         kind = id(settings), target.rule
         if kind not in endings:  # `translated` returns the same list for the same settings
-            endings[kind] = settings, [_ending(setting, target.rule) for setting in settings]
+            endings[kind] = settings, [_encode_rule(setting, target.rule) for setting in settings]
         start = _kind(target) + b"\0" + (target.path or b".") + b"\0"
         for ending in endings[kind][1]:
             if len(start) + len(ending) > MAX_RECORD:
@@ -98,7 +98,7 @@ def find_tagger() -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def _ending(setting: Setting, rule: str) -> bytes:
+def _encode_rule(setting: Setting, rule: str) -> bytes:
     """What is the same in all records of a setting that a rule gives."""
     remark = comment(f"{setting.key} ({setting.hint}, {rule})")[:200].encode("ascii")
     return b"".join(part + b"\0" for part in (setting.key.encode(), script_value(setting), remark))

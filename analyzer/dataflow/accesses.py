@@ -175,7 +175,7 @@ def pieces(access: Access, notes: list[str]) -> Access:
     cut.start, cut.end = cut.start + shift, cut.end + shift
     cut.bytes = share(runs.bytes, runs.count)
     cut.count = np.ones(len(rows), np.int64)
-    return Access.joined([plain, cut])
+    return Access.concat_parts([plain, cut])
 
 
 def share(amount: Ints, parts: Ints) -> Ints:

@@ -83,7 +83,7 @@ def add_declared(
     engine = np.append(column(scene.tasks, "engine") == 1, True)
     left_out = soft[uses.path] | engine[declared.first[uses.task]]
     uses = uses.take(~left_out) if left_out.any() else uses
-    writer, reader = _unseen(scene, declared, uses, obj, *pairs(uses, declared))
+    writer, reader = _select_unobserved(scene, declared, uses, obj, *pairs(uses, declared))
     if not may_hide_reads(bundle):  # then what was not seen did not happen
         both = declared.observed[uses.task[writer]] & declared.observed[uses.task[reader]]
         if both.any():
@@ -107,7 +107,7 @@ def add_declared(
     return flow
 
 
-def _unseen(
+def _select_unobserved(
     scene: Scene, declared: DeclaredRows, uses: Uses, obj: Ints, writer: Ints, reader: Ints
 ) -> tuple[Ints, Ints]:
     """The declared pairs without an observed edge between their tasks over the same path."""

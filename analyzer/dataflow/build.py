@@ -94,7 +94,7 @@ def from_opens(
     for op, at in ((READ, reads), (WRITE, writes)):
         if len(at):
             parts.append(_whole_file_accesses(opens, objects, obj, known, at, op))
-    found = Access.joined(parts)
+    found = Access.concat_parts(parts)
     found = found.take(found.task >= 0)
     unknown_end = found.last == UNKNOWN
     if unknown_end.any():
@@ -262,7 +262,7 @@ def build_flow(
     bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])  # all that counts now
     objects, copies = _with_copies(objects, accesses, more, tasks)
     parts = _parts(accesses, divide(accesses, more, objects, copies, rows), settings, notes)
-    touched = accesses.touched()
+    touched = accesses.find_touched()
     del accesses  # the largest thing there is
     scene = Scene(*concat_flows(parts, objects, touched, relative, notes), objects, table)
     return add_declared(scene, bundle, ahead, classify, relative)
@@ -297,7 +297,7 @@ def _with_copies(
     accesses.renumber(number)
     more.obj = number[more.obj]
     copies = Copies(number[copies.source], number[copies.target], copies.proc, copies.shift)
-    return objects.reordered(order), copies
+    return objects.renumber_objects(order), copies
 
 
 def _solve(
@@ -341,7 +341,7 @@ def _solve_batch(
     rest = batch.access.take(hard[batch.access.obj])
     limit = settings.options.max_versions
     found, many = solve_general(rest, objects, engine, batch.copies, limit, notes)
-    return Found.joined([easy, found]), ~hard, many
+    return Found.concat_parts([easy, found]), ~hard, many
 
 
 def _replaced_objects(entries: Entries, objects: Objects) -> Bools:

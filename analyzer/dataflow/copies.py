@@ -57,7 +57,7 @@ def find(access: Access, everything: Access, objects: Objects) -> Copies:
     found = Copies(reads.obj[best[w]], writes.obj[w], writes.proc[w], w * 0)
     found = found.take(found.source != found.target)
     lone = ~np.isin(solid.obj, found.target)
-    return Copies.joined([found, strung(reads, solid.take(lone))])
+    return Copies.concat_parts([found, strung(reads, solid.take(lone))])
 
 
 def strung(reads: Access, writes: Access) -> Copies:
@@ -183,7 +183,7 @@ def find_carried(copies: Copies, events: Events, touched: Touches) -> tuple[Carr
     event = touched.event[at]
     order = order_by(copies.source, copies.proc)
     source, proc = copies.source[order], copies.proc[order]
-    low, high = _matching(
+    low, high = _find_row_ranges(
         (source, proc), starts_of(source, proc), (events.obj[event], events.proc[event])
     )
     i, copy = expand(low, high)
@@ -218,8 +218,11 @@ def substitute(events: Events, copies: Copies, pieces: Carried) -> Events:
     """The events with each copy's writes cut up among the owners of what was copied."""
     order = order_by(copies.target, copies.proc)
     target, proc = copies.target[order], copies.proc[order]
-    low, _ = _matching((target, proc), starts_of(target, proc), (events.obj, events.proc))
-    found = _matching((target, proc), starts_of(target, proc), (events.obj, events.proc))[1] > low
+    low, _ = _find_row_ranges((target, proc), starts_of(target, proc), (events.obj, events.proc))
+    found = (
+        _find_row_ranges((target, proc), starts_of(target, proc), (events.obj, events.proc))[1]
+        > low
+    )
     at = np.flatnonzero(found & (events.op == WRITE))
     copy = order[low[at]]
     i, j = overlaps(copy, events.start[at], events.end[at], pieces.copy, pieces.start, pieces.end)
@@ -234,11 +237,11 @@ def substitute(events: Events, copies: Copies, pieces: Carried) -> Events:
     keep = np.ones(len(events), bool)
     keep[at[i]] = False
     rows = np.concatenate([np.flatnonzero(keep), at[i]])
-    joined = Events.joined([events.take(keep), new])
+    joined = Events.concat_parts([events.take(keep), new])
     return joined.take(np.argsort(rows, kind="stable"))
 
 
-def _matching(
+def _find_row_ranges(
     keys: tuple[Ints, Ints], starts: Ints, wanted: tuple[Ints, Ints]
 ) -> tuple[Ints, Ints]:
     """Row ranges of the sorted pairs of keys that equal each wanted pair; empty where none."""

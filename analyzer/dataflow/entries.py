@@ -263,9 +263,9 @@ def add_empty(found: Found, access: Access, objects: Objects, engine: Bools) -> 
         zero != 0,
         zero == 0,
     )
-    found.writes = Writes.joined([found.writes, nothing])
+    found.writes = Writes.concat_parts([found.writes, nothing])
     known = np.zeros(count, bool)
     known[found.versions.obj] = True
     new = at[~known[at]]
     size = np.maximum(objects.size[new], 0)
-    found.versions = Versions.joined([found.versions, Versions(new, new * 0, size)])
+    found.versions = Versions.concat_parts([found.versions, Versions(new, new * 0, size)])

@@ -109,7 +109,7 @@ def _turns(rows: NameRows, old: Ints, new: Ints) -> Turns:
             rows.obj[at], path[at], rows.t[at], 2 * rows.seq[at] + gain, np.full(len(at), gain)
         )
 
-    return Turns.joined(
+    return Turns.concat_parts(
         [
             part(is_op("open", "create"), old, True),
             part(is_op("rename", "exchange"), old, False),
@@ -193,7 +193,7 @@ def _move_below(
                 holders.setdefault(path, []).append((t, 2 * seq + gain, obj, gain))
     columns = np.array(added, np.int64).reshape(-1, 5).T
     more = Turns(columns[0], columns[1], columns[2], columns[3], columns[4].astype(bool))
-    return Turns.joined([turns, more]), pa.array(paths, pa.binary())
+    return Turns.concat_parts([turns, more]), pa.array(paths, pa.binary())
 
 
 def _object_paths(turns: Turns, scope: Ints) -> Held:
@@ -380,7 +380,7 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
         hosts=len(pc.unique(files.column("host"))),
     )
     order = order_by(lineage, rank)
-    return objects.reordered(order), creator[order]
+    return objects.renumber_objects(order), creator[order]
 
 
 def _sizes(known: Ints, of_row: Ints, count: int) -> Ints:

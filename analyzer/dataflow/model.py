@@ -39,7 +39,7 @@ class Rows:
         return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     @classmethod
-    def joined(cls, parts: Iterable[Self]) -> Self:
+    def concat_parts(cls, parts: Iterable[Self]) -> Self:
         """All rows of the parts, in order. Arrays are shared with the only part that has rows."""
         some = list(parts)
         some = [part for part in some if len(part)] or some[:1]
@@ -160,7 +160,7 @@ class Versions(Rows):
 
 @dataclass
 class Found:
-    """What one way of computing found; `joined` puts several together."""
+    """What one way of computing found; `concat_parts` puts several together."""
 
     writes: Writes
     owned: Owned
@@ -169,15 +169,15 @@ class Found:
     versions: Versions
 
     @classmethod
-    def joined(cls, parts: Iterable[Found]) -> Found:
+    def concat_parts(cls, parts: Iterable[Found]) -> Found:
         """All rows of all parts."""
         some = list(parts)
         return cls(
-            Writes.joined(p.writes for p in some),
-            Owned.joined(p.owned for p in some),
-            Reads.joined(p.reads for p in some),
-            Links.joined(p.links for p in some),
-            Versions.joined(p.versions for p in some),
+            Writes.concat_parts(p.writes for p in some),
+            Owned.concat_parts(p.owned for p in some),
+            Reads.concat_parts(p.reads for p in some),
+            Links.concat_parts(p.links for p in some),
+            Versions.concat_parts(p.versions for p in some),
         )
 
 
@@ -206,7 +206,7 @@ class Objects:
     def __len__(self) -> int:
         return len(self.existed)
 
-    def reordered(self, order: Ints) -> Objects:
+    def renumber_objects(self, order: Ints) -> Objects:
         """The same objects renumbered: `order` holds the old number of each new one."""
         import pyarrow as pa
 

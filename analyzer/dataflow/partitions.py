@@ -29,10 +29,10 @@ class Batch:
     access: Access
     copies: Copies
 
-    def filled(self, extents: Access) -> Batch:
+    def fill_batch(self, extents: Access) -> Batch:
         """The batch with these accesses (objects numbered as in the run; given away) before its
         own."""
-        access = Access.joined([extents, self.access]) if len(self.access) else extents
+        access = Access.concat_parts([extents, self.access]) if len(self.access) else extents
         access.obj = access.obj - self.low
         return replace(self, access=clip(access, self.objects))
 
@@ -60,7 +60,7 @@ class Partitions:
         return np.repeat(np.arange(len(self), dtype=np.uint16), np.diff(self.bounds))
 
     def frame(self, i: int) -> Batch:
-        """Partition i without extents; its accesses keep the numbers of the run (`filled`)."""
+        """Partition i without extents; its accesses keep the numbers of the run (`fill_batch`)."""
         low, high = int(self.bounds[i]), int(self.bounds[i + 1])
         copies = self.copies
         inside = copies.take((copies.source >= low) & (copies.source < high))
@@ -80,12 +80,12 @@ def keep_together(
 ) -> tuple[Copies, Ints]:
     """Complete copies by engines, and the order of the objects that puts the paths last that
     they concern (see `Objects.reordered`)."""
-    access = Access.joined([extents.of_tasks(engine), more.take(engine[more.task])])
+    access = Access.concat_parts([extents.of_tasks(engine), more.take(engine[more.task])])
     copies = Copies.empty()
     if (access.op == WRITE).any():
         read = np.zeros(len(objects), bool)
         read[access.obj[access.op == READ]] = True
-        everything = Access.joined([extents.of_objects(read), more.take(read[more.obj])])
+        everything = Access.concat_parts([extents.of_objects(read), more.take(read[more.obj])])
         copies = find(access, everything, objects)
     special = np.zeros(int(objects.lineage.max(initial=-1)) + 1, bool)
     special[objects.lineage[copies.source]] = True
@@ -161,7 +161,7 @@ class Accesses(Protocol):
         """How many accesses each object has."""
         ...
 
-    def touched(self) -> Bools:
+    def find_touched(self) -> Bools:
         """Objects that any extent names, software and damaged extents included."""
         ...
 

@@ -205,7 +205,7 @@ def producers_of(
     own = own.take(entries.is_last(own.obj, own.ver))
     own_entry = entries.of(own.obj, own.ver)
     new = ~among(own_entry, own.task, entry, writes.task)
-    writes = Writes.joined([writes, _carried_writes(own.take(new))])
+    writes = Writes.concat_parts([writes, _carried_writes(own.take(new))])
     entry = np.concatenate([entry, own_entry[new]])
     rows = group(writes.start, writes.end, entry, writes.task)
     lost = ~rows.any(writes.seen | (writes.stays & ~replaced[writes.obj]))

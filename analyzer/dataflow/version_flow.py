@@ -132,7 +132,7 @@ def written_spans(writes: Access) -> TaskSpans:
     return TaskSpans(obj[order], task[order], start[order], end[order])
 
 
-def overlapping(spans: TaskSpans, count: int) -> Bools:
+def find_overlaps(spans: TaskSpans, count: int) -> Bools:
     """Per object: whether ranges of different tasks overlap."""
     found = np.zeros(count, bool)
     hit = (spans.obj[1:] == spans.obj[:-1]) & (spans.end[:-1] > spans.start[1:])
@@ -152,7 +152,7 @@ def solve_simple(
     simple = is_simple(access, objects, seen) & ~general
     writes = pieces(access.take((access.op == WRITE) & simple[access.obj]), notes)
     spans = written_spans(writes)
-    clash = overlapping(spans, count)
+    clash = find_overlaps(spans, count)
     if clash.any():
         simple &= ~clash
         writes = writes.take(simple[writes.obj])
@@ -337,7 +337,7 @@ def solve_general(
         coarsen(events, notes)
         touched = touches(events, objects)
         more, copied = find_carried(copies, events, touched)
-        pieces = Carried.joined([pieces, more])
+        pieces = Carried.concat_parts([pieces, more])
         pieces = pieces.take(np.lexsort((pieces.start, pieces.copy)))
         foreign, latest = foreign_reads(events, touched, engine)
         version = version_of(events, foreign, latest, max_versions)
@@ -346,10 +346,10 @@ def solve_general(
         version[over[events.obj]] = 0
         many |= over
         parts.append(_collect_flow(events, touched, objects, version, engine, copied))
-    return Found.joined(parts) if parts else _nothing(), many
+    return Found.concat_parts(parts) if parts else _make_empty(), many
 
 
-def _nothing() -> Found:
+def _make_empty() -> Found:
     return Found(Writes.empty(), Owned.empty(), Reads.empty(), Links.empty(), Versions.empty())
 
 

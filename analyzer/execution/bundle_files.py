@@ -85,7 +85,7 @@ class Folder:
         for name in names:
             yield name, self.root / name
 
-    def killed(self) -> bool:
+    def was_killed(self) -> bool:
         """Whether a recorder that was killed left data that is not converted."""
         return is_unfinished(self.root, self.manifest())
 
@@ -195,7 +195,7 @@ class RemoteObjects:
     @classmethod
     def at(cls, url: str) -> RemoteObjects:
         """The bundle at `url`. Raises BundleError: no such store, no access, no bundle."""
-        found = cls._reached(url)
+        found = cls._open_store(url)
         with _arrow_errors(found.root):
             found.sizes.update(found._list())
         check_names(found.root, found.sizes)
@@ -207,7 +207,7 @@ class RemoteObjects:
         order of their names. Raises BundleError."""
         from pyarrow.fs import FileSelector, FileType
 
-        found = cls._reached(url)
+        found = cls._open_store(url)
         with _arrow_errors(found.root):
             if found._is_bundle(found._path()):
                 return [found.root]
@@ -216,7 +216,7 @@ class RemoteObjects:
             return [f"{found.root}/{n}" for n in names if found._is_bundle(found._path(n))]
 
     @classmethod
-    def _reached(cls, url: str) -> RemoteObjects:
+    def _open_store(cls, url: str) -> RemoteObjects:
         """The store of a URL, before anything of it is looked at. Raises BundleError."""
         scheme, _, rest = url.partition("://")
         bucket = rest.partition("/")[0]

@@ -245,7 +245,7 @@ class SpilledAccesses:
             access = raw.access(raw.rows[chosen(raw)])
             access.seq = access.seq + row
             found.append(access)
-        return Access.joined(found)
+        return Access.concat_parts(found)
 
     def of_tasks(self, chosen: Bools) -> Access:
         if not self._per_task[chosen[: len(self._per_task)].nonzero()].any():
@@ -258,7 +258,7 @@ class SpilledAccesses:
     def per_object(self) -> Ints:
         return self._per_object
 
-    def touched(self) -> Bools:
+    def find_touched(self) -> Bools:
         return self._touched[:-1]
 
     def renumber(self, number: Ints) -> None:
@@ -273,7 +273,7 @@ class SpilledAccesses:
         folder = self._folder = self._folder or self._spill(partitions)
 
         def solve(i: int) -> None:
-            found = work(partitions.frame(i).filled(read_rows(folder / str(i))))
+            found = work(partitions.frame(i).fill_batch(read_rows(folder / str(i))))
             with self._extents.writing(folder), (folder / f"{i}.result").open("wb") as stream:
                 pickle.dump(found, stream, protocol=5)
 
@@ -332,7 +332,7 @@ def _release_reading_memory(bundle: Bundle) -> Bundle:
 def _too_large(files: BundleFiles, memory: int | None) -> bool:
     """Whether the extents would take more than half of the memory. What a killed recorder left
     is always converted in memory."""
-    if memory is None or (isinstance(files, Folder) and files.killed()):
+    if memory is None or (isinstance(files, Folder) and files.was_killed()):
         return False
     found = (file for _, file in files.open(files.segments("extents")))
     return rows_of(found) * IN_MEMORY > memory // 2
@@ -399,7 +399,7 @@ class LocalAccesses:
     def per_object(self) -> Ints:
         return np.bincount(self._raw.obj[self._raw.rows], minlength=self._objects)
 
-    def touched(self) -> Bools:
+    def find_touched(self) -> Bools:
         touched = np.zeros(self._objects + 1, bool)
         touched[self._raw.obj] = True
         return touched[:-1]
@@ -418,7 +418,7 @@ class LocalAccesses:
 
         def solve(i: int) -> T:
             return work(
-                partitions.frame(i).filled(raw.access(raw.rows[order[cuts[i] : cuts[i + 1]]]))
+                partitions.frame(i).fill_batch(raw.access(raw.rows[order[cuts[i] : cuts[i + 1]]]))
             )
 
         return compute_all(solve, chosen, self._resources, "following the bytes")

@@ -31,7 +31,7 @@ from tracehint.analyzer.patterns.rows import (
     code,
     concat_rows,
 )
-from tracehint.analyzer.sites import crossing
+from tracehint.analyzer.sites import crossing_probability
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -132,7 +132,7 @@ def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Sit
         round_half_away(asked.wait),
         asked.copies,
         asked.placement,
-        round_half_away(moved.net * crossing(site.hosts_by_site, site.nodes)),
+        round_half_away(moved.net * crossing_probability(site.hosts_by_site, site.nodes)),
         round_half_away(cost.across(asked, moved, site.hosts_by_site, site.nodes)),
     )
 

@@ -23,7 +23,7 @@ from tracehint.analyzer.patterns.rows import (
     Single,
     code,
 )
-from tracehint.analyzer.sites import crossing
+from tracehint.analyzer.sites import crossing_probability
 
 # Numbers of placements; from REPLICAS on: so many copies and this.
 PLACEMENTS = ("default", "local", "scatter", "collocation", "balanced", "regions")
@@ -52,7 +52,7 @@ def _remote(x: Moved, _: float) -> Floats:
     return x.u * (1 - x.home)
 
 
-def _nothing(x: Moved, _: float) -> Floats:
+def _cost_nothing(x: Moved, _: float) -> Floats:
     return np.zeros(len(x))
 
 
@@ -87,10 +87,10 @@ DEFAULTS: dict[str, tuple[Cost, Cost]] = {
 # pattern -> placement, network, waiting; the other patterns ask for replicas or for nothing.
 _ASKS: dict[str, tuple[str, Cost, Cost]] = {
     "pipeline": ("local", _remote, _remote),
-    "stage_in": ("local", _nothing, _nothing),
-    "scatter": ("scatter", lambda x, nodes: x.s * (nodes - 1) / nodes, _nothing),
-    "reduce": ("collocation", _remote, _nothing),
-    "distribute": ("balanced", _remote, _nothing),
+    "stage_in": ("local", _cost_nothing, _cost_nothing),
+    "scatter": ("scatter", lambda x, nodes: x.s * (nodes - 1) / nodes, _cost_nothing),
+    "reduce": ("collocation", _remote, _cost_nothing),
+    "distribute": ("balanced", _remote, _cost_nothing),
     "gather": ("regions", _regions_net, _regions_wait),
 }
 _REPLICATED = asking_for("replication")
@@ -212,7 +212,7 @@ def across(asked: Asked, moved: Moved, hosts_by_site: Mapping[str, int], nodes: 
     of all else the share of pairs of nodes that lie at different sites.
     """
     sites = max(1, len(hosts_by_site))
-    plain = asked.net * crossing(hosts_by_site, nodes)
+    plain = asked.net * crossing_probability(hosts_by_site, nodes)
     first = np.minimum(asked.copies, sites) - 1
     remote = asked.net - (asked.copies - 1) * moved.s
     bare = np.maximum(0, sites - asked.copies) / sites

@@ -129,7 +129,7 @@ def _cut_segments(rows: Segments, limit: Ints) -> Segments:
     across = np.flatnonzero((rows.start < at) & (rows.stop > at))
     if not len(across):
         return rows
-    both = Segments.joined([rows, rows.take(across)])
+    both = Segments.concat_parts([rows, rows.take(across)])
     both.stop[across] = at[across]
     both.start[len(rows) :] = at[across]
     return both.take(order_by(both.file, both.start))

@@ -106,7 +106,7 @@ def of_files(facts: Facts, options: Options) -> Labels:
             sure = np.clip(near(some, _Limits(some, options)), 0.5, 1)
         none = np.full(len(at), UNKNOWN, np.int64)
         parts.append(Labels(at, np.full(len(at), code(pattern)), none, sure))
-    return Labels.joined(parts)
+    return Labels.concat_parts(parts)
 
 
 @dataclass

@@ -54,7 +54,7 @@ def find_groups(
     distributes = _distributes(alone, tasks)
     several = _several(alone.producer, lineage[alone.file], tasks)
     distributes = distributes.take(several[distributes.task])
-    around = Around.joined([reduces, distributes])
+    around = Around.concat_parts([reduces, distributes])
     of_task = np.full(tasks, UNKNOWN, np.int64)
     of_task[reduces.task] = np.arange(len(reduces))
     order = order_by(single.file)
@@ -64,7 +64,7 @@ def find_groups(
     of_task[distributes.task] = len(reduces) + np.arange(len(distributes))
     labels.append(_labels(alone.file, of_task[alone.producer], "distribute"))
     labels[0].near = np.minimum(1, 0.5 * around.share[labels[0].group] / least)
-    return around, Labels.joined(labels)
+    return around, Labels.concat_parts(labels)
 
 
 def _several(task: Ints, lineage: Ints, tasks: int) -> Bools:

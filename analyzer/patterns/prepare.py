@@ -175,7 +175,7 @@ def read(partition: Partition, writers: Writers, work: TaskRows) -> Read:
         single = single.take(np.delete(np.arange(len(single)), own[~fed]))
     if len(more):
         back[more.file[among(more.file, more.who, writers.file, writers.who)]] = True
-        single = Readers.joined([single, more])
+        single = Readers.concat_parts([single, more])
         single = single.take(order_by(single.file, single.who))
     looked = _count_peeks(single, partition.read, count)
     aside = single.peek & ~looked.decides[single.file]

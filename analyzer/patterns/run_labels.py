@@ -286,7 +286,7 @@ def label(
     around, grouped = groups.find_groups(single, reads, lineage, options)
     alone = found.labels.take(~in_cycles.file[found.labels.file])
     cyclic = in_cycles.file & found.facts.labelled
-    labels = Labels.joined([_label_concurrently_shared(cyclic), alone, grouped]).slim()
+    labels = Labels.concat_parts([_label_concurrently_shared(cyclic), alone, grouped]).slim()
     del alone, grouped
     sources, links = _sources(found, around, in_cycles, single), found.links
     consumers = _with_header_readers(flow.consumers, tables, found.header_readers)

@@ -124,7 +124,7 @@ select (select count(*) from tasks join own_times using (task)
 """
 
 
-def learned(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis, list[str]]:
+def learn_times(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis, list[str]]:
     """The analysis with times, sizes and bytes of `runs` where it has none, and notes about it.
 
     Raises InputError where the runs know nothing that is missing.

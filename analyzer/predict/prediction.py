@@ -37,7 +37,7 @@ T95 = (
 GUESS = 0.4  # error of a time where all is guessed: nobody measured it
 
 
-def drawn(cluster: Cluster, seed: int) -> Cluster:
+def draw_cluster(cluster: Cluster, seed: int) -> Cluster:
     """The cluster with each number drawn evenly from its range; seed 0: the numbers themselves.
 
     Equal seeds draw the same places, so that configurations differ by what they are alone.
@@ -143,7 +143,7 @@ def predict(
 
     def scenario(number: int, run: int, *, detail: bool) -> Scenario:
         placement = placements[number]
-        cluster = drawn(clusters[number], run and seed * 100_003 + run)
+        cluster = draw_cluster(clusters[number], run and seed * 100_003 + run)
         machine = build(cluster, seed * 1009 + run, placement.scheduler, placement.steal)
         return Scenario(machine, placement, detail)
 

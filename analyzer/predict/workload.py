@@ -133,15 +133,17 @@ def with_computing(moves: Operations, start: Floats, end: Floats) -> Operations:
     last = np.zeros(len(start))
     np.maximum.at(last, moves.task, moves.when)
     length = (end - start) / PIECES
-    gaps = _computing(moves.task, moves.when, (moves.when - before) * length[moves.task])
-    tails = _computing(np.arange(len(start)), np.full(len(start), np.inf), (PIECES - last) * length)
-    joined = Operations.joined([moves, gaps, tails])
+    gaps = _make_computing(moves.task, moves.when, (moves.when - before) * length[moves.task])
+    tails = _make_computing(
+        np.arange(len(start)), np.full(len(start), np.inf), (PIECES - last) * length
+    )
+    joined = Operations.concat_parts([moves, gaps, tails])
     # computing comes before the operation that it leads to
     rank = np.where(joined.kind == COMPUTE, -1, joined.kind)
     return joined.take(np.lexsort((joined.file, rank, joined.when, joined.task)))
 
 
-def _computing(task: Ints, when: Floats, seconds: Floats) -> Operations:
+def _make_computing(task: Ints, when: Floats, seconds: Floats) -> Operations:
     some = np.flatnonzero(seconds > 1e-9)
     zero = np.zeros(len(some), np.int64)
     return Operations(
@@ -173,12 +175,12 @@ def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Work
     sizes = _sizes(analysis, files, file_id, notes)
     reads = accesses(analysis.consumers, READ, task_id, file_id, sizes)
     writes = accesses(analysis.producers, WRITE, task_id, file_id, sizes)
-    moves = Operations.joined([reads, writes])
+    moves = Operations.concat_parts([reads, writes])
     _note_order(moves, notes)
     moves.when *= scale.seconds
     moves.seconds *= scale.seconds
     operations = _check_amount(with_computing(_scale_moves(moves, scale), start, end))
-    dep_begin, dep = _waiting(analysis.edges, task_id, start, notes)
+    dep_begin, dep = _find_waiting_tasks(analysis.edges, task_id, start, notes)
     dispatch = dispatch_of(*_seen_times(tasks), dep_begin, dep)
     notes += [dispatch.source] if dispatch.source else []
     return Workload(
@@ -269,18 +271,19 @@ def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
     timed, known = lasted > 0, (lasted > 0) & ~np.isnan(waited)
     if known.any():
         notes.append(
-            f"of {_of(known, timed)} the time in which they had files in use and no processor is "
-            "left out as waiting for I/O; other waiting counts as computing"
+            f"of {_format_share(known, timed)} the time in which they had files in use and no "
+            "processor is left out as waiting for I/O; other waiting counts as computing"
         )
     logged = timed & ~known & _of_a_log(tasks)
     if logged.any():
         notes.append(
-            f"the times of {_of(logged, timed)} are those of an engine's log, in which waiting for "
-            "slots and files counts as computing (--learned RUN: those of a recorded run)"
+            f"the times of {_format_share(logged, timed)} are those of an engine's log, in which "
+            "waiting for slots and files counts as computing (--learned RUN: those of a recorded "
+            "run)"
         )
     if (rest := timed & ~known & ~logged).any():
         notes.append(
-            f"the recorded times of {_of(rest, timed)} count as computing: waiting for "
+            f"the recorded times of {_format_share(rest, timed)} count as computing: waiting for "
             "I/O in them is not known"
         )
     share = np.divide(lasted - waited, lasted, out=np.ones(len(lasted)), where=known)
@@ -302,7 +305,7 @@ def _busy_share(tasks: pa.Table) -> Floats:
     return np.asarray(np.clip(share, 0.0, 1.0), np.float64)
 
 
-def _of(some: Bools, every: Bools) -> str:
+def _format_share(some: Bools, every: Bools) -> str:
     count = int(some.sum())
     return "all tasks" if count == int(every.sum()) else f"{count} of {int(every.sum())} tasks"
 
@@ -350,7 +353,9 @@ def _scale_moves(moves: Operations, scale: ScaleFactors) -> Operations:
     return moves
 
 
-def _waiting(edges: pa.Table, tasks: Ints, start: Floats, notes: list[str]) -> tuple[Ints, Ints]:
+def _find_waiting_tasks(
+    edges: pa.Table, tasks: Ints, start: Floats, notes: list[str]
+) -> tuple[Ints, Ints]:
     """(begin, tasks that wait) by task, in the order of the tasks.
 
     With times, a task waits for those that started before it. Without, tasks that wait for each

@@ -108,7 +108,7 @@ def _groups(processes: pa.Table, tree: Tree, ranks: Ranks) -> Ints:
     Those without a launcher belong to a program with the same command that a launcher started on
     another host, as long as no rank is there twice.
     """
-    words = processes.column("argv").combine_chunks().take(_rows(speaking(tree, ranks.top)))
+    words = processes.column("argv").combine_chunks().take(_rows(follow_forks(tree, ranks.top)))
     commands = [b"\0".join(w or ()) for w in words.to_pylist()]
     steps = _steps(processes, tree, ranks.top)
     several = _more_than_one(ranks.task, ranks.number)
@@ -128,7 +128,7 @@ def _groups(processes: pa.Table, tree: Tree, ranks: Ranks) -> Ints:
     return np.array([number[key] for key in keys], np.int64)
 
 
-def speaking(tree: Tree, top: Ints) -> Ints:
+def follow_forks(tree: Tree, top: Ints) -> Ints:
     """The epochs with the arguments of these: of a fork the program that it became."""
     fork = (tree.prev[top] < 0) & (tree.parent[top] >= 0) & (tree.next[top] >= 0)
     return np.where(fork, tree.next[top], top)
@@ -292,7 +292,7 @@ def _rank_rows(
     sites = {h.name: h.site for h in bundle.manifest.hosts}
     at = np.flatnonzero(chosen)
     hosts = processes.column("host").take(_rows(ranks.top[at])).to_pylist()
-    words = processes.column("argv").take(_rows(speaking(tree, ranks.top)[at])).to_pylist()
+    words = processes.column("argv").take(_rows(follow_forks(tree, ranks.top)[at])).to_pylist()
     found = []
     for rank, host, argv in zip(at.tolist(), hosts, words, strict=True):
         outer = rows[int(ranks.task[rank])]

@@ -166,7 +166,7 @@ class ArenaFile:
             NAMED_BY: f"{place}/{self._fds[SITES]}",
         }
 
-    def ended(self, end: Mapping[str, Any]) -> dict[str, Any]:
+    def note_end(self, end: Mapping[str, Any]) -> dict[str, Any]:
         """The facts about the end, with a sample of the clock; in a directory they are written, and
         the file is cut to what was used where no process has it mapped any more."""
         whole = {**end, **self.sample()}

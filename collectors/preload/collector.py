@@ -73,7 +73,7 @@ def find_unsupported_calls() -> str:
     key = _key()
     if PASSED.get(key) is not None:
         return ""
-    missing = _missing()
+    missing = _find_losses()
     if missing:
         return (
             f"calls of this C library ({c_library()}) that are not recorded: {'; '.join(missing)}"
@@ -106,7 +106,7 @@ def _key() -> str:
     return hashlib.sha256(repr(facts).encode(errors="surrogateescape")).hexdigest()
 
 
-def _missing() -> list[str]:
+def _find_losses() -> list[str]:
     """What did not arrive, by phase."""
     from tracehint.collectors.preload.record import record
     from tracehint.schemas.store import read_bundle

@@ -15,7 +15,7 @@ from tracehint.collectors.run import Ended, become, die_like, find_command
 from tracehint.errors import TracehintError
 
 
-def recorded(folder: str, program: str, argv: Sequence[str]) -> int:
+def record_program(folder: str, program: str, argv: Sequence[str]) -> int:
     """Record the program into a file in `folder` and end as it does; where that cannot be, go on
     as the program: a job never fails because of its recording."""
     command = _typed_command(program, argv)

@@ -36,10 +36,10 @@ import os, sys
 program, argv = sys.argv[1], sys.argv[2:]
 sys.path[:] = {path!r}
 try:
-    from tracehint.collectors.preload.job_recorder import recorded
+    from tracehint.collectors.preload.job_recorder import record_program
 except Exception:
     os.execv(program, argv)
-sys.exit(recorded(os.path.dirname(os.path.abspath(__file__)), program, argv))
+sys.exit(record_program(os.path.dirname(os.path.abspath(__file__)), program, argv))
 '''
 _LOOK_S = 0.2
 _ASK_S, _SEEN_S = 2.0, 5.0  # between two questions to Slurm; until a file of another node is seen

@@ -54,12 +54,12 @@ class Prepared:
         """The environment that makes programs record here."""
         return recording_environment(self.arena, env)
 
-    def ended(self, end: Mapping[str, Any]) -> dict[str, Any]:
+    def note_end(self, end: Mapping[str, Any]) -> dict[str, Any]:
         """The command has ended; `end`: facts for end.json. Returns them and the arena's."""
         self.manifest.ended_ns = time.time_ns()
         self.manifest.exit_status = end["exit_status"]
         self.manifest.notes = []
-        return self.arena.ended(end)
+        return self.arena.note_end(end)
 
 
 @dataclass
@@ -76,7 +76,7 @@ class PreparedBundle(Prepared):
 
     def finish(self, end: Mapping[str, Any]) -> dict[str, int]:
         """Convert what was recorded; `end`: facts for end.json. Returns what was lost, by kind."""
-        facts = self.ended(end)
+        facts = self.note_end(end)
         try:
             return self._convert(facts)
         except BaseException:
@@ -181,7 +181,7 @@ def record_job(command: tuple[str, ...], place: Path) -> Ended:
         # what ends the job ends its recording: it is too late for that now
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         with report_failures(f"The recording of the job is lost ({place})."):
-            _pack(job, job.ended(end), place)
+            _pack(job, job.note_end(end), place)
     finally:
         job.arena.close()
     return ended

@@ -72,7 +72,7 @@ class Parser:
                 elif call.name == b"close":
                     descriptors.close(state, thread, call)  # the number is free from now on
                 elif call.name in descriptors.SENDS:
-                    descriptors.sending(state, thread, call)  # may arrive before it returns
+                    descriptors.note_sending(state, thread, call)  # may arrive before it returns
             else:
                 state.seen.add(call.name)
                 handler = HANDLERS.get(call.name)

@@ -349,12 +349,12 @@ class Template:
         """The text of each hole, or None; the way for many paths of few templates."""
         if len(path) > SHORT and self._ambiguous:
             return self.fit(Subject(path))
-        found = self._compiled.fullmatch(path)
+        found = self._compile_regex.fullmatch(path)
         return None if found is None else found.groups()
 
     @cached_property
-    def _compiled(self) -> re.Pattern[bytes]:
-        return _compiled(self.regex)
+    def _compile_regex(self) -> re.Pattern[bytes]:
+        return _compile_regex(self.regex)
 
     @cached_property
     def _ambiguous(self) -> bool:
@@ -382,7 +382,7 @@ class Template:
 
 
 @lru_cache(maxsize=65536)
-def _compiled(regex: str) -> re.Pattern[bytes]:
+def _compile_regex(regex: str) -> re.Pattern[bytes]:
     return re.compile(regex.encode("latin-1"), re.DOTALL)
 
 

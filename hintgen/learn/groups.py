@@ -73,14 +73,18 @@ def _captures(
     usable = [
         at for at, hole in enumerate(holes) if by_producer or not single or hole not in RUN_ONLY
     ]
-    found = _telling(rows, usable, bytes)
+    found = _find_naming_placeholders(rows, usable, bytes)
     if found or single:
         return found, False
-    found = _telling(rows, [at for at in usable if holes[at] in WORDY], without_digits)
+    found = _find_naming_placeholders(
+        rows, [at for at in usable if holes[at] in WORDY], without_digits
+    )
     return found, bool(found)
 
 
-def _telling(rows: list[Row], usable: list[int], read: Callable[[bytes], bytes]) -> tuple[int, ...]:
+def _find_naming_placeholders(
+    rows: list[Row], usable: list[int], read: Callable[[bytes], bytes]
+) -> tuple[int, ...]:
     """The placeholders that name the groups, as `read` sees their text; empty: none do."""
     steady, texts = list[int](), list[dict[int, bytes]]()
     for i, at in enumerate(usable):

@@ -38,7 +38,7 @@ def read(path: Path) -> frozenset[str]:
         raise InputError(f"{path}: not a baseline: {error}", "Write it anew.") from None
 
 
-def accepted(name: str) -> frozenset[str]:
+def read_baseline(name: str) -> frozenset[str]:
     """What the file of that name lists; empty name: nothing. Raises InputError."""
     return read(named_path(name)) if name else frozenset()
 

@@ -119,7 +119,7 @@ def _config(table: dict[str, Any], path: Path, ignored: list[str]) -> Config:
                 raise InputError(f"{path}: lint.{key} must be a list of codes", "Mend the file.")
         elif name != "baseline":
             if name not in names:
-                raise InputError(f"{path}: unknown lint setting {key!r}", _known(names))
+                raise InputError(f"{path}: unknown lint setting {key!r}", _format_known(names))
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"{path}: lint.{key} must be a number", "Mend the file.")
             values[name] = names[name](value)
@@ -138,7 +138,7 @@ def _config(table: dict[str, Any], path: Path, ignored: list[str]) -> Config:
     )
 
 
-def _known(names: Iterable[str]) -> str:
+def _format_known(names: Iterable[str]) -> str:
     return "Known: select, ignore, baseline, " + ", ".join(n.replace("_", "-") for n in names)
 
 
@@ -148,12 +148,12 @@ def choose(select: Iterable[str], ignore: Iterable[str]) -> list[str]:
     Raises UsageError for one that matches no rule.
     """
     wanted = list(select) or [""]
-    chosen = [c for c in RULES if any(c.startswith(w) for w in _checked(wanted))]
-    dropped = _checked(ignore)
+    chosen = [c for c in RULES if any(c.startswith(w) for w in _check_codes(wanted))]
+    dropped = _check_codes(ignore)
     return [c for c in chosen if not any(c.startswith(d) for d in dropped)]
 
 
-def _checked(codes: Iterable[str]) -> list[str]:
+def _check_codes(codes: Iterable[str]) -> list[str]:
     result = []
     for code in codes:
         code = REDIRECTS.get(code.strip().upper(), code.strip().upper())

@@ -43,8 +43,12 @@ def add_in_force(
     files afterwards, or stated."""
     seen: list[tuple[str, str, str, float | None]] = []
     if bundle is not None:
-        seen = [*_set(bundle, data_roots), *_seen(bundle, data_roots), *_read(con, bundle)]
-    rows = [*seen, *(_stated(con, stated) if stated is not None else ())]
+        seen = [
+            *_list_set_hints(bundle, data_roots),
+            *_find_setfattr_calls(bundle, data_roots),
+            *_list_read_attributes(con, bundle),
+        ]
+    rows = [*seen, *(_list_stated_hints(con, stated) if stated is not None else ())]
     if rows:
         con.executemany("INSERT INTO in_force VALUES (?, ?, ?, ?)", rows)
         # A hint on a directory is the default of the files in it.
@@ -57,7 +61,9 @@ def add_in_force(
         )
 
 
-def _set(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
+def _list_set_hints(
+    bundle: Bundle, data_roots: Sequence[str]
+) -> Iterator[tuple[str, str, str, float]]:
     """What `tracehint run` set on files as they were made, and was there at the end."""
     import pyarrow.compute as pc
 
@@ -73,7 +79,9 @@ def _set(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, 
             yield path, name, value, (row["t_ns"] - origin) / 1e9
 
 
-def _seen(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str, str, float]]:
+def _find_setfattr_calls(
+    bundle: Bundle, data_roots: Sequence[str]
+) -> Iterator[tuple[str, str, str, float]]:
     import pyarrow.compute as pc
 
     from tracehint.hintgen.text.escape import text
@@ -90,7 +98,9 @@ def _seen(bundle: Bundle, data_roots: Sequence[str]) -> Iterator[tuple[str, str,
                 yield _relative(path, data_roots), name, value, (row["start_ns"] - origin) / 1e9
 
 
-def _read(con: duckdb.DuckDBPyConnection, bundle: Bundle) -> Iterator[tuple[str, str, str, None]]:
+def _list_read_attributes(
+    con: duckdb.DuckDBPyConnection, bundle: Bundle
+) -> Iterator[tuple[str, str, str, None]]:
     """Attributes of files that somebody stated or read; when they were set is not known."""
     import pyarrow.compute as pc
 
@@ -141,10 +151,10 @@ def parse_setfattr(argv: list[bytes]) -> tuple[str, str, list[bytes]]:
         elif not word.startswith(b"-"):
             files.append(word)
     short = name.rsplit(b".", 1)[-1].decode("utf-8", "replace")
-    return short, _decoded(value).decode("utf-8", "replace"), files
+    return short, _decode_value(value).decode("utf-8", "replace"), files
 
 
-def _decoded(value: bytes) -> bytes:
+def _decode_value(value: bytes) -> bytes:
     """The value as setfattr takes it: text, `0x` hexadecimal, `0s` base64, or in quotes."""
     import base64
     import binascii
@@ -159,7 +169,7 @@ def _decoded(value: bytes) -> bytes:
     return value[1:-1] if len(value) > 1 and value[:1] == value[-1:] == b'"' else value
 
 
-def _stated(
+def _list_stated_hints(
     con: duckdb.DuckDBPyConnection, hints: HintFile
 ) -> Iterator[tuple[str, str, str, None]]:
     from tracehint.hintgen.match.match import match

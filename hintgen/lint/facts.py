@@ -78,7 +78,7 @@ def uses_of(bundle: Bundle, declared_task: pa.Table) -> DeclaredUses:
     (named, names), (path, paths), (way, ways) = (
         encode_column(table, name) for name in ("task", "path", "direction")
     )
-    known, task = _known(declared_task, names)
+    known, task = _match_declared_names(declared_task, names)
     row, task = join_pairs(named, known, task)
     path, way, size = path[row], way[row], column(table, "size_bytes", NO_SIZE)[row]
     order = order_by(task, path, way)
@@ -160,7 +160,7 @@ def _plain(
     return pc.replace_with_mask(texts, odd, found["path_text"].combine_chunks())
 
 
-def _known(declared_task: pa.Table, names: pa.Array) -> tuple[Ints, Ints]:
+def _match_declared_names(declared_task: pa.Table, names: pa.Array) -> tuple[Ints, Ints]:
     """(the number of the declared name, the task), of those that have one of the names."""
     import pyarrow as pa
     import pyarrow.compute as pc

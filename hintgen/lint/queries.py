@@ -44,7 +44,7 @@ def storm(*operations: str) -> str:
     WHERE c.n >= $storm_ops AND c.n >= $stat_ops_per_file * greatest(1, coalesce(o.files, 0))"""
 
 
-def unhinted(pattern: str, hint: str, *columns: str) -> str:
+def select_unhinted(pattern: str, hint: str, *columns: str) -> str:
     """Files with the primary label, that ask for a placement and no such hint was in force.
 
     `hint` is a condition on in_force (name, value); `columns` are further ones of the result.

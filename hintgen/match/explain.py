@@ -119,7 +119,9 @@ def explain_text(data: dict[str, Any]) -> str:
     rule = data["rule"]
     if rule:
         lines.append(f"  rule {rule['id']}  {rule['template']}  ({data['pattern']})")
-        lines += [f"    {h['name']}={h['value']}  set {_when(h)}" for h in data["hints"]]
+        lines += [
+            f"    {h['name']}={h['value']}  set {_format_condition(h)}" for h in data["hints"]
+        ]
         lines.append(
             f"    written by {', '.join(filter(None, rule['producers'])) or 'no task (input)'}; "
             f"read by {', '.join(rule['consumers']) or 'nobody'}"
@@ -151,7 +153,7 @@ def _simulation_text(base: Baseline) -> str:
     return f"simulated: {terminal(base.cluster)}, {plural(base.nodes, 'node')}"
 
 
-def _when(hint: dict[str, Any]) -> str:
+def _format_condition(hint: dict[str, Any]) -> str:
     words = {
         "create": "before the first byte", "staging": "when the file is staged in",
         "before_read": "before the readers start", "any": "at any time",

@@ -254,7 +254,7 @@ def outcomes(
     for i, rows in zip(first.tolist(), of_group, strict=False):
         of_use = _resolve_pick(files.pick(i), None if run.uses is None else run.uses[i], run)
         one_of, own = (
-            (rows[:1] * 0, rows * 0) if of_use.constant else alike(*files.own(of_use, rows))
+            (rows[:1] * 0, rows * 0) if of_use.constant else alike(*files.list_causes(of_use, rows))
         )
         numbers[rows] = len(made) + own
         made += [_resolve_values(of_use, files, row) for row in rows[one_of].tolist()]
@@ -294,7 +294,7 @@ class _AskedFiles:
             counts = known.readers if known.readers is not None else map(len, known.consumers or ())
             yield np.array(counts if isinstance(counts, np.ndarray) else list(counts), np.int64)
 
-    def own(self, of_use: _UseHints, rows: Ints) -> Iterator[Ints]:
+    def list_causes(self, of_use: _UseHints, rows: Ints) -> Iterator[Ints]:
         """What the values of each of the rows follow from."""
         yield self._groups(of_use, rows)
         if of_use.region and self.run.known.sizes is not None:

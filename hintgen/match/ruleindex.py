@@ -56,7 +56,7 @@ class TemplateIndex:
             self._of_slashes[slashes] = found
         return found
 
-    def fitting(self, subject: Subject) -> list[tuple[Template, Places]]:
+    def find_fitting(self, subject: Subject) -> list[tuple[Template, Places]]:
         """Templates that fit, and the places of their placeholders' texts. Raises
         TooCostlyError."""
         found = []
@@ -142,7 +142,7 @@ class Skeletons:
         found = self._alike.get(skeleton)
         if found is None:
             try:
-                found = not self._index.fitting(Subject(skeleton, most))
+                found = not self._index.find_fitting(Subject(skeleton, most))
             except TooCostlyError:
                 found = False
             if len(self._alike) >= MOST:
@@ -205,7 +205,7 @@ def _counts(rules: Iterable[Rule], names: Collection[bytes]) -> dict[str, int] |
     most = limit("match-work")
     try:
         for name, times in _distinct(names, Skeletons(texts.values()), most):
-            for template, _ in index.fitting(Subject(name, most)):
+            for template, _ in index.find_fitting(Subject(name, most)):
                 found[template] += times
     except TooCostlyError:
         return None
@@ -262,9 +262,9 @@ class _Rules:
     def _index(self) -> TemplateIndex:
         return TemplateIndex(self._entries)
 
-    def fitting(self, subject: Subject) -> Iterator[Fitting]:
+    def find_fitting(self, subject: Subject) -> Iterator[Fitting]:
         """Rules whose template fits. Raises TooCostlyError."""
-        for template, where in self._index.fitting(subject):
+        for template, where in self._index.find_fitting(subject):
             subject.spend(_WEIGHED * len(self._entries[template]))
             for entry in self._entries[template]:
                 yield entry, where
@@ -300,7 +300,7 @@ class RuleIndex:
         if found is not None:
             subject.spend(work)
             return found
-        found = list(self._rules.fitting(subject))
+        found = list(self._rules.find_fitting(subject))
         if len(self._by_name) >= MOST:
             self._by_name.clear()
         self._by_name[subject.name] = subject.work, found
@@ -324,7 +324,7 @@ class RuleIndex:
         if known.producer_types is not None:
             made_by = known.producer_types[i] or INPUT
             if made_by in self._by_producer:
-                found = [*found, *self._by_producer[made_by].fitting(subject)]
+                found = [*found, *self._by_producer[made_by].find_fitting(subject)]
         if len(found) < 2:
             return found
         return sorted(found, key=lambda f: (self.rank(f[0], known, i), f[0].rule.id), reverse=True)

@@ -8,9 +8,9 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts
 from tracehint.analyzer.predict import model
-from tracehint.analyzer.predict.model import Placement, law, staged
+from tracehint.analyzer.predict.model import Placement, law, stage_inputs
 from tracehint.hintgen.placed import placement_of
-from tracehint.hintgen.plan.graph import Graph, gathered
+from tracehint.hintgen.plan.graph import Graph, find_gatherers
 from tracehint.hintgen.plan.model import FREE, Draft, Problem, Strategy
 from tracehint.hintgen.plan.partition import UnavailableError
 from tracehint.hintgen.plan.site_cut import cuts_by_site
@@ -32,12 +32,12 @@ def blank(problem: Problem, name: str, scheduler: str | None = None) -> Placemen
     )
 
 
-def finished(problem: Problem, placement: Placement) -> Placement:
+def finish_placement(problem: Problem, placement: Placement) -> Placement:
     """What the cluster adds: with node-local disks the inputs come from the machine apart."""
-    return staged(placement, problem.work, problem.cluster)
+    return stage_inputs(placement, problem.work, problem.cluster)
 
 
-def unplaced(problem: Problem, placement: Placement) -> Placement:
+def unplace_tasks(problem: Problem, placement: Placement) -> Placement:
     """Tasks start where the engine starts them: on its node, or where the scheduler says."""
     if problem.own is None:
         return replace(placement, scheduler=None)
@@ -45,7 +45,7 @@ def unplaced(problem: Problem, placement: Placement) -> Placement:
     return replace(placement, scheduler="plan", plan=plan, steal="nothing")
 
 
-def pinned(problem: Problem, name: str, part: Ints, parts: int, steal: str) -> Draft:
+def pin_tasks(problem: Problem, name: str, part: Ints, parts: int, steal: str) -> Draft:
     """Each task in its part, each file that is no input where its writer's part is.
 
     A FREE task starts where most of its input lies, its files stay where it writes them.
@@ -60,10 +60,10 @@ def pinned(problem: Problem, name: str, part: Ints, parts: int, steal: str) -> D
     found.target[home >= 0] = home[home >= 0]
     found.plan = part.astype(np.int32)
     found.steal = steal
-    return Draft(name, finished(problem, found), parts, part.astype(np.int32))
+    return Draft(name, finish_placement(problem, found), parts, part.astype(np.int32))
 
 
-def moved(draft: Draft, files: Ints, target: Ints | Shorts) -> Draft:
+def move_files(draft: Draft, files: Ints, target: Ints | Shorts) -> Draft:
     """The same with some files in other parts."""
     old = draft.placement
     assert old.law is not None and old.target is not None
@@ -90,7 +90,7 @@ def with_inputs(problem: Problem, draft: Draft) -> Draft:
     home = np.full(problem.work.files, -1, np.int64)
     home[keys[order] // draft.parts] = keys[order] % draft.parts
     files = np.flatnonzero(home >= 0)
-    return moved(draft, files, home[files])
+    return move_files(draft, files, home[files])
 
 
 # What the store does by itself, tasks where the cluster's scheduler puts them.
@@ -98,7 +98,11 @@ def with_inputs(problem: Problem, draft: Draft) -> Draft:
 
 def default_placement(problem: Problem) -> list[Draft]:
     """One draft that places no file."""
-    return [Draft("default", unplaced(problem, finished(problem, blank(problem, "default"))))]
+    return [
+        Draft(
+            "default", unplace_tasks(problem, finish_placement(problem, blank(problem, "default")))
+        )
+    ]
 
 
 # Every file on the node that writes it.
@@ -112,7 +116,7 @@ def local_first(problem: Problem) -> list[Draft]:
 def local_writes(problem: Problem) -> list[Draft]:
     """The same, tasks where the engine starts them."""
     found = model.local(problem.work, problem.cluster)
-    return [Draft("local-writes", unplaced(problem, found))]
+    return [Draft("local-writes", unplace_tasks(problem, found))]
 
 
 # Local writes, but what one task gathers is written to one node at once.
@@ -120,7 +124,7 @@ def local_writes(problem: Problem) -> list[Draft]:
 
 def local_reduce(problem: Problem) -> list[Draft]:
     """One draft, where there is a task that gathers."""
-    reader = gathered(problem.graph)
+    reader = find_gatherers(problem.graph)
     if not (reader >= 0).any():
         return []
     found = blank(problem, "local-reduce", "most-input-bytes")
@@ -130,7 +134,7 @@ def local_reduce(problem: Problem) -> list[Draft]:
     found.law[reader >= 0] = law("group")
     found.target[reader >= 0] = number
     found.groups = len(groups)
-    return [Draft("local-reduce", finished(problem, found))]
+    return [Draft("local-reduce", finish_placement(problem, found))]
 
 
 # Local-first as a person would refine it: what a task reads together lies together, and inputs
@@ -179,7 +183,7 @@ def _together_draft(problem: Problem, written: Bools, together: Bools, reader: I
     found.law[written] = law("local")
     found.law[together] = law("group")
     found.target[together] = number
-    return Draft(_TOGETHER, finished(problem, replace(found, groups=len(groups))))
+    return Draft(_TOGETHER, finish_placement(problem, replace(found, groups=len(groups))))
 
 
 # The hints that are learned file by file, as `tracehint hints` gives them.
@@ -193,13 +197,13 @@ def per_file(problem: Problem) -> list[Draft]:
     if not any(values):
         return []
     found = placement_of(values, problem.work, "per-file")
-    return [Draft("per-file", finished(problem, found), values=values)]
+    return [Draft("per-file", finish_placement(problem, found), values=values)]
 
 
 def per_file_only(problem: Problem) -> list[Draft]:
     """With tasks where the engine starts them."""
     return [
-        replace(draft, name="per-file-only", placement=unplaced(problem, draft.placement))
+        replace(draft, name="per-file-only", placement=unplace_tasks(problem, draft.placement))
         for draft in per_file(problem)
     ]
 
@@ -232,7 +236,7 @@ def published_table(problem: Problem) -> list[Draft]:
     assert found.law is not None and found.copies is not None and found.target is not None
     made = graph.writer >= 0
     single = made & (graph.readers == 1)
-    reader = gathered(graph)
+    reader = find_gatherers(graph)
     groups, number = np.unique(reader[reader >= 0], return_inverse=True)
     found.law[single] = law("local")
     found.law[reader >= 0] = law("group")
@@ -240,7 +244,7 @@ def published_table(problem: Problem) -> list[Draft]:
     shared = (graph.readers > 1) & (made | problem.staged)
     found.copies[shared] = _copies(graph.readers[shared], problem.cluster.count)
     found.groups = len(groups)
-    return [Draft("paper", finished(problem, found))]
+    return [Draft("paper", finish_placement(problem, found))]
 
 
 def _copies(readers: Ints, nodes: int) -> Ints:
@@ -262,20 +266,20 @@ def partition_cuts(problem: Problem) -> list[Draft]:
 
 def bind_to_parts(problem: Problem, name: str, cut: Ints, steal: str) -> Draft:
     """Each task in its part, each file where its writer's part is, inputs where they are read."""
-    return with_inputs(problem, pinned(problem, name, cut, problem.cluster.count, steal))
+    return with_inputs(problem, pin_tasks(problem, name, cut, problem.cluster.count, steal))
 
 
 def partition_early(problem: Problem) -> list[Draft]:
     """Files that only one gathering task reads are written to its part at once."""
     found = []
-    reader = gathered(problem.graph)
+    reader = find_gatherers(problem.graph)
     if not (reader >= 0).any():
         return []
     for draft in partition_cuts(problem):
         assert draft.part is not None
         files = np.flatnonzero(reader >= 0)
         found.append(
-            replace(moved(draft, files, draft.part[reader[files]]), name="partition-early")
+            replace(move_files(draft, files, draft.part[reader[files]]), name="partition-early")
         )
     return found
 

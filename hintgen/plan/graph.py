@@ -112,7 +112,7 @@ def _expand_ranges(begin: Ints, end: Ints) -> Ints:
     return np.repeat(begin - starts, length) + np.arange(int(length.sum()))
 
 
-def gathered(graph: Graph) -> Ints:
+def find_gatherers(graph: Graph) -> Ints:
     """The task that gathers each file; -1 for files that are not gathered."""
     single = (graph.readers == 1) & (graph.writers > 0)
     rows = np.flatnonzero(single[graph.link_file])

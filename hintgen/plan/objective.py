@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tracehint.analyzer.predict.model import Floats, SimulatedRun
-from tracehint.analyzer.predict.prediction import T95, drawn, interval
+from tracehint.analyzer.predict.prediction import T95, draw_cluster, interval
 from tracehint.analyzer.predict.simulator import Machine, Scenario, build, simulate
 from tracehint.hintgen.gain import LEAST_TRAFFIC
 from tracehint.hintgen.plan.model import Draft, Estimate, Problem, Strategy
@@ -65,7 +65,7 @@ class Bench:
         step = len(numbers)
         return [found[i * step : (i + 1) * step] for i in range(len(drafts))]
 
-    def traced(self, draft: Draft, run: int) -> Floats:
+    def trace_tasks(self, draft: Draft, run: int) -> Floats:
         """What each task did in a numbered run: rows as `SimulatedRun.tasks` has them."""
         self.spent += 1
         (outcome,) = simulate(self.problem.work, [self._scenario(draft, run, detail=True)])
@@ -87,7 +87,7 @@ class Bench:
         seed = self.problem.seed
         whole = (self.problem.own if unplaced else None) or self.problem.cluster
         started = whole.started_as(self.problem.work.dispatch)
-        cluster = drawn(started, run and seed * 100_003 + run)
+        cluster = draw_cluster(started, run and seed * 100_003 + run)
         return build(cluster, seed * 1009 + run, scheduler, steal, scratch=scratch)
 
 

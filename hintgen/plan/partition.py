@@ -94,7 +94,7 @@ def _spread_stage(
     over = (load > room * (1 + 1e-9)) & (count > cores)
     if not over.any():
         return
-    leaving = _leaving(part, tasks[over[part[tasks]]], cost, around, room, cores)
+    leaving = _select_leaving(part, tasks[over[part[tasks]]], cost, around, room, cores)
     if not len(leaving):
         return
     np.subtract.at(load, part[leaving], cost[leaving])
@@ -111,7 +111,7 @@ def _spread_stage(
         load[goal] += cost[task]
 
 
-def _leaving(
+def _select_leaving(
     part: Ints, tasks: Ints, cost: Floats, around: _Neighbours, room: Floats, cores: Ints
 ) -> Ints:
     """Of the tasks of parts that are too full, those that are linked least to their part."""

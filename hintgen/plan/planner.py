@@ -11,7 +11,13 @@ from msgspec import structs
 from tracehint.analyzer.predict.prediction import error_of
 from tracehint.hintgen.hints.model import INPUT, Hint, HintFile, Rule
 from tracehint.hintgen.placed import hints_by_file, placement_of
-from tracehint.hintgen.plan.drafts import MAX_FILES, STRATEGIES, blank, finished, unplaced
+from tracehint.hintgen.plan.drafts import (
+    MAX_FILES,
+    STRATEGIES,
+    blank,
+    finish_placement,
+    unplace_tasks,
+)
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.objective import (
     GIVEN,
@@ -122,7 +128,7 @@ def _estimates(
 ) -> list[Estimate]:
     """The best draft of each strategy: all are run once, simple and promising ones further."""
     outcomes = bench.run([draft for _, draft in made], range(1))
-    further = _promising(made, [runs[0].seconds for runs in outcomes])
+    further = _select_promising(made, [runs[0].seconds for runs in outcomes])
     more = bench.run([made[i][1] for i in further], range(1, total))
     for i, runs in zip(further, more, strict=True):
         outcomes[i] += runs
@@ -136,7 +142,7 @@ def _estimates(
     return list(best.values())
 
 
-def _promising(made: list[tuple[Strategy, Draft]], first: list[float]) -> list[int]:
+def _select_promising(made: list[tuple[Strategy, Draft]], first: list[float]) -> list[int]:
     """Drafts of simple strategies, and the quickest of each other one unless far behind."""
     by_strategy: dict[str, list[int]] = {}
     for i, (strategy, _) in enumerate(made):
@@ -193,8 +199,8 @@ def _means(
     placement = (
         blank(problem, "rules") if not any(values) else placement_of(values, problem.work, "rules")
     )
-    placement = finished(problem, replace(placement, scheduler=scheduler))
-    draft = Draft("rules", placement if scheduler else unplaced(problem, placement))
+    placement = finish_placement(problem, replace(placement, scheduler=scheduler))
+    draft = Draft("rules", placement if scheduler else unplace_tasks(problem, placement))
     runs = bench.run([draft], range(RULE_RUNS))[0]
     seconds = float(np.mean([run.seconds for run in runs]))
     return seconds, float(np.mean([run.network_bytes for run in runs]))

@@ -118,7 +118,7 @@ class LocalSearch:
             loose = draft.part is None or bool((draft.part == FREE).any())
             by_law = draft.placement.law is not None and draft.values is None
             if loose and by_law and self.room(ENOUGH):
-                ran = self.bench.traced(draft, TRIALS[0])[:, NODE].astype(np.int64)
+                ran = self.bench.trace_tasks(draft, TRIALS[0])[:, NODE].astype(np.int64)
                 bound = bind_where_run(self.bench.problem, draft, ran, "unplanned")
                 changed = replace(self.begin(bound), done=(*state.done, "tasks bound"))
                 found[f"{name}, bound"] = replace(changed, shifted=state.shifted)
@@ -170,11 +170,11 @@ class LocalSearch:
         return moves_of_kinds(self.bench.problem, draft, self.cut)
 
     def _tasks(self, draft: Draft) -> Iterator[Move]:
-        if self._weighed(draft) and self.room(len(TRIALS) + 1):
-            rows = self.bench.traced(draft, TRIALS[0])
+        if self._can_weigh_tasks(draft) and self.room(len(TRIALS) + 1):
+            rows = self.bench.trace_tasks(draft, TRIALS[0])
             yield from moves_of_tasks(self.bench.problem, draft, rows)
 
-    def _weighed(self, draft: Draft) -> bool:
+    def _can_weigh_tasks(self, draft: Draft) -> bool:
         bound = draft.part is not None and bool((draft.part != FREE).any())
         return bound and self.bench.problem.work.tasks * draft.parts <= MOST_ENTRIES
 

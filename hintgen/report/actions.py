@@ -116,7 +116,7 @@ def _action(
     return Action(_TEXTS[finding.code](finding), saves, lines, finding.code, finding.fingerprint)
 
 
-def _named(text: str) -> str:
+def _format_types(text: str) -> str:
     names = types_of(text)
     shown = ", ".join(terminal(name) for name in names[:TYPES])
     return shown + (f" and {len(names) - TYPES} more" if len(names) > TYPES else "")
@@ -131,21 +131,21 @@ def _files(finding: Finding) -> str:
 
 
 def _local(f: Finding) -> str:
-    return f"Keep {_files(f)} on the producer's node; run {_named(f.consumers)} there"
+    return f"Keep {_files(f)} on the producer's node; run {_format_types(f.consumers)} there"
 
 
 def _together(f: Finding) -> str:
-    return f"Store {_files(f)} on one node; run {_named(f.consumers)} there"
+    return f"Store {_files(f)} on one node; run {_format_types(f.consumers)} there"
 
 
 def _copies(f: Finding) -> str:
-    return f"Keep copies of {_files(f)} near {_named(f.consumers)}"
+    return f"Keep copies of {_files(f)} near {_format_types(f.consumers)}"
 
 
-def _undeclared(f: Finding) -> str:
+def _describe_undeclared(f: Finding) -> str:
     race = "; tasks race for them" if f.severity == "error" else ""
     name = shorten(terminal(f.template), NAME)
-    return f"Declare {name} as input of {_named(f.consumers)} ({f.files} undeclared{race})"
+    return f"Declare {name} as input of {_format_types(f.consumers)} ({f.files} undeclared{race})"
 
 
 _TEXTS: dict[str, Callable[[Finding], str]] = {
@@ -154,16 +154,17 @@ _TEXTS: dict[str, Callable[[Finding], str]] = {
     "TP003": _local,
     "TP004": lambda f: f"Store {_files(f)} in blocks that end where the parts of its readers end",
     "TP005": lambda f: f"Store {_files(f)} in blocks that end where the parts of its writers end",
-    "TP007": lambda f: f"Start {_named(f.consumers)} where {_files(f)} is stored",
+    "TP007": lambda f: f"Start {_format_types(f.consumers)} where {_files(f)} is stored",
     "TP008": lambda f: f"Replace the hint on {_files(f)}: it does not match its use",
-    "TD001": _undeclared,
+    "TD001": _describe_undeclared,
     "TD002": lambda f: f"Declare {shorten(terminal(f.template), NAME)} as output of "
-    f"{_named(f.producers)}",
+    f"{_format_types(f.producers)}",
     "TD003": lambda f: f"Remove the input {shorten(terminal(f.template), NAME)} of "
-    f"{_named(f.consumers)} (never read)",
+    f"{_format_types(f.consumers)} (never read)",
     "TH005": lambda f: f"Check {_files(f)}: written by a failed task, read by "
-    f"{_named(f.consumers)}",
-    "TH006": lambda f: f"Let {_named(f.consumers)} wait for {_files(f)}: it is read while written",
+    f"{_format_types(f.consumers)}",
+    "TH006": lambda f: f"Let {_format_types(f.consumers)} wait for {_files(f)}: it is read while "
+    "written",
 }  # fmt: skip  # a table
 _PLACEMENT = ("TP001", "TP002", "TP003", "TP004", "TP005", "TP007", "TP008")
 _DECLARED = ("TH005", "TH006", "TD001", "TD002", "TD003")  # in this order

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.summary.gain import Simulation
 
 
-def folded(findings: Sequence[Finding], baseline: Baseline | None) -> list[dict[str, Any]]:
+def fold_findings(findings: Sequence[Finding], baseline: Baseline | None) -> list[dict[str, Any]]:
     """A row for each rule, in the order of the findings."""
     return [
         {
@@ -98,13 +98,13 @@ def collect(
     }  # fmt: skip  # a table
     data: dict[str, Any] = plain(whole)
     room = MAX_DATA - len(json.dumps(data))
-    rest = _fitting(room, lambda rows: _largest(con, analysis, findings, hints, rows))
+    rest = _limit_rows(room, lambda rows: _largest(con, analysis, findings, hints, rows))
     if len(found) > MAX_STAGES:
         rest["left_out"]["stages"] = len(found) - MAX_STAGES
     return data | rest
 
 
-def _fitting(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+def _limit_rows(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
     """The most rows whose JSON has at most `room` characters; the fewest where none has."""
     for rows in ROWS:
         rest: dict[str, Any] = plain(made(rows))
@@ -142,7 +142,7 @@ def _of_run(
         "totals": _totals(analysis),
         "mix": labelled.mix(),
         "best": [_best(*both, simulation) for both in simulation.largest(3)] if simulation else [],
-        "folded": folded(findings, simulation.baseline if simulation and known else None),
+        "folded": fold_findings(findings, simulation.baseline if simulation and known else None),
         "reclaimable_bytes": freed_storage(findings),
     }
 

@@ -81,7 +81,7 @@ def detail(con: duckdb.DuckDBPyConnection, rows: int) -> dict[str, Any]:
     pairs["task"] = [task_at[t] for t in pairs["task"]]
     pairs["file"] = [file_at[f] for f in pairs["file"]]
     for table, name in ((tasks, "tasks"), (files, "files")):
-        table.update({column: _coded(table[column]) for column in _CODED[name]})
+        table.update({column: _encode_column(table[column]) for column in _CODED[name]})
     files["evidence"]["values"] = [_evidence(e) for e in files["evidence"]["values"]]
     names = ("tasks", "files", "accesses")
     left_out = {name: n - k for name, n, k in zip(names, counts, shown, strict=True) if k < n}
@@ -96,7 +96,7 @@ def _columns(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     return {name: list(column) for name, column in zip(names, columns, strict=True)}
 
 
-def _coded(values: Sequence[Any]) -> dict[str, Any]:
+def _encode_column(values: Sequence[Any]) -> dict[str, Any]:
     """A column as distinct values and indexes into them."""
     known: dict[Any, int] = {}
     codes = [known.setdefault(value, len(known)) for value in values]

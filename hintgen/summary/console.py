@@ -60,7 +60,7 @@ def heading(console: Console, text: str) -> None:
     console.print(Text(text, "bold"))
 
 
-def wrapped(console: Console, text: str, indent: str = "", style: str = "") -> None:
+def print_wrapped(console: Console, text: str, indent: str = "", style: str = "") -> None:
     """A paragraph, indented; long words (paths) are cut to fit."""
     import textwrap
 

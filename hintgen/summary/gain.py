@@ -21,7 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tracehint.analyzer.arrays import Bools, Ints, column, distinct, finder
-from tracehint.analyzer.predict.model import ANYWHERE, READ, SPENT, Placement, default, law, staged
+from tracehint.analyzer.predict.model import (
+    ANYWHERE,
+    READ,
+    SPENT,
+    Placement,
+    default,
+    law,
+    stage_inputs,
+)
 from tracehint.analyzer.predict.prediction import T95
 from tracehint.analyzer.predict.workload import from_analysis
 from tracehint.errors import TracehintError
@@ -127,14 +135,14 @@ class Simulation:
         chosen = [files for files in chosen if files.size]
         if not chosen:
             return Gain()
-        found = self._simulated(chosen)
+        found = self._simulate_groups(chosen)
         best = self._best([*found, *gains])
         if best not in found:
             order = sorted(range(len(groups)), key=lambda i: gains[i].makespan_s, reverse=True)
             ranked = [groups[i] for i in order]
             counts = [count for count in PREFIXES if count < len(good)]
             prefixes = [np.concatenate(ranked[:count]) for count in counts]
-            best = self._best([*self._simulated(prefixes), *found, *gains])
+            best = self._best([*self._simulate_groups(prefixes), *found, *gains])
         return best
 
     def _best(self, gains: Sequence[Gain]) -> Gain:
@@ -293,7 +301,7 @@ class Simulation:
         """The largest groups of files with one label, one name and the same users; their gains."""
         self.labelled = self.labelled or Labelled(self.analysis)
         groups = self.labelled.groups(self.asked_files)[: self._most]
-        return groups, self._simulated(groups)
+        return groups, self._simulate_groups(groups)
 
     def _some(self, groups: Sequence[Ints]) -> list[Gain | None]:
         """Known gains, and those of the largest others, as many as are simulated."""
@@ -303,12 +311,12 @@ class Simulation:
         wanted = [i for _, i in sorted(zip(sizes, unknown, strict=True), reverse=True)]
         have = len(groups) - len(unknown)
         wanted = wanted[: max(0, self._most - have)]
-        self._simulated([groups[i] for i in wanted])
+        self._simulate_groups([groups[i] for i in wanted])
         found = [self._known.get(key) for key in keys]
         self.left_out = max(self.left_out, sum(gain is None for gain in found))
         return found
 
-    def _simulated(self, groups: Sequence[Ints]) -> list[Gain]:
+    def _simulate_groups(self, groups: Sequence[Ints]) -> list[Gain]:
         """The gain of each group; equal groups are simulated once."""
         keys = [_key(files) for files in groups]
         new = dict(zip(keys, groups, strict=True))
@@ -349,7 +357,7 @@ class Simulation:
             placed.plan[task[reads]] = -1
             placed.scheduler = "plan"
         before = np.where(work.produced > 0, 0, np.maximum(0, placed.copies - 1))
-        return staged(placed, work, self.where.cluster), int((before * work.size).sum())
+        return stage_inputs(placed, work, self.where.cluster), int((before * work.size).sum())
 
     def _gain(self, runs: Sequence[SimulatedRun], copied: int) -> Gain:
         """What these runs save against the baseline, seed by seed."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.arrays import Bools, Ints, column, floats, positions, rank_values
 from tracehint.analyzer.text import texts
 from tracehint.hintgen.file_users import numbers_of
-from tracehint.hintgen.summary.tallies import summed
+from tracehint.hintgen.summary.tallies import sum_groups
 from tracehint.hintgen.text.masks import RANDOM_PART, layouts_of, show_shapes
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Labelled:
         count = len(self.patterns)
         sums = {
             "files": np.bincount(self.pattern, minlength=count),
-            "bytes": summed(self.pattern, self.bytes, count),
+            "bytes": sum_groups(self.pattern, self.bytes, count),
         }
         rows = [
             {"pattern": name, **{k: int(v[i]) for k, v in sums.items()}}
@@ -97,12 +97,12 @@ class Labelled:
 
     def rows(self, groups: Sequence[Ints]) -> list[dict[str, Any]]:
         """What the summary and the report show of these groups."""
-        return [self._described(positions(self.file, files)) for files in groups]
+        return [self._describe(positions(self.file, files)) for files in groups]
 
     def largest(self, top: int) -> list[dict[str, Any]]:
         """The groups of files with most bytes, results aside."""
         read = np.array([name != "stage_out" for name in self.patterns], bool)[self.pattern]
-        return [self._described(own) for own in self._largest(read)[:top]]
+        return [self._describe(own) for own in self._largest(read)[:top]]
 
     def _largest(self, among: Bools) -> list[Ints]:
         """The rows of each group among these, most bytes first."""
@@ -111,11 +111,11 @@ class Labelled:
             return []
         _, at = np.unique(self._group[own], return_inverse=True)
         count = np.bincount(at)
-        total = summed(at, self.bytes[own], len(count))
+        total = sum_groups(at, self.bytes[own], len(count))
         parts = np.split(own[np.argsort(at, kind="stable")], np.cumsum(count)[:-1])
         return [parts[i] for i in np.argsort(-total, kind="stable")]
 
-    def _described(self, own: Ints) -> dict[str, Any]:
+    def _describe(self, own: Ints) -> dict[str, Any]:
         kind, kinds, random = self._kinds
         paths = self.path.take(pa.array(own))
         first = int(own[np.argsort(paths.to_numpy(zero_copy_only=False))[0]])
@@ -147,7 +147,7 @@ def _read_bytes(analysis: Analysis) -> Ints:
     """For each file version the bytes that its readers read, else its size."""
     files, readers = analysis.files, analysis.consumers
     at = positions(column(files, "file"), column(readers, "file"))
-    read = summed(at, column(readers, "unique_bytes", null=0), files.num_rows)
+    read = sum_groups(at, column(readers, "unique_bytes", null=0), files.num_rows)
     count = np.bincount(at, minlength=files.num_rows)
     found: Ints = np.where(count > 0, read, column(files, "size_bytes", null=0))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tracehint.analyzer.text import printable, shorten_head
-from tracehint.hintgen.summary.console import KEEP, heading, name_of, table_of, wrapped
+from tracehint.hintgen.summary.console import KEEP, heading, name_of, print_wrapped, table_of
 from tracehint.hintgen.summary.tallies import stages, totals
 from tracehint.hintgen.summary.words import advice, why
 from tracehint.hintgen.text.units import seconds, size
@@ -33,7 +33,7 @@ def print_summary(
 
     labelled = Labelled(analysis)
     for text in analysis.run.get("troubles", []):
-        wrapped(console, text, "", "bold red")
+        print_wrapped(console, text, "", "bold red")
     _header(analysis, console)
     _stages(analysis, console)
     _mix(analysis, labelled, console)
@@ -41,7 +41,7 @@ def print_summary(
     if simulation is not None:
         console.print()
         for line in simulation.lines():
-            wrapped(console, line)
+            print_wrapped(console, line)
     _completeness(analysis, console)
 
 
@@ -62,13 +62,13 @@ def _header(analysis: Analysis, console: Console) -> None:
     ]
     if t["failed"]:
         words.insert(1, f"{t['failed']:,} failed")
-    wrapped(console, ", ".join(word.replace(" ", KEEP) for word in words))
+    print_wrapped(console, ", ".join(word.replace(" ", KEEP) for word in words))
     if "between_sites_bytes" in run:
         console.print(
             f"{plural(len(run['sites']), 'site')};"
             f" {size(run['between_sites_bytes'])} read from tasks of another site"
         )
-    wrapped(console, _origin(run))
+    print_wrapped(console, _origin(run))
 
 
 def _origin(run: dict[str, Any]) -> str:
@@ -116,7 +116,7 @@ def _stages(analysis: Analysis, console: Console) -> None:
     console.print(table)
     print_requested(rows, console)
     if sentence := io_bottleneck(rows):
-        wrapped(console, sentence)
+        print_wrapped(console, sentence)
 
 
 def print_requested(rows: Sequence[dict[str, Any]], console: Console) -> None:
@@ -137,7 +137,7 @@ def print_requested(rows: Sequence[dict[str, Any]], console: Console) -> None:
         table.add_row(name_of(row["type"], max(16, console.width - 62)), *cells)
     console.print(table)
     if "memory requested" in columns and "most used by a task" not in columns:
-        wrapped(console, "Used memory is not recorded; the engine did not measure it.")
+        print_wrapped(console, "Used memory is not recorded; the engine did not measure it.")
 
 
 def _cores_used(row: dict[str, Any]) -> str:
@@ -178,7 +178,7 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
         if analysis.edges.num_rows:
             reason = "no file that tasks passed on meets the definition of one"
         console.print()
-        wrapped(console, f"No pattern: {reason}.")
+        print_wrapped(console, f"No pattern: {reason}.")
         return
     heading(console, "Patterns, by bytes")
     table = table_of(
@@ -236,11 +236,11 @@ def _group(r: dict[str, Any], gain: str, console: Console) -> None:
         line.append("  " + gain, "green")
     console.print(line)
     if not inline:
-        wrapped(console, gain, "    ", "green")
+        print_wrapped(console, gain, "    ", "green")
     words = [why(r["pattern"], r["evidence"]), advice(r["pattern"], r["placement"])]
     text = ": ".join(word for word in words if word)
     several = f"{r['groups']:,} groups like this: " if r["groups"] > 1 else ""
-    wrapped(console, several + text, "    ", "dim")
+    print_wrapped(console, several + text, "    ", "dim")
 
 
 def _completeness(analysis: Analysis, console: Console) -> None:
@@ -258,9 +258,9 @@ def _completeness(analysis: Analysis, console: Console) -> None:
         text = f"Trace incomplete: coverage {score:.2f}, {plural(lost, 'dropped event')}."
     if known["blind_to"]:
         text += " This collector cannot see: " + ", ".join(map(printable, known["blind_to"])) + "."
-    wrapped(console, text, "", "" if whole else "yellow")
+    print_wrapped(console, text, "", "" if whole else "yellow")
     notes = known["notes"]
     for note in notes[:_NOTES]:
-        wrapped(console, "- " + printable(note), "  ")
+        print_wrapped(console, "- " + printable(note), "  ")
     if len(notes) > _NOTES:
         console.print(f"  - and {plural(len(notes) - _NOTES, 'more note')}")

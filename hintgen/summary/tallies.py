@@ -89,10 +89,10 @@ def _moved_bytes(analysis: Analysis, side: pa.Table) -> Ints:
     software = column(files.filter(pc.equal(files.column("role"), "software")), "file")
     moved = np.where(np.isin(column(side, "file"), software), 0, column(side, "bytes", null=0))
     at = positions(column(tasks, "task"), column(side, "task"))
-    return summed(at, moved, tasks.num_rows)
+    return sum_groups(at, moved, tasks.num_rows)
 
 
-def summed(group: Ints, values: Ints, count: int) -> Ints:
+def sum_groups(group: Ints, values: Ints, count: int) -> Ints:
     """Sum of the values of each group 0 .. count-1, in whole numbers."""
     sums: Ints = np.zeros(count, np.int64)
     np.add.at(sums, group, values)

@@ -44,7 +44,7 @@ class TextFile:
             check("toml-values", f"{path}, {self.kind}", marks)
             return tomllib.loads(text, parse_float=_number)
 
-        found: dict[str, Any] = self._parsed(path, "TOML", parse)
+        found: dict[str, Any] = self._parse_file(path, "TOML", parse)
         return found
 
     def record(self, path: Path, kind: type[T]) -> T:
@@ -67,7 +67,7 @@ class TextFile:
                 text, parse_float=_number, parse_int=_whole_number, parse_constant=_number
             )
 
-        return self._parsed(path, "JSON", parse)
+        return self._parse_file(path, "JSON", parse)
 
     def decode(self, raw: bytes, origin: Path | str, kind: type[T]) -> T:
         """The record in JSON text, as its types say; `origin` is named in errors (InputError)."""
@@ -79,7 +79,7 @@ class TextFile:
         except (ValueError, RecursionError) as error:
             raise InputError(f"{origin}: {str(error)[:300]}", self.remedy) from None
 
-    def _parsed(self, path: Path, form: str, parse: Callable[[str], Any]) -> Any:
+    def _parse_file(self, path: Path, form: str, parse: Callable[[str], Any]) -> Any:
         raw = self.read(path)
         try:
             return parse(raw.decode())

@@ -38,7 +38,7 @@ class Redactor:
         self._key = os.urandom(16)
         self._known: dict[Any, tuple[Any, int]] = {}
 
-    def taken(self) -> int:
+    def take_count(self) -> int:
         """How many secrets were replaced since this was asked last."""
         hits, self._hits = self._hits, 0
         return hits
@@ -133,7 +133,7 @@ def _change_chunk(
 
     rows = _suspicious(chunk)
     if more is not None:
-        rows = np.union1d(rows, _matching(*_values(chunk), more))
+        rows = np.union1d(rows, _find_matches(*_values(chunk), more))
     if not len(rows):
         return None
     old = chunk.take(pa.array(rows)).to_pylist()
@@ -152,10 +152,10 @@ def _suspicious(chunk: pa.Array) -> Any:
     import numpy as np
 
     raw, rows = _values(chunk)
-    found = _matching(raw, rows, suspicion())
-    users = _matching(raw, rows, PAIR[0])
+    found = _find_matches(raw, rows, suspicion())
+    users = _find_matches(raw, rows, PAIR[0])
     if len(users):  # few commands name one
-        pairs = np.intersect1d(users, _matching(raw, rows, PAIR[1]), assume_unique=True)
+        pairs = np.intersect1d(users, _find_matches(raw, rows, PAIR[1]), assume_unique=True)
         found = np.union1d(found, pairs)
     return found
 
@@ -174,7 +174,7 @@ def _values(chunk: pa.Array) -> tuple[pa.Array, Any]:
     return values.cast(pa.binary()) if pa.types.is_string(values.type) else values, rows
 
 
-def _matching(values: pa.Array, rows: Any, pattern: str) -> Any:
+def _find_matches(values: pa.Array, rows: Any, pattern: str) -> Any:
     import numpy as np
     import pyarrow.compute as pc
 

@@ -52,8 +52,8 @@ def fill_tree(
     moments += [(int(e["t"]), 0 if e["kind"] == al.FORK else 2, i) for i, e in enumerate(events)]
     state = _State(rows, spaces[order].tolist(), events)
     for _, what, i in sorted(moments):
-        (state.forked, state.began, state.waited)[what](i)
-    state.ended(end)
+        (state.note_fork, state.note_begin, state.note_wait)[what](i)
+    state.note_end(end)
     return state.all(), state.guesses
 
 
@@ -73,7 +73,7 @@ class _State:
         event = self.events[i]
         return self.space_of.get(int(event["epoch"]), self.outer), int(event["pid"])
 
-    def forked(self, i: int) -> None:
+    def note_fork(self, i: int) -> None:
         """A pid begins anew."""
         process = self._of_event(i)
         self._silent(process, None)
@@ -81,7 +81,7 @@ class _State:
         self.inside.pop(process, None)
         self.made[process] = i
 
-    def began(self, i: int) -> None:
+    def note_begin(self, i: int) -> None:
         """A child at its first call, or a program."""
         row = self.rows[i]
         process = (self.spaces[i] or self._likely_space(row), int(row["pid"]))
@@ -123,7 +123,7 @@ class _State:
             del self.made[first[1]]
             self.inside[first[1]] = process
 
-    def waited(self, i: int) -> None:
+    def note_wait(self, i: int) -> None:
         """Its parent has its exit status."""
         event, process = self.events[i], self._of_event(i)
         if process in self.made:
@@ -132,7 +132,7 @@ class _State:
         if process in self.last:
             self._end(self.last.pop(process), int(event["status"]), int(event["t"]))
 
-    def ended(self, end: dict[str, Any]) -> None:
+    def note_end(self, end: dict[str, Any]) -> None:
         """The recorder has that of the command itself."""
         root, status = end.get("root"), end.get("wait_status")
         row = self.last.get((self.outer, root)) if isinstance(root, int) else None

@@ -52,7 +52,7 @@ class RealPaths:
         self._meant: dict[bytes, bytes] = {}
         self._real: dict[bytes, bytes | None] = {}
 
-    def named(self, path: bytes) -> bytes:
+    def resolve_directories(self, path: bytes) -> bytes:
         """Without symbolic links among the directories; a link that comes last stays."""
         path, _ = self.outside.both(path)
         if not path.startswith(b"/"):
@@ -64,14 +64,14 @@ class RealPaths:
         folder = self._directory(folder or b"/")
         return (b"" if folder == b"/" else folder) + b"/" + name
 
-    def opened(self, path: bytes, inode: int) -> bytes:
+    def resolve_open(self, path: bytes, inode: int) -> bytes:
         """What an open of the path opened: a link that comes last is followed, where it still
         leads to that file."""
         outside, inside = self.outside.both(path)
         if outside != inside and self._here and not self._leads(outside, inode):
             # a descriptor from outside has its name there
             outside = inside if self._leads(inside, inode) else outside
-        path = at = self.named(outside)
+        path = at = self.resolve_directories(outside)
         if not self._here or not path.startswith(b"/"):
             return self._given.files.get((path, inode), path)
         try:
@@ -81,7 +81,7 @@ class RealPaths:
                     return at if found.st_ino == inode else path
                 target = os.readlink(at)  # noqa: PTH115  # of a name in bytes
                 below = b"" if target.startswith(b"/") else at.rpartition(b"/")[0] + b"/"
-                at = self.named(below + target)
+                at = self.resolve_directories(below + target)
         except (OSError, ValueError):
             pass
         return path
@@ -97,11 +97,11 @@ class RealPaths:
         and of other names."""
         files = {}
         for path, inode in opened:
-            at = self.named(path)
-            if (real := self.opened(path, inode)) != at:
+            at = self.resolve_directories(path)
+            if (real := self.resolve_open(path, inode)) != at:
                 files[at, inode] = real
         for path in named:
-            self.named(path)
+            self.resolve_directories(path)
         plain = {path: os.path.normpath(path).replace(b"//", b"/") for path in self._meant}
         moved = {path: real for path, real in self._meant.items() if real != plain[path]}
         return Resolved(moved, files)
@@ -112,13 +112,13 @@ class RealPaths:
         if found is None:
             found = os.path.normpath(path).replace(b"//", b"/")
             if self._here:
-                found = self._resolved(path) or found
+                found = self._resolve(path) or found
             else:
                 found = self._given.directories.get(path, found)
             self._meant[path] = found
         return found
 
-    def _resolved(self, path: bytes) -> bytes | None:
+    def _resolve(self, path: bytes) -> bytes | None:
         """The real path of a directory, None where there is none; step by step from the root."""
         real: bytes | None = b""
         end = 0

@@ -108,14 +108,14 @@ class Texts:
         order = np.argsort(number, kind="stable")
         first = order[firsts(number[order])]
         each = zip(whole[first].tolist(), inode[first].tolist(), strict=True)
-        off, length = self._put([self.links.opened(texts[i], file) for i, file in each])
+        off, length = self._put([self.links.resolve_open(texts[i], file) for i, file in each])
         paths = np.zeros(len(ids), lay.PATH_DT)
         paths["id"], paths["off"], paths["len"] = ids, off[number], length[number]
         return filter_records(paths, paths["len"] > 0)
 
     def _names(self, names: Records, paths: Absolute, symlink: int) -> Records:
         names = names.copy()
-        meant = [self.links.named(text) for text in paths.texts]
+        meant = [self.links.resolve_directories(text) for text in paths.texts]
         old = [meant[i] for i in paths.of(names["off"].astype(np.int64)).tolist()]
         targets, _ = self.raw(names["new_off"].astype(np.int64))
         both = paths.of(np.where(names["op"] == symlink, 0, names["new_off"]).astype(np.int64))
@@ -187,7 +187,7 @@ class Absolute:
         for _ in range(_MAX_DEPTH + 1):
             ready = done[above[todo]]
             now = todo[ready] if ready.any() else todo  # what leads nowhere: by its own text
-            self._whole[now] = self._joined(self._whole[above[now]], code[now])
+            self._whole[now] = self._join_paths(self._whole[above[now]], code[now])
             done[now] = True
             todo = todo[~done[todo]]
 
@@ -208,7 +208,7 @@ class Absolute:
             ids = distinct(np.concatenate([ids, wanted]))
         return ids
 
-    def _joined(self, bases: Ints, codes: Ints) -> Ints:
+    def _join_paths(self, bases: Ints, codes: Ints) -> Ints:
         """Places of the paths of a directory's path and a text each."""
         number = number_rows(bases, codes)
         order = np.argsort(number, kind="stable")

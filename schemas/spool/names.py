@@ -126,7 +126,7 @@ class Player:
             return
         if op == "exchange":
             one = self._subject(event, old, existed=True)
-            two = self._real(self.bound.get(new, 0)) or self._unknown(event, True, False)
+            two = self._real(self.bound.get(new, 0)) or self._add_unknown(event, True, False)
             self._swap(old, new, one, two, event)
             self.out.rows.append((t, proc, one, op, old, new))
             return
@@ -159,9 +159,9 @@ class Player:
                 return candidates[-1]
         if bound:
             return bound
-        return self._unknown(event, existed, bool(ino))
+        return self._add_unknown(event, existed, bool(ino))
 
-    def _unknown(self, event: Any, existed: bool, described: bool) -> int:
+    def _add_unknown(self, event: Any, existed: bool, described: bool) -> int:
         self.out.extra.append(
             NamedFile(
                 int(event["dev"]) if described else 0,

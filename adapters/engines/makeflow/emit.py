@@ -98,7 +98,7 @@ def targets_by_task(
     """
     hidden, left_out = find_undeclared_outputs(hints, workflow)
     extra = sorted({path for paths in hidden for path, _ in paths})
-    known = workflow.known(frozenset(hints.peeks))
+    known = workflow.describe_files(frozenset(hints.peeks))
     paths = Paths(files=extra, declared=workflow.files, known=known, planned=planned)
     plan = build_plan(hints, paths, nodes=nodes)
     values = {t.path: dict(t.hints) for t in plan.targets if t.kind == "file"}
@@ -224,7 +224,7 @@ def find_undeclared_outputs(
     found: list[list[tuple[bytes, str]]] = [[] for _ in workflow.tasks]
     catches = _Catches(hints, workflow)
     declared = set(workflow.files)
-    spoken_of = catches.fitting(declared)
+    spoken_of = catches.find_fitting(declared)
     left_out = 0
     for rule in hints.rules:
         template = parse(rule.template)
@@ -265,12 +265,12 @@ class _Catches:
 
     def _fits(self, path: bytes) -> list[tuple[Template, Captures]]:
         try:
-            found = self._index.fitting(Subject(path, limit("match-work")))
+            found = self._index.find_fitting(Subject(path, limit("match-work")))
             return [(template, texts_at(where, path)) for template, where in found]
         except TooCostlyError:
             return []
 
-    def fitting(self, paths: Iterable[bytes]) -> set[Template]:
+    def find_fitting(self, paths: Iterable[bytes]) -> set[Template]:
         """Templates that fit one of the paths."""
         return {template for path in paths for template, _ in self._fits(path)}
 

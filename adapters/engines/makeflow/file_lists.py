@@ -63,7 +63,7 @@ def _is_needed(task: Task, path: bytes, kind: str, observed: Observed) -> bool:
     if not inside(path) or observed.sizes.get(path, 1) == 0:
         return True
     name = path.rpartition(b"/")[2].decode("latin-1")
-    if name in task.command or observed.used(kind, path):
+    if name in task.command or observed.is_used(kind, path):
         return True
     folder = path.rstrip(b"/") + b"/"
     return any(p.startswith(folder) for files in observed.read.values() for p in files)
@@ -175,7 +175,7 @@ class Observed:
         """The recorded task that wrote one of these files."""
         return next((self.makers[path] for path in outputs if path in self.makers), None)
 
-    def used(self, kind: str, path: bytes) -> bool:
+    def is_used(self, kind: str, path: bytes) -> bool:
         """Whether any task of that type ever opened or ran a file of such a name.
 
         Of a set that belongs together (`ref.nsq`, `ref.ntf`) one is enough.

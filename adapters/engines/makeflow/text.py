@@ -217,8 +217,8 @@ def _rule(
         sources=header[1],
         command=command,
         at=None if nested else at,
-        cores=known.requested("CORES"),
-        memory=known.requested("MEMORY"),
+        cores=known.find_request("CORES"),
+        memory=known.find_request("MEMORY"),
     )
 
 
@@ -254,7 +254,7 @@ class Variables:
         self.of_file[name] = value
         self._of_category[self.of_file.get("CATEGORY", ""), name] = value
 
-    def requested(self, name: str) -> str:
+    def find_request(self, name: str) -> str:
         """A resource of the rule: its own, that of its category, or that before all categories."""
         category = self.of_rule.get("CATEGORY", self.of_file.get("CATEGORY", ""))
         default = self._of_category.get(("", name), "")

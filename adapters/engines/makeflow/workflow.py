@@ -36,7 +36,7 @@ class Workflow:
             found.update(dict.fromkeys(p for p in (*task.targets, *task.sources) if inside(p)))
         return list(found)
 
-    def known(self, peeks: Collection[tuple[str, str]] = ()) -> Declared:
+    def describe_files(self, peeks: Collection[tuple[str, str]] = ()) -> Declared:
         """What the graph says about each of `files`.
 
         `peeks` of a hint file: readers that only look into files are left aside, as in the

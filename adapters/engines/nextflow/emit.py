@@ -48,7 +48,9 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
             blocks[name] += [line.format(local=local) for line in SCRATCH]
     for name, rules in _by(hints, "consumers").items():
         lines = [
-            line for line in _staging(name, rules, local, gaps) if line not in blocks.get(name, ())
+            line
+            for line in _stage_inputs(name, rules, local, gaps)
+            if line not in blocks.get(name, ())
         ]
         blocks.setdefault(name, []).extend(lines)
     name = request.output.name if request.output else "F"
@@ -115,7 +117,7 @@ def _undeclared_files(name: str, rule: Rule) -> bool:
     return gone and set(rule.consumers) <= {name} and set(rule.producers) == {name}
 
 
-def _staging(name: str, rules: Sequence[Rule], local: str, gaps: list[Gap]) -> list[str]:
+def _stage_inputs(name: str, rules: Sequence[Rule], local: str, gaps: list[Gap]) -> list[str]:
     """Copies of the inputs on the node, where each is read more than once there."""
     reads = [rule for rule in rules if set(rule.producers) != {name}]
     again = [rule for rule in reads if any(hint.name == AGAIN for hint in rule.hints)]

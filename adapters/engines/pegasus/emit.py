@@ -53,7 +53,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         raise InputError(f"{source}: no list of jobs", "Give the workflow.yml of Pegasus 5.")
     workflow = Workflow(tasks=tuple(map(_task, jobs)))
     parts = _parts(hints, jobs, workflow)
-    known = workflow.known(frozenset(hints.peeks))
+    known = workflow.describe_files(frozenset(hints.peeks))
     paths = Paths(files=[], declared=workflow.files, known=known, planned=parts.whole)
     plan = build_plan(hints, paths, directories=False, nodes=request.nodes)
     hints_of = {t.path: t.hints for t in plan.targets}

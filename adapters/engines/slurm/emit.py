@@ -65,7 +65,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     parts = find_parts(plan, makeflow_parts.names(workflow))
     name = request.output.name if request.output else "F"
     stage = f"{name}.stage"
-    copies = staging(hints, workflow, parts, nodes, request.local_dir, stage)
+    copies = plan_staging(hints, workflow, parts, nodes, request.local_dir, stage)
     text = script(workflow, parts, nodes, copies)
     files = {request.output: text.encode("utf-8", "surrogateescape")}
     if copies is not None:
@@ -211,7 +211,7 @@ class Staging:
         return " ".join(map(shlex.quote, [*words, *map(os.fsdecode, files)]))
 
 
-def staging(
+def plan_staging(
     hints: HintFile,
     workflow: Workflow,
     parts: Parts,
@@ -240,7 +240,9 @@ def staging(
 
 def _shared_inputs(hints: HintFile, workflow: Workflow) -> Collection[bytes]:
     """Inputs of the run that hints want copies of, and that several rules read."""
-    paths = Paths(files=[], declared=workflow.files, known=workflow.known(frozenset(hints.peeks)))
+    paths = Paths(
+        files=[], declared=workflow.files, known=workflow.describe_files(frozenset(hints.peeks))
+    )
     plan = build_plan(hints, paths, directories=False)
     wanted = {target.path for target in plan.targets if "Replication" in target.hints}
     made = {path for task in workflow.tasks for path in task.targets}

@@ -87,7 +87,7 @@ class WfColumns:
         """The tables; this object is empty afterwards. Raises InputError."""
         notes = []
         owners = self._parents.owners(), self._children.owners()
-        (task, parent, child, ran), names = united(
+        (task, parent, child, ran), names = unite_texts(
             self._tasks, self._parents.texts, self._children.texts, self._executed
         )
         task_of = np.full(len(names), UNKNOWN, np.int32)  # name -> the first task that has it
@@ -124,7 +124,7 @@ class WfColumns:
         import pyarrow.compute as pc
 
         owner = np.concatenate([self._ins.owners(), self._outs.owners()])
-        (ins, outs, files), paths = united(self._ins.texts, self._outs.texts, self._files)
+        (ins, outs, files), paths = unite_texts(self._ins.texts, self._outs.texts, self._files)
         size = np.full(len(paths), UNKNOWN)
         size[files] = np.frombuffer(self._sizes, np.int64)
         path = np.concatenate([ins, outs])
@@ -153,9 +153,9 @@ class WfColumns:
         count, row = len(seen["name"]), seen["row"]
         ends = np.searchsorted(pairs[0], np.arange(count + 1)).astype(np.int32)
         task = _dictionary_column(names, seen["name"])
-        kinds, types = united(self._types)
-        commands, texts = united(self._commands)
-        hosts, machines = united(self._hosts)
+        kinds, types = unite_texts(self._types)
+        commands, texts = unite_texts(self._commands)
+        hosts, machines = unite_texts(self._hosts)
         if len(machines) > _MAX_HOSTS:
             notes.append(f"more than {_MAX_HOSTS:,} machines: their names are left out")
             hosts, machines = [np.zeros_like(hosts[0])], pa.array(["unknown"])
@@ -281,7 +281,7 @@ class TextColumn:
         return chunks
 
 
-def united(*columns: TextColumn) -> tuple[list[Ints], pa.Array]:
+def unite_texts(*columns: TextColumn) -> tuple[list[Ints], pa.Array]:
     """The numbers of each column's texts in one dictionary, and the dictionary."""
     import pyarrow as pa
 

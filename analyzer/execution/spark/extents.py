@@ -60,14 +60,14 @@ class SparkAccesses:
 
     def of_tasks(self, chosen: Bools) -> Access:
         procs = self._procs[np.append(chosen, False)[self._lookup.known.of(self._procs)]]
-        return self._chosen("task", chosen, "proc", procs)
+        return self._select_accesses("task", chosen, "proc", procs)
 
     def of_objects(self, chosen: Bools) -> Access:
         where = self._lookup
         files = where.objects.file_ids[chosen[where.number[where.objects.file_obj]]]
-        return self._chosen("obj", chosen & (self._per_object > 0), "file", files)
+        return self._select_accesses("obj", chosen & (self._per_object > 0), "file", files)
 
-    def _chosen(self, by: str, mask: Bools, name: str, keys: Ints) -> Access:
+    def _select_accesses(self, by: str, mask: Bools, name: str, keys: Ints) -> Access:
         """The accesses whose task or object is in the mask: rows with one of the keys."""
         from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
@@ -77,7 +77,7 @@ class SparkAccesses:
 
         def pick(batches: Any) -> Any:
             lookup, wanted = shared.value
-            return work_of.chosen(lookup, by, wanted, batches)
+            return work_of.select_accesses(lookup, by, wanted, batches)
 
         with asking():
             known = self._spark.createDataFrame(_one_column(name, keys))
@@ -90,7 +90,7 @@ class SparkAccesses:
     def per_object(self) -> Ints:
         return self._per_object
 
-    def touched(self) -> Bools:
+    def find_touched(self) -> Bools:
         return self._touched
 
     def renumber(self, number: Ints) -> None:
@@ -117,10 +117,10 @@ class SparkAccesses:
 
         def pick(batches: Any) -> Any:
             where, which = shared.value
-            return work_of.partitioned(where, which, batches)
+            return work_of.assign_partitions(where, which, batches)
 
         def solve(extents: pa.Table, frames: pa.Table) -> pa.Table:
-            return work_of.solved(task.value, extents, frames)
+            return work_of.solve_partition(task.value, extents, frames)
 
         with asking():
             accesses = self._frame.mapInArrow(pick, work_of.PARTITIONS)
@@ -197,7 +197,7 @@ def _open(
     spark: SparkSession, files: BundleFiles, damaged: dict[str, str]
 ) -> tuple[Bundle, Execution]:
     """The bundle without extents, and the extents. `damaged` files (name: problem) are left out."""
-    if isinstance(files, Folder) and files.killed():
+    if isinstance(files, Folder) and files.was_killed():
         bundle = read(files)
         table = bundle.tables.pop("extents")
         return bundle, SparkExtents(spark, *frame_of_table(spark, table))

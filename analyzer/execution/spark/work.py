@@ -92,7 +92,7 @@ def sums(lookup: Lookup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
         )
 
 
-def chosen(
+def select_accesses(
     lookup: Lookup, by: str, mask: Bools, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The accesses whose task or object (`by`: task, obj) is in the mask."""
@@ -102,7 +102,7 @@ def chosen(
         yield pa.record_batch(_columns(raw.access(at), batch, at))
 
 
-def partitioned(
+def assign_partitions(
     lookup: Lookup, only: Bools, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """All accesses in the partitions of the mask, with their partition."""
@@ -133,10 +133,12 @@ def access_of(table: pa.Table) -> Access:
     return access.take(order_by(access.seq))
 
 
-def solved(work: Callable[[Batch], object], extents: pa.Table, frames: pa.Table) -> pa.Table:
+def solve_partition(
+    work: Callable[[Batch], object], extents: pa.Table, frames: pa.Table
+) -> pa.Table:
     """The result of the one partition whose accesses and frame (a pickled `Batch`) these are."""
     if not frames.num_rows:
         raise ValueError("a partition without its frame")
     frame: Batch = pickle.loads(frames.column("frame")[0].as_buffer())  # made by this run
-    result = pickle.dumps(work(frame.filled(access_of(extents))), protocol=5)
+    result = pickle.dumps(work(frame.fill_batch(access_of(extents))), protocol=5)
     return pa.table({"partition": frames.column("partition"), "result": pa.array([result])})

@@ -175,7 +175,7 @@ class RegistrySimulation:
                 self._abroad[site] += at != site
                 yield self._now + self._half[site][at]
                 end = self._serve(at, self._cost[kind])
-                while kind == LOOKUP and self._unseen(entry, at):
+                while kind == LOOKUP and self._is_unknown_here(entry, at):
                     self._parked.setdefault(entry, []).append((site, self._running))
                     yield None
                     end = self._serve(at, self._cost[kind])
@@ -222,7 +222,7 @@ class RegistrySimulation:
                 self._agent_rests = False
                 self._schedule(self._now, self._agent)
 
-    def _unseen(self, entry: int, at: int) -> bool:
+    def _is_unknown_here(self, entry: int, at: int) -> bool:
         """Replicated: made elsewhere, and not known here yet."""
         made = self._run.strategy == _REPLICATED and self._made[entry] >= 0
         return made and not self._seen[entry] >> at & 1

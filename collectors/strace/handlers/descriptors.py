@@ -258,7 +258,7 @@ def memfd_create(st: State, thread: Thread, call: Call) -> None:
     st.new_row(thread.group.epoch, ofd, fd, "memfd", call.t_ns)
 
 
-def sending(st: State, thread: Thread, call: Call) -> None:
+def note_sending(st: State, thread: Thread, call: Call) -> None:
     """A sendmsg or sendmmsg begins: what it sends may arrive before it returns."""
     sent = [
         [lookup(st, thread, fd, note, call.t_ns) for fd, note in rights] for rights in _rights(call)
@@ -272,7 +272,7 @@ def sending(st: State, thread: Thread, call: Call) -> None:
 def sendmsg(st: State, thread: Thread, call: Call) -> None:
     """Remember the open descriptions that SCM_RIGHTS sends, sendmmsg in several messages."""
     if thread.tid not in st.sending:
-        sending(st, thread, call)
+        note_sending(st, thread, call)
     sent = st.sending.pop(thread.tid, [])
     taken = parse_result(call.result)
     if call.name == b"sendmsg" and taken is not None:

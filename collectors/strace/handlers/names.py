@@ -375,7 +375,7 @@ def getdents(st: State, thread: Thread, call: Call) -> None:
         ofd.file.kind = "dir"
 
 
-def unseen(st: State, _: Thread, call: Call) -> None:
+def note_unseen(st: State, _: Thread, call: Call) -> None:
     """Calls whose I/O a log of system calls does not show."""
     if call.name == b"io_uring_setup":  # with a thread that polls, the only call there is
         if parse_result(call.result) is not None:

@@ -115,10 +115,10 @@ def _races(context: Context) -> tuple[Counter[Key], Counter[Key]]:
     reach = Reach(ints(links["parent"]), ints(links["task"]))
     sides = (pairs.column(name).to_numpy() for name in ("producer", "consumer"))
     unordered, unknown = reach.split(*sides)
-    return _counted(pairs, unordered), _counted(pairs, unknown)
+    return _count_pairs(pairs, unordered), _count_pairs(pairs, unknown)
 
 
-def _counted(pairs: pa.Table, chosen: Bools) -> Counter[Key]:
+def _count_pairs(pairs: pa.Table, chosen: Bools) -> Counter[Key]:
     """The chosen pairs of each (template, type)."""
     some = pairs.filter(pa.array(chosen)).select(["template", "type"])
     rows = some.group_by(["template", "type"]).aggregate([([], "count_all")]).to_pylist()

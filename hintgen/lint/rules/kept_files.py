@@ -11,7 +11,7 @@ from tracehint.analyzer.arrays import Ints, column, lookup, rank_values
 from tracehint.hintgen.file_users import Users, last_readers, members_of
 from tracehint.hintgen.lint.context import FILES_SQL, GROUP_SQL, Context, set_sql
 from tracehint.hintgen.lint.finding import Finding, lint_rule
-from tracehint.hintgen.summary.tallies import summed
+from tracehint.hintgen.summary.tallies import sum_groups
 from tracehint.hintgen.text.units import seconds, size
 from tracehint.schemas.wording import plural
 
@@ -145,10 +145,10 @@ def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
     read."""
     made, read = users.made, users.read
     readers, place = rank_values(read.task)
-    got = summed(place, column(read.table, "unique_bytes", 0)[read.row], len(readers))
+    got = sum_groups(place, column(read.table, "unique_bytes", 0)[read.row], len(readers))
     at = lookup(readers, np.arange(len(readers)), made.task)
     own = at >= 0
-    gave = summed(at[own], column(made.table, "unique_bytes", 0)[made.row][own], len(readers))
+    gave = sum_groups(at[own], column(made.table, "unique_bytes", 0)[made.row][own], len(readers))
     looks = ~np.isin(readers, column(edges, "producer")) & (gave < share * got)
     files, file = rank_values(read.file)
     looked = np.ones(len(files), bool)

@@ -265,7 +265,7 @@ def multisite_metadata(context: Context) -> Iterator[Finding]:
     if context.where is not None and context.where.cluster.sites:
         work = _work(context)
         if work.operations <= MOST_OPERATIONS:  # else by what was counted
-            yield from _predicted(context, context.where.cluster, work)
+            yield from _predict_strategies(context, context.where.cluster, work)
             return
     (found,) = context.rows(_SITES)
     settings = context.settings
@@ -304,7 +304,7 @@ def _work(context: Context) -> MetaWork:
     return metadata_work(context.analysis, from_analysis(context.analysis), context.bundle)
 
 
-def _predicted(context: Context, cluster: Cluster, work: MetaWork) -> Iterator[Finding]:
+def _predict_strategies(context: Context, cluster: Cluster, work: MetaWork) -> Iterator[Finding]:
     from tracehint.analyzer.predict.metadata.prediction import predict_metadata
 
     found = predict_metadata(work, cluster)

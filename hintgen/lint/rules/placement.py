@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.lint.finding import Finding, lint_rule
-from tracehint.hintgen.lint.queries import BLOCK_SQL, PART_SQL, by_template, unhinted
+from tracehint.hintgen.lint.queries import BLOCK_SQL, PART_SQL, by_template, select_unhinted
 from tracehint.hintgen.text.units import size
 from tracehint.schemas.wording import plural
 
@@ -39,7 +39,7 @@ set before the run. State those with `--hints-in-force`.
 @lint_rule("TP001", "warning", "0.1.0", _BROADCAST_WITHOUT_REPLICAS)
 def broadcast_without_replicas(context: Context) -> Iterator[Finding]:
     """Broadcast files without a Replication hint, by template."""
-    sql = unhinted(
+    sql = select_unhinted(
         "broadcast",
         "name = 'Replication'",
         "max(ft.n_readers) AS readers",
@@ -87,7 +87,7 @@ refuses groups that are larger than the node's capacity where that is given.
 @lint_rule("TP002", "warning", "0.1.0", _REDUCE_WITHOUT_COLLOCATION)
 def reduce_without_collocation(context: Context) -> Iterator[Finding]:
     """Members of reduce groups without a collocation hint, by template and reader."""
-    sql = unhinted(
+    sql = select_unhinted(
         "reduce",
         "name = 'DP' AND starts_with(value, 'collocation')",
         'count(DISTINCT p."group") AS groups',
@@ -136,7 +136,7 @@ def pipeline_placed_apart(context: Context) -> Iterator[Finding]:
     """Pipeline files without a DP=local hint, by template."""
     if context.analysis.options.default_placement == "local":
         return
-    sql = unhinted("pipeline", "name = 'DP' AND value = 'local'")
+    sql = select_unhinted("pipeline", "name = 'DP' AND value = 'local'")
     for row in context.rows(sql):
         message = (
             f"{plural(row['files'], 'intermediate file')} ({size(row['bytes'])}) not kept local "

@@ -102,7 +102,7 @@ class SeenProgram:
     named_in: str = ""
 
 
-def seen(program: str) -> SeenProgram:
+def inspect_program(program: str) -> SeenProgram:
     """What the library says of the program, looked up in PATH."""
     path = shutil.which(program)
     if path is None:
@@ -125,7 +125,7 @@ def seen(program: str) -> SeenProgram:
 def seen_of(command: Sequence[str]) -> list[SeenProgram]:
     """Each program that the command and its scripts name, those that are not recorded first."""
     named = programs_named(command, Path.cwd()) if command else {}
-    rows = [replace(seen(path), named_in=where) for path, where in named.items()]
+    rows = [replace(inspect_program(path), named_in=where) for path, where in named.items()]
     # a script is what its interpreter is, and that one is a row too
     return sorted((r for r in rows if r.kind != "unreadable"), key=lambda r: r.recorded)
 
@@ -153,7 +153,7 @@ def program_lines(programs: Sequence[str]) -> list[str]:
     if not programs:
         return []
     lines = ["\nPrograms below the preload library\n"]
-    for row in map(seen, programs):
+    for row in map(inspect_program, programs):
         lines.append(f"  {'yes' if row.recorded else 'no ':<4}{row.program} ({row.kind})\n")
         lines.append(f"      {row.becomes}\n")
     return lines

@@ -60,7 +60,7 @@ def graph_hints(
     from tracehint.hintgen.hints.model import HintFile
 
     try:
-        bundle = _declared(engine, command, files)
+        bundle = _read_graph(engine, command, files)
         analysis = analyze(bundle, owned=True) if bundle is not None else None
         plan = _plan(analysis, cluster, hosts) if analysis is not None else None
     except TracehintError:
@@ -95,7 +95,7 @@ def _may_contain(path: Path, pattern: bytes) -> bool:
     return path.stat().st_size >= _READ or re.search(pattern, path.read_bytes()) is not None
 
 
-def _declared(engine: str, command: tuple[str, ...], files: Sequence[Path]) -> Bundle | None:
+def _read_graph(engine: str, command: tuple[str, ...], files: Sequence[Path]) -> Bundle | None:
     """The graph: of one of the files, or what the engine prints instead of running. Raises
     InputError."""
     from tracehint.adapters.engines.graphs import declared_bundle, is_of

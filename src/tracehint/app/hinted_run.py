@@ -66,10 +66,10 @@ class Hinted:
     def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
         from tracehint.adapters.creation.outcome import (
             Renames,
+            explain_lost_hints,
             made_in,
             read_back,
             summary,
-            taken,
             teller,
         )
         from tracehint.collectors.hostinfo import host_name
@@ -88,7 +88,11 @@ class Hinted:
             rows = tell.rows(journal, made_in(run, self.roots), Renames(run))
         unread = read_back(rows, self.store, READ_BACK_S)
         lost = [row for row in rows if row["state"] == "lost"]
-        whys = taken(run, {row["path"] for row in lost}) if run is not None and lost else {}
+        whys = (
+            explain_lost_hints(run, {row["path"] for row in lost})
+            if run is not None and lost
+            else {}
+        )
         for row in lost:
             row["why"] = whys.get(row["path"], row["why"])
         if bundle is not None:

@@ -50,7 +50,7 @@ class Jobs:
             _say(f"waiting for {plural(len(late), 'recording')} of jobs, at most {WAIT_S:.0f} s")
         late = wait_for_jobs(self.folder, WAIT_S)
         whole = [part for part in recordings_in(self.folder) if part not in late]
-        lines = _missing(bundle, whole, late)
+        lines = _report_missing(bundle, whole, late)
         joined = _join_jobs(bundle, whole) if whole else []
         (self.folder / _OF_RUN).write_text(bundle.name)
         for line in [*joined, *lines]:
@@ -178,7 +178,7 @@ def _merge_bundle(bundle: Path, recordings: list[Path]) -> tuple[list[Path], lis
     return [part.path for part in read[1:] if not part.problems], [*problems, *damaged]
 
 
-def _missing(bundle: Path, whole: list[Path], late: list[Path]) -> list[str]:
+def _report_missing(bundle: Path, whole: list[Path], late: list[Path]) -> list[str]:
     """Jobs without a recording, and why."""
     from tracehint.collectors.preload.jobs import jobs_of
     from tracehint.schemas.store import read_bundle

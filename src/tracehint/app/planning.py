@@ -269,7 +269,7 @@ def load_workload(
     """The workload of a run, an analysis, or an engine's graph. Raises InputError, BundleError."""
     skip_pandas()
     from tracehint.analyzer.predict.cluster import Dispatch
-    from tracehint.analyzer.predict.learning import learned as taken
+    from tracehint.analyzer.predict.learning import learn_times as taken
     from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 
     analysis, notes = load_analysis(source), list[str]()

@@ -53,7 +53,7 @@ class Work:
         """The rules for the next run; where a cluster is named, those that win there, planned."""
         from tracehint.hintgen.summary.rule_gains import with_gains
 
-        simulation = self.joined().lint.simulation
+        simulation = self.wait_for_idle().lint.simulation
         decided = self.decision[0] if self.cluster else None
         if decided is not None:
             return with_gains(decided.hints, simulation, self.facts)
@@ -134,7 +134,7 @@ class Work:
         with contextlib.suppress(Exception):  # reported where it is asked for again
             _ = self.picture, self.findings
 
-    def joined(self) -> Work:
+    def wait_for_idle(self) -> Work:
         """This, when nothing else is at work on it."""
         if self.begun is not None:
             self.begun()
@@ -196,7 +196,7 @@ def setfattr_script(work: Work, path: Path) -> str:
 
 def graph_svg(work: Work, path: Path) -> str:
     """The picture."""
-    picture = work.joined().picture
+    picture = work.wait_for_idle().picture
     if isinstance(picture, TracehintError):
         raise picture
     path.write_bytes(picture)

@@ -89,7 +89,7 @@ class JobPlacing:
     steal: bool
 
 
-def learned(
+def learn_hints(
     state: ProjectState,
     command: tuple[str, ...],
     cluster: str | None,
@@ -166,7 +166,7 @@ def prepare_next(
     last = state.runs[-1]
     least = _decide_s(last) / (GRAPH_SHARE if last.by_graph else DECIDE_SHARE)
     if cluster and (hosts or batch) and last.teaches and last.seconds >= least:
-        learned(state, command, cluster, hosts, batch)
+        learn_hints(state, command, cluster, hosts, batch)
 
 
 def _first(
@@ -248,8 +248,8 @@ def _learn_rules(
     if hints.plan is None or not decision.placed:
         return _skip_recording(replace(found, hints_digest=_digest(hints)), state, last)
     if nodes is not None:
-        return replace(found, placing=_placing(nodes, state, last, run, hints.plan))
-    return replace(found, submitting=_submitting(batch, run, hints.plan))
+        return replace(found, placing=_make_task_placing(nodes, state, last, run, hints.plan))
+    return replace(found, submitting=_make_job_placing(batch, run, hints.plan))
 
 
 def _digest(hints: HintFile) -> str:
@@ -336,7 +336,7 @@ def _has_jobs(run: Input) -> bool:
     return run.bundle is not None and len(known_jobs(run.bundle, run.analysis, None)) > 0
 
 
-def _submitting(batch: tuple[Host, ...], run: Input, plan: Plan) -> JobPlacing:
+def _make_job_placing(batch: tuple[Host, ...], run: Input, plan: Plan) -> JobPlacing:
     from tracehint.adapters.place.job_commands import known_jobs
 
     assert run.bundle is not None
@@ -359,7 +359,7 @@ def _node_trial(
         yield beside.submit(usable, hosts, patience_s).result
 
 
-def _placing(
+def _make_task_placing(
     nodes: Allocation, state: ProjectState, last: KnownRun, run: Input, plan: Plan
 ) -> TaskPlacing | None:
     from tracehint.adapters.place.dispatch import placed_tasks
@@ -468,7 +468,7 @@ def _plan_hints(
     if hints.plan.strategy in left_out:
         notes.append(f"no plan: {hints.plan.strategy} brought nothing before")
         return None, False
-    notes += [_predicted(hints), *found.planning.notes]
+    notes += [_format_prediction(hints), *found.planning.notes]
     if _sets_nothing(hints):
         return hints, False
     if placed and nodes is not None:
@@ -486,7 +486,7 @@ def _sets_nothing(hints: HintFile) -> bool:
     return not (hints.rules or hints.directories or (plan and (plan.files or plan.tasks)))
 
 
-def _predicted(hints: HintFile) -> str:
+def _format_prediction(hints: HintFile) -> str:
     """What the simulation says of the plan."""
     plan = hints.plan
     assert plan is not None

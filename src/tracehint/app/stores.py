@@ -105,7 +105,7 @@ def _declared_files(
         from tracehint.adapters.engines.makeflow.workflow import read_workflow
 
         read = read_workflow(workflow)
-        return read.files, read.known(frozenset(hints.peeks))
+        return read.files, read.describe_files(frozenset(hints.peeks))
     if like is None:
         return None
     from tracehint.adapters.paths import run_paths

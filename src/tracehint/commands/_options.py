@@ -56,7 +56,7 @@ def option(*flags: str, **attributes: Any) -> Any:
     )
 
 
-def gathered(**kinds: type[Any]) -> Callable[[F], F]:
+def gather_options(**kinds: type[Any]) -> Callable[[F], F]:
     """Of `name=DATACLASS`: options named like its fields reach the command as one value `name`.
     Fields that are made by `option` become options, below those of the decorators above.
     """

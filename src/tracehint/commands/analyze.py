@@ -19,7 +19,7 @@ from tracehint.commands._options import (
     analysis_options,
     backend_options,
     cluster_option,
-    gathered,
+    gather_options,
     option,
     options_from,
 )
@@ -69,7 +69,7 @@ class Computing:
 @backend_options
 @cluster_option
 @analysis_options
-@gathered(computing=Computing)
+@gather_options(computing=Computing)
 def command(
     computing: Computing,
     bundle: str,

@@ -9,7 +9,7 @@ import click
 
 from tracehint.app.output import terminal_width, wants_color, write_result
 from tracehint.commands._options import (
-    gathered,
+    gather_options,
     load,
     nodes_option,
     option,
@@ -62,7 +62,7 @@ class Thresholds:
 @result_options(*FORMATS)
 @nodes_option
 @task_options
-@gathered(thresholds=Thresholds)
+@gather_options(thresholds=Thresholds)
 def command(
     before: str,
     after: str,

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracehint.app.checks import CHECKS, Condition, program_lines, seen, seen_of, workflow_lines
+from tracehint.app.checks import (
+    CHECKS,
+    Condition,
+    inspect_program,
+    program_lines,
+    seen_of,
+    workflow_lines,
+)
 from tracehint.collectors.registry import COLLECTORS, check
 from tracehint.commands._options import format_option
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK
@@ -69,7 +76,7 @@ def command(
             "workflow": seen_of(workflow),
         }
         data: dict[str, Any] = {"auto": picked, "collectors": collectors}
-        data["programs"] = [dataclasses.asdict(seen(name)) for name in programs]
+        data["programs"] = [dataclasses.asdict(inspect_program(name)) for name in programs]
         data |= {name: [dataclasses.asdict(row) for row in found] for name, found in rows.items()}
         click.echo(json.dumps({"schema": "tracehint.doctor/1", **data}, indent=1))
     else:

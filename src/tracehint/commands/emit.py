@@ -14,7 +14,7 @@ from tracehint.adapters.engines.registry import EMITTERS
 from tracehint.adapters.stores.base import Documented
 from tracehint.app.output import refuse_existing, refuse_own_input, write_result
 from tracehint.app.stores import make_plan, open_directory, report_gaps, require_store
-from tracehint.commands._options import gathered, option
+from tracehint.commands._options import gather_options, option
 from tracehint.commands._stores import hints_argument, plan_options, store_options
 from tracehint.errors import UsageError
 from tracehint.progress import for_a_run, stages
@@ -82,7 +82,7 @@ class Goal:
     )
     force: bool
 
-    def opened(self, name: str | None) -> Store:
+    def open_store(self, name: str | None) -> Store:
         """The store of that name, as --prefix and --map have it."""
         return require_store(name, self.prefix, self.places)
 
@@ -124,7 +124,7 @@ class EngineName(_Choice):
 )
 @plan_options
 @click.option("--force", is_flag=True, help="Replace existing output files.")
-@gathered(goal=Goal, annotations=Annotations)
+@gather_options(goal=Goal, annotations=Annotations)
 def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> None:
     """Write HINTS as a script for a store, or as annotations for a workflow engine.
 
@@ -154,7 +154,7 @@ def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> 
     if goal.engine is not None:
         _engine(loaded, _request(goal.engine, goal, annotations, which), force=goal.force)
         return
-    chosen = goal.opened(goal.store)
+    chosen = goal.open_store(goal.store)
     if isinstance(chosen, Documented):
         _document(loaded, chosen, goal, which)
         return
@@ -175,7 +175,7 @@ def _request(
     return EmitRequest(
         engine=engine,
         workflow=which["workflow"],
-        store=goal.opened(goal.store or "xattr"),
+        store=goal.open_store(goal.store or "xattr"),
         output=goal.file,
         nodes=which["nodes"],
         run=which["like"],

@@ -18,7 +18,7 @@ from tracehint.commands._options import (
     Backend,
     backend_options,
     format_option,
-    gathered,
+    gather_options,
     nodes_option,
     option,
     task_options,
@@ -212,7 +212,7 @@ class Bounds:
 @task_options
 @backend_options
 @click.option("--force", is_flag=True, help="Replace the output file.")
-@gathered(asked=SourceRuns, question=Inquiry, bounds=Bounds, result=Result)
+@gather_options(asked=SourceRuns, question=Inquiry, bounds=Bounds, result=Result)
 def command(asked: SourceRuns, question: Inquiry, bounds: Bounds, result: Result) -> None:
     """Derive hint rules from BUNDLE... (recorded runs, or the JSON of analyze) for the next run.
 

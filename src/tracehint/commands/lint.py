@@ -17,7 +17,7 @@ from tracehint.commands._options import (
     Backend,
     backend_options,
     cluster_option,
-    gathered,
+    gather_options,
     nodes_option,
     option,
     placement_option,
@@ -84,7 +84,7 @@ class Choice:
 @placement_option
 @cluster_option
 @backend_options
-@gathered(asked=LintRequest, choice=Choice)
+@gather_options(asked=LintRequest, choice=Choice)
 def command(asked: LintRequest, choice: Choice, fmt: str, output: str | None, force: bool) -> int:
     """Report what the run in BUNDLE (default: the last one here) leaves on the table.
 
@@ -110,7 +110,7 @@ def command(asked: LintRequest, choice: Choice, fmt: str, output: str | None, fo
     if choice.write_baseline:
         write_result(baselines.dump(findings), choice.write_baseline, force=force)
     known = choice.baseline or ("" if choice.write_baseline else found.baseline)
-    findings, suppressed = baselines.split(findings, baselines.accepted(known))
+    findings, suppressed = baselines.split(findings, baselines.read_baseline(known))
     info = Info(
         tool=f"tracehint {__version__}",
         subject=asked.bundle,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tracehint.app.merging import MergeRequest, bundles_at, join_bundles, local_bundles, parts_of
-from tracehint.commands._options import gathered, joined_workflow_option
+from tracehint.commands._options import gather_options, joined_workflow_option
 from tracehint.errors import BundleError
 from tracehint.progress import stage
 from tracehint.schemas.arrow import skip_pandas
@@ -32,7 +32,7 @@ UNFINISHED = "recorder was killed or is still at work; when it has ended, merge 
 @click.option("--keep-clocks", is_flag=True, help="Do not align clocks of different hosts.")
 @joined_workflow_option
 @click.option("--quiet", is_flag=True, help="Print errors only.")
-@gathered(asked=MergeRequest)
+@gather_options(asked=MergeRequest)
 def command(asked: MergeRequest) -> int:
     """Join BUNDLES, one per host or task, into one. A directory means all bundles in
     it; either may be a URL (s3://, hdfs://, ...).

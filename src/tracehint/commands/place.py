@@ -14,7 +14,7 @@ import click
 
 from tracehint.app.stores import require_locator
 from tracehint.collectors.run import become, runnable, working_directory
-from tracehint.commands._options import format_option, gathered
+from tracehint.commands._options import format_option, gather_options
 from tracehint.commands._recording import RunCommand
 from tracehint.commands._stores import store_options
 from tracehint.errors import EXIT_OK, TracehintError, UsageError
@@ -186,7 +186,7 @@ class SplitCommand(RunCommand):
 @format_option
 @click.option("--quiet", is_flag=True, help="Print nothing, unless the task cannot go to its data.")
 @click.pass_context
-@gathered(task=StartedTask, cluster=NodesAndStore)
+@gather_options(task=StartedTask, cluster=NodesAndStore)
 def command(
     ctx: click.Context,
     task: StartedTask,

@@ -19,7 +19,7 @@ from tracehint.app.planning import (
     load_workload,
 )
 from tracehint.app.user_cluster import users_own
-from tracehint.commands._options import gathered, option, seed_option, workload_options
+from tracehint.commands._options import gather_options, option, seed_option, workload_options
 from tracehint.schemas.arrow import skip_pandas
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class PlanRequest:
 )
 @click.option("-o", "--output", help="Write a hint file: rules, and the plan.")
 @click.option("--force", is_flag=True, help="Replace an existing output.")
-@gathered(asked=PlanRequest)
+@gather_options(asked=PlanRequest)
 def command(asked: PlanRequest, form: str, output: str | None, force: bool) -> None:
     """Find the placement strategy with the shortest predicted makespan, by simulation.
 

@@ -15,7 +15,7 @@ from tracehint.app.output import refuse_existing, write_result
 from tracehint.app.planning import load_analysis, load_workload
 from tracehint.app.prediction import seconds, table
 from tracehint.commands._options import (
-    gathered,
+    gather_options,
     option,
     seed_option,
     with_options,
@@ -117,7 +117,7 @@ def refuse_late(output: str | None, pins: str | None, metadata: str | None, *, f
 @_SWEEP
 @workload_options
 @_RESULT
-@gathered(asked=PredictionRequest)
+@gather_options(asked=PredictionRequest)
 def command(
     asked: PredictionRequest, form: str, output: str | None, force: bool, **sweep: Any
 ) -> None:

@@ -88,7 +88,7 @@ def show(
             work.folder.rmdir()
         raise
     if not quiet:
-        _screen(work)
+        _print_screen(work)
         _idle(analysis)
     made, failed = write_all(work)
     for name, why in failed.items():
@@ -97,7 +97,7 @@ def show(
         _report_files(work, made)
 
 
-def _screen(work: Work) -> None:
+def _print_screen(work: Work) -> None:
     """Result, what to do, and what to type next."""
     from tracehint.hintgen.lint.edits import engine_of, nodes_of
     from tracehint.hintgen.report.actions import actions
@@ -105,7 +105,7 @@ def _screen(work: Work) -> None:
     from tracehint.hintgen.summary.console import console_for
 
     analysis, simulation = work.run.analysis, work.lint.simulation
-    findings = work.joined().findings
+    findings = work.wait_for_idle().findings
     base = None if simulation.reason else simulation.baseline
     engine, staging = engine_of(analysis), simulation.where.staging
     todo = actions(findings, base, engine, staging=staging, nodes=nodes_of(analysis))

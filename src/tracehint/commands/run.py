@@ -210,7 +210,7 @@ def _learn_more(
     may be started, and where jobs may; `began`: when this did (time.monotonic)."""
     from tracehint.adapters.project.discover import CLUSTERS
     from tracehint.adapters.project.state import claim
-    from tracehint.app.run_loop import learned, prepare_next
+    from tracehint.app.run_loop import learn_hints, prepare_next
     from tracehint.beside import done_beside
 
     here, quiet, command = working_directory(), options["quiet"], options["command"]
@@ -224,7 +224,7 @@ def _learn_more(
     if state.problem:
         click.echo(f"tracehint: this run has no hints: {state.problem}", err=True)
     batch = nodes[1] if _keeps_files_near(wanted) else ()
-    learn = partial(learned, hosts=nodes[0], batch=batch)
+    learn = partial(learn_hints, hosts=nodes[0], batch=batch)
     with ExitStack() as stack:
         stack.callback(_remove_if_empty, place)
         choose = partial(learn, at_once=at_once or not kept)
