@@ -182,7 +182,7 @@ def test_directories_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
     changed = Pseudonyms._replace_token
     monkeypatch.setattr(
-        Pseudonyms, "_changed", lambda self, raw: (seen.append(raw), changed(self, raw))[1]
+        Pseudonyms, "_replace_token", lambda self, raw: (seen.append(raw), changed(self, raw))[1]
     )
     words = Pseudonyms(b"k")
     for n in range(1_000):

@@ -61,7 +61,7 @@ ALWAYS = {
     "mknod": "names.mknod",
     "mknodat": "names.mknodat",
     "rmdir": "names.rmdir",
-    "io_uring_setup": "names.unseen",
+    "io_uring_setup": "names.note_unseen",
 }
 # Bytes, and what is only counted.
 BYTES = {
@@ -113,7 +113,7 @@ BYTES = {
     "lremovexattr": "names.xattr",
     "fremovexattr": "names.xattr",
     "io_submit": "data.io_submit",
-    "io_uring_enter": "names.unseen",
+    "io_uring_enter": "names.note_unseen",
 }
 # Calls of other machines, in logs that others made; never asked for here.
 IN_LOGS = {

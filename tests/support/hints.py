@@ -66,12 +66,12 @@ def literal(name: bytes, **values: Any) -> Rule:
 
 
 def fitted_names(monkeypatch: pytest.MonkeyPatch, index: type[Any]) -> list[bytes]:
-    """The names that are looked up in an index (a class with `fitting`) from now on."""
+    """The names that are looked up in an index (a class with `find_fitting`) from now on."""
     names: list[bytes] = []
-    fitting = index.fitting
+    fitting = index.find_fitting
     monkeypatch.setattr(
         index,
-        "fitting",
+        "find_fitting",
         lambda self, subject: (names.append(subject.name), fitting(self, subject))[1],
     )
     return names
