@@ -80,7 +80,7 @@ def rank_values(values: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
 
 
-def alike(*columns: Ints) -> tuple[Ints, Ints]:
+def group_equal_rows(*columns: Ints) -> tuple[Ints, Ints]:
     """(the first row of each distinct row, which of these each row is as)."""
     code = np.zeros(len(columns[0]), np.int64)
     for values in columns:
@@ -91,7 +91,7 @@ def alike(*columns: Ints) -> tuple[Ints, Ints]:
     return first, code
 
 
-def in_turn(values: Ints) -> tuple[Ints, Ints]:
+def number_values(values: Ints) -> tuple[Ints, Ints]:
     """(the number of each value, the row in which each number comes first), numbered by these
     rows; no value is negative. Values that are numbered so already are returned as they are."""
     top = np.maximum.accumulate(values)

@@ -205,7 +205,7 @@ def one_file_each(files: pa.Table, used: FileTimes) -> United:
     none = np.zeros(0, np.int64)
     if not len(files):
         return United(files, none, none)
-    same, order = _same(files, used)
+    same, order = _compare_neighbours(files, used)
     if not same.any():
         return United(files, none, none)
     ids = files["file"].to_numpy()
@@ -216,7 +216,7 @@ def one_file_each(files: pa.Table, used: FileTimes) -> United:
     return United(_unite_files(files, ids, target), ids[place], target[place])
 
 
-def _same(files: pa.Table, used: FileTimes) -> tuple[np.ndarray, np.ndarray]:
+def _compare_neighbours(files: pa.Table, used: FileTimes) -> tuple[np.ndarray, np.ndarray]:
     """Whether each file is the one before it, and the order of rows of that answer."""
     host = files["host"].combine_chunks().dictionary_encode().indices.to_numpy()
     dev, ino, gen = (files[c].to_numpy() for c in ("dev", "ino", "generation"))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Ints, alike, ints
+from tracehint.analyzer.arrays import Ints, group_equal_rows, ints
 from tracehint.hintgen.file_users import members_of
 from tracehint.hintgen.learn.facts import use_of
 from tracehint.hintgen.learn.filegroups import lengths, sets_in, word_sets
@@ -78,5 +78,5 @@ def _texts(texts: pa.Array) -> Coded[str]:
 
 def _pair_counts(facts: pa.Table) -> Ints:
     """For each file: how many have the same producers and consumers, itself included."""
-    _, pair = alike(sets_in(facts["producers"]), sets_in(facts["consumers"]))
+    _, pair = group_equal_rows(sets_in(facts["producers"]), sets_in(facts["consumers"]))
     return np.bincount(pair)[pair]

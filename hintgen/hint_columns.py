@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Ints, alike, ints, spread
+from tracehint.analyzer.arrays import Ints, group_equal_rows, ints, spread
 from tracehint.analyzer.catalogue import GROUPED
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.hints.mapping import Need, hints_of
@@ -66,7 +66,7 @@ def _latest(kind: Hinted) -> Hinted:
 def truth_of(facts: pa.Table, paths: Sequence[bytes], nodes: int) -> HintColumns:
     """The placement hints of every file's primary pattern. `facts`: as of learn/facts.py."""
     region = ints(pc.fill_null(facts["region_bytes"], 0))
-    first, code = alike(
+    first, code = group_equal_rows(
         codes(facts["pattern"]),
         ints(lengths(facts["producers"])).clip(0, 1),
         ints(lengths(facts["consumers"])).clip(2),
@@ -141,15 +141,17 @@ TYPES = ("producer_types", "consumer_types")  # columns of facts
 def baseline(learned: pa.Table, run: PreparedRun) -> HintColumns:
     """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
     votes: dict[Any, Counter[str]] = defaultdict(Counter)
-    first, code = alike(*_types(learned), codes(learned["pattern"]))
+    first, code = group_equal_rows(*_types(learned), codes(learned["pattern"]))
     seen = zip(_texts(learned, first), learned["pattern"].take(first).to_pylist(), strict=True)
     for (types, pattern), count in zip(seen, np.bincount(code).tolist(), strict=True):
         votes[types][pattern] += count
     best = {types: _commonest(found) for types, found in votes.items()}
     facts = run.facts
-    first, pair = alike(*_types(facts))
+    first, pair = group_equal_rows(*_types(facts))
     patterns = [best.get(types, "") for types in _texts(facts, first)]
-    first, code = alike(pair, ints(lengths(facts["consumers"])), _group_task(facts, patterns, pair))
+    first, code = group_equal_rows(
+        pair, ints(lengths(facts["consumers"])), _group_task(facts, patterns, pair)
+    )
     kinds = _needs(facts.take(first), [patterns[k] for k in pair[first].tolist()])
     hinted = (
         tuple(

@@ -76,7 +76,7 @@ def load_run(
 
     bundle = bundle or read_bundle(where)
     analysis = analyze(bundle, options, None, resources)
-    return Input(str(path), analysis, bundle if accesses else _less(bundle))
+    return Input(str(path), analysis, bundle if accesses else _drop_extents(bundle))
 
 
 def _resources(tell: Tell | None) -> Resources:
@@ -120,10 +120,10 @@ def _bundle(path: Path, *, whole: bool, accesses: bool) -> Bundle:
 
     if accesses:
         return read_bundle(path)
-    return _less(read_bundle(path, _NOT_ASKED, without=() if whole else ("extents",)))
+    return _drop_extents(read_bundle(path, _NOT_ASKED, without=() if whole else ("extents",)))
 
 
-def _less(bundle: Bundle) -> Bundle:
+def _drop_extents(bundle: Bundle) -> Bundle:
     rest = {name: table for name, table in bundle.tables.items() if name != "extents"}
     return dataclasses.replace(bundle, tables=rest)
 

@@ -57,14 +57,14 @@ class Reach:
             rank = np.searchsorted(starts, start[own]) - low
             ends = rank * links.nodes + pair[own] % links.nodes
             some, wanted = starts[low : low + width], np.bincount(rank)
-            reached[own] = self._together(links, some, ends, wanted, seen)
+            reached[own] = self._find_reached(links, some, ends, wanted, seen)
             if self._left < 0:
                 known[own] = reached[own]
                 break
             known[own] = True
         return reached, known
 
-    def _together(
+    def _find_reached(
         self, links: _Links, starts: Ints, ends: Ints, wanted: Ints, seen: Bools
     ) -> Bools:
         """Which of the sorted `ends` are reached. A cell is (number of the start) * nodes + node;

@@ -36,7 +36,7 @@ def read_compact(
     columns: list[pa.ChunkedArray] = []
     with open_parquet(where, schema, added) as source:
         names = present(source, schema)
-        if small(source):
+        if is_small(source):
             return with_nulls(_cast_columns(columns_of(source, names), schema), schema)
         for low in range(0, len(names), _AT_ONCE):
             columns += _narrow_columns(source, schema, names[low : low + _AT_ONCE])
@@ -113,10 +113,10 @@ def _check(
 
 def columns_of(source: pq.ParquetFile, names: list[str]) -> pa.Table:
     """These columns. Threads to unpack a small file take longer than they save."""
-    return source.read(columns=names, use_threads=not small(source)).select(names)
+    return source.read(columns=names, use_threads=not is_small(source)).select(names)
 
 
-def small(source: pq.ParquetFile) -> bool:
+def is_small(source: pq.ParquetFile) -> bool:
     """Whether all columns of the file are read at once."""
     return source.metadata.num_rows <= _FEW_ROWS and unpacked_bytes(source) <= _SMALL
 
@@ -218,7 +218,7 @@ def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
     if pa.types.is_integer(column.type) and column.num_chunks > 1:
         return pa.chunked_array([pa.concat_arrays(column.chunks)])
-    if pa.types.is_dictionary(column.type) and _few(column):
+    if pa.types.is_dictionary(column.type) and _fits_byte(column):
         chunks = [
             pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int8()), chunk.dictionary)
             for chunk in column.chunks
@@ -227,7 +227,7 @@ def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def _few(column: pa.ChunkedArray) -> bool:
+def _fits_byte(column: pa.ChunkedArray) -> bool:
     """Whether a byte can number the distinct texts of each part."""
     return all(len(chunk.dictionary) < 1 << 7 for chunk in column.chunks)
 

@@ -21,9 +21,9 @@ from tracehint.analyzer.arrays import (
     column,
     concat_numbers,
     distinct,
-    in_turn,
     ints,
     join_pairs,
+    number_values,
     places,
     rank_values,
     slim,
@@ -275,11 +275,11 @@ def test_slim_columns_are_joined_with_all_their_values() -> None:
 @pytest.mark.parametrize("rows", [0, 1, 200])
 def test_numbers_in_turn_and_distinct_ones(most: int, rows: int) -> None:
     values = np.random.default_rng(rows).integers(0, most, rows)
-    number, first = in_turn(values)
+    number, first = number_values(values)
     known = pa.array(values).dictionary_encode()
     assert number.tolist() == known.indices.to_pylist()
     assert values[first].tolist() == known.dictionary.to_pylist()
-    assert in_turn(number)[0] is number or rows < 1
+    assert number_values(number)[0] is number or rows < 1
     assert distinct(values).tolist() == sorted(set(values.tolist()))
     assert distinct(-values).tolist() == sorted(set((-values).tolist()))
 

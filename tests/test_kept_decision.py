@@ -118,7 +118,7 @@ def test_the_next_run_is_decided_on_beside_one_by_the_graph(
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
     monkeypatch.setattr(run_loop, "TRIED_S", 0.0)
     graph = Learned(HintFile((), {}, ()), Paths(files=()), (), first=True)
-    monkeypatch.setattr(run_loop, "_first", lambda *_: graph)
+    monkeypatch.setattr(run_loop, "_learn_from_graph", lambda *_: graph)
     (run,) = read_state(folder).runs
     known, decision = replace(run, store="moosefs"), folder / ".tracehint" / DECISION
 

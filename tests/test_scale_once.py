@@ -17,7 +17,7 @@ from tests.support.hints import fitted_names, hint_file, rule
 from tests.support.joined import declared
 from tracehint.adapters.engines.wfformat import graph as json_stream
 from tracehint.adapters.engines.wfformat.graph import JsonStream
-from tracehint.analyzer.arrays import alike
+from tracehint.analyzer.arrays import group_equal_rows
 from tracehint.analyzer.model import Analysis, Options
 from tracehint.hintgen.compare.score import predict_hints
 from tracehint.hintgen.hint_columns import prepare
@@ -102,7 +102,7 @@ def test_lists_are_numbered_by_their_members(rows: list[list[int]]) -> None:
     for i, one in enumerate(rows):
         assert [n == number[i] for n in number] == [row == one for row in rows]
         assert (number[i] == 0) == (not one)
-    first, code = alike(sets_in(column), np.arange(len(rows)) % 2)
+    first, code = group_equal_rows(sets_in(column), np.arange(len(rows)) % 2)
     kinds = [(tuple(row), i % 2) for i, row in enumerate(rows)]
     assert [kinds[first[k]] for k in code.tolist()] == kinds
     assert [int(at) for at in first] == [kinds.index(kinds[at]) for at in first.tolist()]

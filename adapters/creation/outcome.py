@@ -136,7 +136,7 @@ class Teller:
         for record, target in zip(journal.records, self._targets(journal.records), strict=True):
             if target is not None:
                 rows += self._of_record(record, target)
-        others = {self._whole(record) for record in journal.records if record.withheld}
+        others = {self._join_root(record) for record in journal.records if record.withheld}
         if renames is not None:
             made = [one.follow_renames(renames) for one in made]
             for row in rows:
@@ -159,7 +159,7 @@ class Teller:
                 found.append(name if record.type == table_layout.UNASKED else maker)
         return found
 
-    def _whole(self, record: Record) -> bytes:
+    def _join_root(self, record: Record) -> bytes:
         return self.roots[record.root].rstrip(b"/") + b"/" + record.path
 
     def _of_record(self, record: Record, target: Target) -> list[Row]:
@@ -167,7 +167,7 @@ class Teller:
         common = {
             "host": self.host if record.host == here else record.host,
             "t_ns": record.t_ns, "pid": record.pid,
-            "path": self._whole(record),
+            "path": self._join_root(record),
         }  # fmt: skip  # a table
         short = record.host.partition(".")[0].encode()
         rows = self._of_target(common, target, short)

@@ -291,8 +291,8 @@ def choose(
             return _explain_choice(host, known, holds, skipped)
         full.append(host)
     if full:
-        return NodeChoice(full[0], f"no free slot: {_few(skipped)}", fallback=True)
-    return NodeChoice(None, f"no node can be used: {_few(skipped)}", fallback=True)
+        return NodeChoice(full[0], f"no free slot: {_join_first_reasons(skipped)}", fallback=True)
+    return NodeChoice(None, f"no node can be used: {_join_first_reasons(skipped)}", fallback=True)
 
 
 def rank_hosts(hosts: Sequence[Host], known: InputPlaces) -> list[Host]:
@@ -314,10 +314,10 @@ def _explain_choice(
         why = "the place of no input is known" if known.total_bytes else "no input has any bytes"
     else:
         why = f"{human(here)} of {human(known.total_bytes)} of the inputs are stored there"
-    reason = "; ".join([_few(skipped), why]) if skipped else why
+    reason = "; ".join([_join_first_reasons(skipped), why]) if skipped else why
     return NodeChoice(host, reason, fallback=here < most or not most)
 
 
-def _few(reasons: Sequence[str]) -> str:
+def _join_first_reasons(reasons: Sequence[str]) -> str:
     more = [f"{len(reasons) - 3} more"] if len(reasons) > 3 else []
     return ", ".join([*reasons[:3], *more])

@@ -142,13 +142,13 @@ def read_task(path: Path, task: int) -> Placed:
         with path.open("rb") as stream:
             head = _HEAD.fullmatch(stream.read(HEADER))
             if head is None:
-                raise _bad(path)
+                raise _make_table_error(path)
             if task >= int(head[1]):
                 raise UsageError(f"{path} has no task {task}", f"It has {int(head[1])}, from 0.")
             stream.seek(HEADER + INDEX * task)
             row = _ROW.fullmatch(stream.read(INDEX))
             if row is None or int(row[2]) > MAX_RECORD:
-                raise _bad(path)
+                raise _make_table_error(path)
             stream.seek(int(row[1]))
             return _record(path, stream.read(int(row[2])))
     except OSError as error:
@@ -160,11 +160,11 @@ def _record(path: Path, raw: bytes) -> Placed:
         data = json.loads(raw)
         part, inputs = data["part"], data["inputs"]
         if not (part is None or (type(part) is int and part >= 0)) or type(inputs) is not list:
-            raise _bad(path)
+            raise _make_table_error(path)
         return Placed(part, tuple(to_bytes(text) for text in inputs))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _bad(path) from error
+        raise _make_table_error(path) from error
 
 
-def _bad(path: Path) -> InputError:
+def _make_table_error(path: Path) -> InputError:
     return InputError(f"{path} is no table of parts", _REMEDY)

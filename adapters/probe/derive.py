@@ -196,8 +196,8 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
         latency = max(0.0, statistics.median(remote) - statistics.median(local) - over)
     reads = [*local, *(took - latency - over for took in remote)]
     small, source = f"of {SMALL >> 10} KiB", "all nodes at once"
-    read = _less(_spread(reads), look.value + request.value + latency)
-    wrote = _less(_spread(s["small_write"]), create.value + request.value + latency)
+    read = _subtract(_spread(reads), look.value + request.value + latency)
+    wrote = _subtract(_spread(s["small_write"]), create.value + request.value + latency)
     return [
         Known("store", "create_ms", create, f"{s['creates'][0]:,.0f} a second, {source}"),
         Known("store", "open_ms", look, f"{s['opens'][0]:,.0f} a second, {source}"),
@@ -219,7 +219,7 @@ def _overheads(seen: Seen) -> list[Known]:
     if full := seen.samples["create_full"]:
         alone = statistics.median(seen.samples["create"])
         source = f"{plural(len(full), 'file')} made on a node while all others read from it"
-        found.append(Known("store", "busy_ms", _less(_spread(full), alone), source))
+        found.append(Known("store", "busy_ms", _subtract(_spread(full), alone), source))
     if calls := seen.samples["call_bytes"]:
         source = "bytes that came in while all nodes opened files"
         found.append(Known("store", "call_bytes", _spread(calls), source))
@@ -235,7 +235,7 @@ def _jobs(seen: Seen) -> list[Known]:
     if not intervals:
         return []
     return [
-        Known("scheduler", "task_ms", _less(_spread(delays), intervals[0]),
+        Known("scheduler", "task_ms", _subtract(_spread(delays), intervals[0]),
             f"{plural(len(delays), 'job')}, one at a time, from submitted to begun"),
         Known("scheduler", "dispatch_ms", exact(intervals[0]),
             f"jobs submitted at once: {1 / max(intervals[0], 1e-6):.3g} begin in a second"),
@@ -249,7 +249,7 @@ def _service(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -
     return _spread([min(servers / rate, most) for rate in rates])
 
 
-def _less(spread: Range, known: float) -> Range:
+def _subtract(spread: Range, known: float) -> Range:
     return Range(*(max(0.0, x - known) for x in (spread.low, spread.value, spread.high)))
 
 

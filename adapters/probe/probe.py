@@ -228,7 +228,7 @@ def _rest(nodes: Nodes, seen: Seen) -> None:
 
 def _calls(nodes: Nodes, seen: Seen) -> None:
     """One node alone makes small files."""
-    small = _one(nodes, 0, _small(), seen.writing, size=SMALL)
+    small = _one(nodes, 0, _name_small_files(), seen.writing, size=SMALL)
     seen.samples["create"] += [t[0] for t in small.times]
     seen.samples["small_write"] += [sum(t[:3]) for t in small.times]
 
@@ -344,7 +344,7 @@ def _full(nodes: Nodes, seen: Seen) -> None:
             return
 
 
-def _same(nodes: Nodes, seen: Seen) -> None:
+def _read_same_file(nodes: Nodes, seen: Seen) -> None:
     """Two readers of one file on one node at the same time: what comes more than once."""
     away = [name for name, who in seen.where.items() if who and 0 not in who]
     for name in away[:SHARED]:
@@ -367,18 +367,18 @@ def _local(nodes: Nodes, seen: Seen) -> None:
 
 
 STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
-    _rest, _calls, _places, _busy_calls, _writes, _measure_single_transfers, _link, _full, _same,
-    _local, _rest,
+    _rest, _calls, _places, _busy_calls, _writes, _measure_single_transfers, _link, _full,
+    _read_same_file, _local, _rest,
 )  # fmt: skip  # a table
 
 
-def _small() -> list[str]:
+def _name_small_files() -> list[str]:
     return [f"f{i}" for i in range(SMALL_FILES)]
 
 
 def _make_files(seen: Seen) -> list[str]:
     """The small files that there was time for."""
-    return _small()[: len(seen.samples["small_write"])]
+    return _name_small_files()[: len(seen.samples["small_write"])]
 
 
 def _one(

@@ -18,7 +18,7 @@ from tracehint.adapters.stores.base import About, Acts, Document, Gap, merge_gap
 from tracehint.adapters.stores.grammar import Field, check_word
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.script import nothing_to_say
-from tracehint.adapters.stores.table import Table, fully, nearly, no
+from tracehint.adapters.stores.table import Table, express_fully, express_nearly, no
 from tracehint.errors import UsageError
 from tracehint.version import __version__
 
@@ -174,20 +174,20 @@ def hercules(places: Places) -> Hercules:
             "copies": Field(of="value", least=1, most=3),
         },
         rows={
-            "DP=local": nearly(
+            "DP=local": express_nearly(
                 "for all that the task writes; servers must run on the compute nodes", NEW,
                 ("POLICY", "LOCAL"),
             ),
             "DP=collocation": no("no policy puts files of a group together"),
-            "DP=scatter": nearly(
+            "DP=scatter": express_nearly(
                 "one block per region, round robin, for all that the task writes", NEW,
                 ("POLICY", "RR"), ("BLOCK_SIZE", "{region_kib}"), needs=("BlockSize",),
             ),
             "DP=distribute": no("every file starts at a server that its name decides anyway"),
-            "Replication": nearly(
+            "Replication": express_nearly(
                 "at most 3 copies, for all that the task writes", NEW, ("REPL_FACTOR", "{copies}")
             ),
-            "BlockSize": nearly(
+            "BlockSize": express_nearly(
                 "in KiB, for all that the task writes", NEW, ("BLOCK_SIZE", "{kib}"),
                 yields_to="DP=scatter",
             ),
@@ -215,12 +215,12 @@ def taskvine(places: Places) -> TaskVine:
         },
         fields={"copies": Field(of="value", least=1, most=100)},
         rows={
-            "DP=local": fully(
+            "DP=local": express_fully(
                 "a temporary: it stays on the worker that wrote it, its reader goes there", NEW,
                 ("declare", "declare_temp"),
             ),
             "DP=collocation": no("the manager places tasks by the bytes that a worker has"),
-            "Replication": nearly(
+            "Replication": express_nearly(
                 "kept on workers and passed on between them; the count is one of the manager, for "
                 "temporaries", NEW,
                 ("cache", "workflow"), ("peer_transfer", "true"), ("replicas", "{copies}"),
@@ -247,7 +247,7 @@ def juicefs(places: Places) -> JuiceFs:
         rows={
             "DP=local": no(_WRITE_BACK),
             "DP=collocation": no("blocks are objects of one bucket"),
-            "Replication": nearly(
+            "Replication": express_nearly(
                 "inputs of a run, loaded into the cache of each node that runs juicefs warmup "
                 "--file LIST", ("any",), ("warm", "1"),
             ),

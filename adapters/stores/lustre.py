@@ -17,7 +17,7 @@ from tracehint.adapters.stores.base import About, Acts, Gap, Setting
 from tracehint.adapters.stores.commands import CommandStore, NamedValue, ObjectCommand
 from tracehint.adapters.stores.grammar import HOST, Field, read_words, say_words
 from tracehint.adapters.stores.places import Places
-from tracehint.adapters.stores.table import Row, fully, nearly, no
+from tracehint.adapters.stores.table import Row, express_fully, express_nearly, no
 from tracehint.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,31 +81,31 @@ ABOUT = About(
 )
 _POOL = "one stripe in a pool that the --map file names"
 ROWS: dict[str, Row] = {
-    "DP=local": nearly(
+    "DP=local": express_nearly(
         f"{_POOL} per node (local): only where OSTs run on the compute nodes", NEW,
         ("count", "1"), ("pool", "{local}"),
     ),
-    "DP=collocation": fully(
+    "DP=collocation": express_fully(
         f"{_POOL} (groups)", NEW, ("count", "1"), ("pool", "{group}"),
     ),
-    "DP=scatter": fully(
+    "DP=scatter": express_fully(
         "one stripe per region, round robin over all OSTs", NEW,
         ("size", "{strip}"), ("count", "-1"), ("narrow", "{strip}"), needs=("BlockSize",),
     ),
     "DP=distribute": no("files are spread over the OSTs anyway"),
-    "Replication": nearly(
+    "Replication": express_nearly(
         "16 mirrors at most: writers write one, `lfs mirror resync` the rest", NEW,
         ("mirrors", "{copies}"),
     ),
     "ReplicationSemantics": no("mirrors are brought up to date by lfs mirror resync"),
-    "BlockSize": fully(
+    "BlockSize": express_fully(
         "stripe size, rounded up to 64 KiB", NEW, ("size", "{block64}"), yields_to="DP=scatter",
     ),
     "CacheSize": no("lfs ladvise is advice of a moment"),
     "Access": no("no such setting"),
     "Lifetime": no("no such setting"),
     "LastReader": no("no such setting"),
-    "Metadata": fully(
+    "Metadata": express_fully(
         "an existing directory moves, with what is in it, to the MDT that the --map file names "
         "(sites); root only, unless mdt.*.enable_remote_dir_gid permits others", ("any",),
         ("mdt_index", "{site}"), targets=("directory",),

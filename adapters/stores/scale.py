@@ -16,7 +16,7 @@ from tracehint.adapters.stores.base import About, Acts, Gap
 from tracehint.adapters.stores.document_stores import ODD_NAME, CheckedTarget, DocumentStore
 from tracehint.adapters.stores.grammar import Field
 from tracehint.adapters.stores.places import Places
-from tracehint.adapters.stores.table import nearly, no
+from tracehint.adapters.stores.table import express_nearly, no
 from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.hints.template import parse
 
@@ -43,12 +43,12 @@ ABOUT = About(
 )
 ROWS = {
     "DP=local": no("FPO's write affinity belongs to the pool"),
-    "DP=collocation": nearly(
+    "DP=collocation": express_nearly(
         "a pool that the --map file names (groups)", NEW, ("pool", "{group}")
     ),
     "DP=distribute": no("blocks are spread over the pool anyway"),
     "DP=scatter": no("the block size belongs to the pool"),
-    "Replication": nearly(
+    "Replication": express_nearly(
         "at most 3 copies, and the file system's own maximum", NEW, ("copies", "{copies}")
     ),
     "BlockSize": no("the block size belongs to the pool"),

@@ -16,7 +16,7 @@ from tracehint.adapters.stores.base import About, Acts, Gap
 from tracehint.adapters.stores.document_stores import CheckedTarget, DocumentStore
 from tracehint.adapters.stores.grammar import Field
 from tracehint.adapters.stores.places import Places
-from tracehint.adapters.stores.table import fully, nearly, no
+from tracehint.adapters.stores.table import express_fully, express_nearly, no
 from tracehint.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ ABOUT = About(
 )
 ROWS = {
     "DP=local": no("a rule names a node, not the writer's own"),
-    "DP=collocation": fully(
+    "DP=collocation": express_fully(
         "the data node that the --map file names (groups, port)", NEW, ("node", "{group}")
     ),
     "DP=scatter": no("chunks go to volumes in the order they come"),
     "DP=distribute": no("volumes are spread over the nodes anyway"),
-    "Replication": nearly(
+    "Replication": express_nearly(
         "at most 10 copies, on servers of one rack; for what is written later", NEW,
         ("copies", "{copies}"),
     ),

@@ -97,12 +97,12 @@ def no(how: str) -> Row:
     return Row(Capability(level="none", how=how), ())
 
 
-def nearly(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
+def express_nearly(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
     """A hint that is expressed as nearly as the store allows: words and their templates."""
     return Row(Capability(level="approximate", how=how, acts=acts), pairs, **more)
 
 
-def fully(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
+def express_fully(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
     """A hint that is expressed exactly."""
     return Row(Capability(level="full", how=how, acts=acts), pairs, **more)
 

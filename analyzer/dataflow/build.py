@@ -277,7 +277,7 @@ def _parts(
     notes += merge_notes(note for _, remarks in solved for note in remarks)
     cycle = _cycles(parts, settings.tasks)
     if cycle is not None:
-        again = np.flatnonzero([_on(part, cycle).any() for part in parts])
+        again = np.flatnonzero([_find_cycle_edges(part, cycle).any() for part in parts])
         solved = accesses.compute(partitions, partial(_solve, settings, cycle=cycle), again)
         for i, (part, _) in zip(again.tolist(), solved, strict=True):
             parts[i] = part
@@ -365,7 +365,7 @@ def _cycles(parts: list[Part], tasks: Tasks) -> Ints | None:
     return cycle if (cycle != UNKNOWN).any() else None
 
 
-def _on(part: Part, cycle: Ints) -> Bools:
+def _find_cycle_edges(part: Part, cycle: Ints) -> Bools:
     """The edges of a partition that are on a cycle."""
     producer, consumer = part.ends.producer, part.ends.consumer
     return np.asarray((cycle[producer] != UNKNOWN) & (cycle[producer] == cycle[consumer]))

@@ -24,8 +24,8 @@ from tracehint.analyzer.arrays import (
     column,
     encode_column,
     in_order,
-    in_turn,
     ints,
+    number_values,
     order_by,
     places,
     starts_of,
@@ -188,7 +188,7 @@ def _absolute(
     folder, folders = _folders(bundle, declared)
     folder = folder[task]
     alike = not len(folder) or int(folder.min()) == int(folder.max())
-    number, rows = in_turn(code if alike else folder * max(1, len(paths)) + code)
+    number, rows = number_values(code if alike else folder * max(1, len(paths)) + code)
     used = code[rows]
     if len(used) < len(paths) or not np.array_equal(used, np.arange(len(used))):
         paths = paths.take(pa.array(used))
@@ -213,7 +213,7 @@ def _merge_paths(number: Ints, paths: pa.Array, odd: pa.Array) -> tuple[Ints, pa
     at = np.flatnonzero(some)
     forms = short.take(pa.array(at)).dictionary_encode()
     code = ints(forms.indices.to_numpy(zero_copy_only=False))
-    _, first = in_turn(code)
+    _, first = number_values(code)
     new = np.ones(len(paths), bool)
     new[at] = False
     new[at[first]] = True

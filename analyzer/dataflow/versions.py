@@ -181,7 +181,7 @@ class Touches:
 def touches(events: Events, objects: Objects) -> Touches:
     """Lay the events on segments. A truncation to nothing begins a new set of segments."""
     if not len(events):
-        return _none()
+        return _make_empty()
     wipe = (events.op == TRUNCATE) & (events.start == 0)
     first = starts_of(events.obj)
     epoch = epochs(events)
@@ -212,7 +212,7 @@ def touches(events: Events, objects: Objects) -> Touches:
     )
 
 
-def _none() -> Touches:
+def _make_empty() -> Touches:
     empty = np.empty(0, np.int64)
     return Touches(empty, empty, empty, empty, empty, empty, np.empty(0, bool), empty)
 

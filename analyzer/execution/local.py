@@ -239,7 +239,7 @@ class SpilledAccesses:
             done += batch.num_rows
             self._extents.resources.tell(stage, done, total, "accesses")
 
-    def _where(self, chosen: Callable[[Raw], Bools]) -> Access:
+    def _select_accesses(self, chosen: Callable[[Raw], Bools]) -> Access:
         found = [Access.empty()]
         for row, raw, _ in self._scan("reading the accesses"):
             access = raw.access(raw.rows[chosen(raw)])
@@ -250,10 +250,10 @@ class SpilledAccesses:
     def of_tasks(self, chosen: Bools) -> Access:
         if not self._per_task[chosen[: len(self._per_task)].nonzero()].any():
             return Access.empty()
-        return self._where(lambda raw: chosen[raw.task[raw.rows]])
+        return self._select_accesses(lambda raw: chosen[raw.task[raw.rows]])
 
     def of_objects(self, chosen: Bools) -> Access:
-        return self._where(lambda raw: chosen[raw.obj[raw.rows]])
+        return self._select_accesses(lambda raw: chosen[raw.obj[raw.rows]])
 
     def per_object(self) -> Ints:
         return self._per_object

@@ -135,7 +135,7 @@ def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     rows = np.empty(len(encoded.dictionary), np.int64)
     rows[codes[::-1]] = np.arange(len(codes))[::-1]
-    if all(_same(_bits(column), rows, codes) for column in columns):
+    if all(_repeats_first(_bits(column), rows, codes) for column in columns):
         return rows, codes
     # two different rows with one hash: never by chance
     _, rows, codes = np.unique(
@@ -147,7 +147,7 @@ def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
     return rows, codes.reshape(-1)
 
 
-def _same(bits: Array, rows: Array, codes: Array) -> bool:
+def _repeats_first(bits: Array, rows: Array, codes: Array) -> bool:
     """Whether each row is as the first one of its kind."""
     return np.array_equal(bits, bits[rows][codes])
 

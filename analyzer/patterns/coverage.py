@@ -306,10 +306,10 @@ def writers(written: Wrote, work: TaskRows, owners: Ints) -> tuple[Ints, Bools]:
     if mixed.any():
         start, end = ranks(first[mixed], last[mixed], starts_first=False)
         together = np.maximum(together, at_once(timed.file[mixed], start, end, count))
-    return together, _in_turn(written, together < 2)
+    return together, _wrote_in_turn(written, together < 2)
 
 
-def _in_turn(written: Wrote, wanted: Bools) -> Bools:
+def _wrote_in_turn(written: Wrote, wanted: Bools) -> Bools:
     """Whether the owners, in the order of their first write, wrote one behind the other."""
     keep = wanted[written.spans[0]]
     if not keep.any():

@@ -240,18 +240,18 @@ class EbpfCollector:
 
     def check(self) -> Availability:
         """Test each condition, and last by loading the programs."""
-        return _all_of(_machine, _loader, _same_version, _btf, _loads)
+        return _check_all(_machine, _loader, _same_version, _btf, _loads)
 
     def conditions(self) -> Availability:
         """The same without a trial load (0.07 s CPU): `record` raises NotBegunError then."""
-        return _all_of(_machine, _loader, _same_version, _btf, _check_privilege)
+        return _check_all(_machine, _loader, _same_version, _btf, _check_privilege)
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command below the loader and write the bundle."""
         return record(request)
 
 
-def _all_of(*tests: Callable[[], tuple[str, str]]) -> Availability:
+def _check_all(*tests: Callable[[], tuple[str, str]]) -> Availability:
     reason = ""
     for test in tests:
         reason, remedy = test()

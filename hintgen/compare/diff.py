@@ -116,12 +116,12 @@ def _groups(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Fin
             left = [g for g in left if g not in old]
             right = [g for g in right if g not in new]
     for group in right:
-        yield _finding("DF003", f"{_what(group)}: new", group, bytes_=group.size_bytes)
+        yield _finding("DF003", f"{_describe_group(group)}: new", group, bytes_=group.size_bytes)
     for group in left:
-        yield _finding("DF004", f"{_what(group)}: gone", group, bytes_=group.size_bytes)
+        yield _finding("DF004", f"{_describe_group(group)}: gone", group, bytes_=group.size_bytes)
 
 
-def _what(group: FileProfile) -> str:
+def _describe_group(group: FileProfile) -> str:
     made, used = ", ".join(group.made), ", ".join(group.used)
     flow = " ".join(x for x in (made and f"from {made}", used and f"to {used}") if x)
     return f"{plural(group.files, 'file')} ({size(group.size_bytes)}) {flow}"
@@ -139,7 +139,7 @@ def _pair(
     left: list[FileProfile], right: list[FileProfile], key: Callable[[FileProfile], Hashable]
 ) -> tuple[list[tuple[FileProfile, FileProfile]], list[FileProfile], list[FileProfile]]:
     """Pairs whose key stands once on each side, and the rest of both sides."""
-    ours, theirs = _by(left, key), _by(right, key)
+    ours, theirs = _index_by(left, key), _index_by(right, key)
     sure = {k for k in ours if len(ours[k]) == 1 and len(theirs.get(k, ())) == 1}
     pairs = [(ours[k][0], theirs[k][0]) for k in ours if k in sure]
     return (
@@ -149,7 +149,7 @@ def _pair(
     )
 
 
-def _by(
+def _index_by(
     groups: Iterable[FileProfile], key: Callable[[FileProfile], Hashable]
 ) -> dict[Hashable, list[FileProfile]]:
     found: dict[Hashable, list[FileProfile]] = defaultdict(list)
@@ -164,7 +164,7 @@ def _pool(
     def key(group: FileProfile) -> Hashable:
         return (group.role, group.made, group.used, group.ending, group.pattern)
 
-    ours, theirs = _by(left, key), _by(right, key)
+    ours, theirs = _index_by(left, key), _index_by(right, key)
     return [(ours[k], theirs[k]) for k in ours if k in theirs]
 
 

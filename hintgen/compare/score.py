@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Meta
 
-from tracehint.analyzer.arrays import Bools, Ints, alike, rank_values
+from tracehint.analyzer.arrays import Bools, Ints, group_equal_rows, rank_values
 from tracehint.analyzer.model import Analysis
 from tracehint.hintgen.declared import declared_of
 from tracehint.hintgen.hint_columns import HintColumns, PreparedRun, baseline, columns_of, prepare
@@ -203,7 +203,7 @@ def _explain(score: Score, units: _Units, wrong: Ints, paths: Sequence[bytes], s
     """Why units are wrong, and the first of them."""
     texts = units.texts
     rows = np.stack([units.name[wrong], units.value[wrong], units.wanted[wrong]], axis=1)
-    first, kind = alike(*rows.T)
+    first, kind = group_equal_rows(*rows.T)
     count = np.bincount(kind, minlength=len(first)).tolist()
     for (name, value, wanted), n in zip(rows[first].tolist(), count, strict=True):
         score.losses[why_wrong(texts[name], texts[value], texts[wanted])] += n

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tracehint.analyzer.arrays import Ints, alike, ints, order_by, rank_values, starts_of
+from tracehint.analyzer.arrays import Ints, group_equal_rows, ints, order_by, rank_values, starts_of
 from tracehint.hintgen.file_users import numbers_of
 
 SAMPLES = 400  # paths per file group kept for naming groups and for checks
@@ -190,7 +190,7 @@ def codes(column: pa.ChunkedArray) -> Ints:
 def word_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], Ints]:
     """(the distinct ones of lists of words, which of them each row has): of lists with the same
     words in the same order, few of which differ."""
-    first, code = alike(sets_in(column))
+    first, code = group_equal_rows(sets_in(column))
     return list(map(tuple, lists(column.take(first)))), code
 
 

@@ -63,7 +63,9 @@ def scales_of(facts: pa.Table) -> Scales:
     files = np.bincount(shape, minlength=len(shapes))
     reads: dict[bytes, dict[bytes | None, tuple[int, int]]] = defaultdict(dict)
     if 0 < len(read.shape) <= MAX_READS:
-        other = _others(read, _pairs(shape, facts["producers"], np.ones(len(shape), bool)))
+        other = _find_sibling_shapes(
+            read, _pairs(shape, facts["producers"], np.ones(len(shape), bool))
+        )
         order = order_by(read.shape, other)
         first = starts_of(read.shape[order], other[order])
         count = np.add.reduceat(read.times[order], first)
@@ -96,7 +98,7 @@ def _pairs(shape: Ints, tasks: pa.ChunkedArray, chosen: Bools) -> _Pairs:
     return _Pairs(of[order][first], task[order][first], np.diff(np.append(first, len(order))))
 
 
-def _others(read: _Pairs, made: _Pairs) -> Ints:
+def _find_sibling_shapes(read: _Pairs, made: _Pairs) -> Ints:
     """For each pair of `read`: of the shapes that the task writes one file of, the one that most
     such tasks write, the shortest of several; -1: none."""
     once = made.times == 1

@@ -177,11 +177,11 @@ def _put(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) 
     import pyarrow as pa
 
     con.execute(f"DROP TABLE {name}")
-    small = {k: _small(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
+    small = {k: _narrow(v) if isinstance(v, np.ndarray) else v for k, v in columns.items()}
     con.register(name, pa.table(small))
 
 
-def _small(values: Ints) -> Ints | Shorts:
+def _narrow(values: Ints) -> Ints | Shorts:
     return values.astype(np.int32) if values.max(initial=0) < 1 << 31 else values
 
 

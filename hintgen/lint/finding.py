@@ -122,7 +122,7 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
     return list(found.values())
 
 
-def together(own: Sequence[Finding]) -> Savings:
+def sum_findings(own: Sequence[Finding]) -> Savings:
     """The counts of all findings of one rule; gains are not added."""
     names = [field.name for field in fields(Savings)]
     return Savings(**{name: sum(getattr(f.saves, name) for f in own) for name in names})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen.gain import NO_CHANGE, Baseline
-from tracehint.hintgen.lint.finding import Finding, by_rule, freed_storage, together
+from tracehint.hintgen.lint.finding import Finding, by_rule, freed_storage, sum_findings
 from tracehint.hintgen.summary.gain import Simulation
 from tracehint.hintgen.summary.summary import print_requested
 from tracehint.hintgen.summary.tallies import stages
@@ -124,7 +124,7 @@ def _print_rule(
     head = Text(f"{first.code} {first.name}", _STYLE[first.severity])
     if len(own) > 1:
         head.append(f"  {plural(len(own), 'finding')}")
-        if counts := _counts(together(own)):
+        if counts := _counts(sum_findings(own)):
             head.append(f", save {', '.join(counts)}", "bold")
     elif saved := savings_text(first, baseline):
         head.append(f"  {saved}", "bold")
@@ -142,7 +142,7 @@ def _print_rule(
 
 def _left_text(left: Sequence[Finding]) -> str:
     """How many are not shown, what they free, and some of their files."""
-    saved = ", ".join(_counts(together(left)))
+    saved = ", ".join(_counts(sum_findings(left)))
     names = [shorten(terminal(f.template), NAME) for f in left if f.template][:NAMES]
     text = f"and {len(left)} more" + (f", {saved}" if saved else "") + " (--all)"
     return text + (f": {', '.join(names)}" + ", ..." * (len(left) > len(names)) if names else "")

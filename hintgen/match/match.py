@@ -86,7 +86,7 @@ class Picker:
         """(which of the picks each path has, the picks)."""
         import numpy as np
 
-        from tracehint.analyzer.arrays import alike
+        from tracehint.analyzer.arrays import group_equal_rows
 
         most = limit("match-work")
         short = asked.paths.skeletons
@@ -95,7 +95,7 @@ class Picker:
             for code, name in enumerate(short.values)
             if not self._skeletons.alike(name, most)
         }
-        first, code = alike(*self._columns(asked, apart))
+        first, code = group_equal_rows(*self._columns(asked, apart))
         found = [self._looked_up(asked, i, apart, most) for i in first.tolist()]
         picks = [pick for pick, _ in found]
         alone = [k for k, (_, shared) in enumerate(found) if not shared]
@@ -244,17 +244,19 @@ def outcomes(
     """(number of the outcome of each path, the outcomes); `codes`: which of the picks each has."""
     import numpy as np
 
-    from tracehint.analyzer.arrays import alike, order_by, starts_of
+    from tracehint.analyzer.arrays import group_equal_rows, order_by, starts_of
 
     files = _AskedFiles(paths, codes, picks, run)
-    first, group = alike(*files.columns())
+    first, group = group_equal_rows(*files.columns())
     order = order_by(group)
     of_group = np.split(order, starts_of(group[order])[1:])
     numbers, made = np.zeros(len(codes), np.int64), list[Verdict]()
     for i, rows in zip(first.tolist(), of_group, strict=False):
         of_use = _resolve_pick(files.pick(i), None if run.uses is None else run.uses[i], run)
         one_of, own = (
-            (rows[:1] * 0, rows * 0) if of_use.constant else alike(*files.list_causes(of_use, rows))
+            (rows[:1] * 0, rows * 0)
+            if of_use.constant
+            else group_equal_rows(*files.list_causes(of_use, rows))
         )
         numbers[rows] = len(made) + own
         made += [_resolve_values(of_use, files, row) for row in rows[one_of].tolist()]

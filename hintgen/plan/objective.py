@@ -161,12 +161,12 @@ def _best(good: Sequence[Estimate], every: Sequence[Estimate], error: float) -> 
     """Over several sites the one that sends least between them, else the leanest, of those whose
     times nobody can tell apart."""
     if any(e.site_bytes for e in good):
-        alike = near(good, unsure(error))
+        alike = select_near(good, unsure(error))
         return min(alike, key=lambda e: (e.site_bytes, *_rank(e)))
     return leanest(good, every)
 
 
-def near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
+def select_near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
     """Those within a share of the quickest's time."""
     most = (1 + share) * min(e.sure for e in estimates)
     return [e for e in estimates if e.sure <= most]
@@ -175,8 +175,8 @@ def near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
 def leanest(among: Sequence[Estimate], every: Sequence[Estimate]) -> Estimate:
     """Of those near the quickest the one of most worth; none that gives much of the time of what
     binds no task. `every`: all estimates, the store's default first."""
-    alike, worth = near(among, NEAR), worth_among(every)
-    quick = [e for e in alike if e.sure <= worth.most] or near(among, 0.0)
+    alike, worth = select_near(among, NEAR), worth_among(every)
+    quick = [e for e in alike if e.sure <= worth.most] or select_near(among, 0.0)
     return min(quick, key=lambda e: worth.of(e.sure, e.network_bytes))
 
 
@@ -187,7 +187,7 @@ def worth_among(every: Sequence[Estimate]) -> Worth:
     return Worth(
         every[0].network_bytes,
         most=(1 + GIVEN) * min(e.sure for e in loose),
-        room=(1 + GIVEN) * min(e.network_bytes for e in near(loose, NEAR)),
+        room=(1 + GIVEN) * min(e.network_bytes for e in select_near(loose, NEAR)),
     )
 
 

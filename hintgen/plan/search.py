@@ -188,12 +188,14 @@ class LocalSearch:
             first = self.values([move.change(state.draft) for move in some], TRIALS[:1])
             ranked = sorted(zip((float(v[0]) for v in first), some, strict=False), key=_value)
             lost += ranked
-            found = self._together(state, [move for v, move in ranked if v < state.value[0]], least)
+            found = self._try_together(
+                state, [move for v, move in ranked if v < state.value[0]], least
+            )
             if found is not None:
                 return found, []
         return state, [move for _, move in sorted(lost, key=_value)]
 
-    def _together(
+    def _try_together(
         self, state: ChangedDraft, paying: Sequence[Move], least: float
     ) -> ChangedDraft | None:
         """With as many of the changes that pay in one trial run, best first, as pay together in all

@@ -67,7 +67,7 @@ def actions(
     wrong = _of_one_file(sorted(wrong, key=lambda f: _DECLARED.index(f.code)))
     chosen = [*errors, *gains][: MOST - bool(wrong)]
     chosen += wrong[: MOST - len(chosen)]
-    near = _near([f for f in chosen if KINDS.get(f.code) == "together"])
+    near = _group_types_by_node([f for f in chosen if KINDS.get(f.code) == "together"])
     found = [_action(f, baseline, engine, near, nodes, staging=staging) for f in chosen]
     shown = [action.edit for action in found]
     return [
@@ -86,7 +86,7 @@ def _of_one_file(findings: Sequence[Finding]) -> list[Finding]:
     return list(found.values())
 
 
-def _near(findings: Sequence[Finding]) -> list[list[str]]:
+def _group_types_by_node(findings: Sequence[Finding]) -> list[list[str]]:
     """The task types that run on one node, by group: a type is in one of them."""
     groups: list[list[str]] = []
     for f in findings:
@@ -134,11 +134,11 @@ def _local(f: Finding) -> str:
     return f"Keep {_files(f)} on the producer's node; run {_format_types(f.consumers)} there"
 
 
-def _together(f: Finding) -> str:
+def _describe_collocation(f: Finding) -> str:
     return f"Store {_files(f)} on one node; run {_format_types(f.consumers)} there"
 
 
-def _copies(f: Finding) -> str:
+def _describe_copies(f: Finding) -> str:
     return f"Keep copies of {_files(f)} near {_format_types(f.consumers)}"
 
 
@@ -149,8 +149,8 @@ def _describe_undeclared(f: Finding) -> str:
 
 
 _TEXTS: dict[str, Callable[[Finding], str]] = {
-    "TP001": _copies,
-    "TP002": _together,
+    "TP001": _describe_copies,
+    "TP002": _describe_collocation,
     "TP003": _local,
     "TP004": lambda f: f"Store {_files(f)} in blocks that end where the parts of its readers end",
     "TP005": lambda f: f"Store {_files(f)} in blocks that end where the parts of its writers end",

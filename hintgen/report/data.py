@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tracehint.analyzer.memory import give_back
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.edits import engine_of, nodes_of
-from tracehint.hintgen.lint.finding import by_rule, freed_storage, together
+from tracehint.hintgen.lint.finding import by_rule, freed_storage, sum_findings
 from tracehint.hintgen.lint.formats import savings_text
 from tracehint.hintgen.report import drawing as palette
 from tracehint.hintgen.report import panels, timeline
@@ -43,7 +43,7 @@ def fold_findings(findings: Sequence[Finding], baseline: Baseline | None) -> lis
     return [
         {
             "count": len(own),
-            "saves": dataclasses.asdict(together(own)),
+            "saves": dataclasses.asdict(sum_findings(own)),
             "first": own[0].as_dict(),
             "first_saves": savings_text(own[0], baseline),
         }

@@ -165,7 +165,7 @@ class Simulation:
         if self.reason:
             return [None] * len(groups)
         _ = self._groups
-        return self._some(groups)
+        return self._simulate_largest(groups)
 
     def lines(self) -> list[str]:
         """The result in a few sentences: the run with all remedies, and what was simulated."""
@@ -303,7 +303,7 @@ class Simulation:
         groups = self.labelled.groups(self.asked_files)[: self._most]
         return groups, self._simulate_groups(groups)
 
-    def _some(self, groups: Sequence[Ints]) -> list[Gain | None]:
+    def _simulate_largest(self, groups: Sequence[Ints]) -> list[Gain | None]:
         """Known gains, and those of the largest others, as many as are simulated."""
         keys = [_key(files) for files in groups]
         unknown = [i for i, key in enumerate(keys) if key not in self._known]
@@ -321,7 +321,7 @@ class Simulation:
         keys = [_key(files) for files in groups]
         new = dict(zip(keys, groups, strict=True))
         new = {key: files for key, files in new.items() if key not in self._known}
-        made = [self._with(self._rows(files)) for files in new.values()]
+        made = [self._place_files(self._rows(files)) for files in new.values()]
         runs = self._bench.run(
             [Draft("remedy", placement) for placement, _ in made], range(self._runs)
         )
@@ -333,7 +333,7 @@ class Simulation:
         """Which files of the workload these are."""
         return np.isin(self.work.file_id, files)
 
-    def _with(self, rows: Bools) -> tuple[Placement, int]:
+    def _place_files(self, rows: Bools) -> tuple[Placement, int]:
         """The placement of these files alone, their readers at their data; and the bytes that are
         copied before the run."""
         work, asked = self.work, self._asked

@@ -252,12 +252,12 @@ def _mark_paths(paths: pa.Array) -> pa.Array:
 
     def steps(some: pa.Array) -> pa.Array:
         for needed, pattern, repl in _STEPS:
-            some = _where(
+            some = _change_chosen(
                 pc.match_substring_regex(some, needed), some, partial(_step, pattern, repl)
             )
         return some
 
-    return _where(pc.match_substring_regex(paths, _NEEDED), paths, steps)
+    return _change_chosen(pc.match_substring_regex(paths, _NEEDED), paths, steps)
 
 
 def _step(pattern: str, repl: str, names: pa.Array) -> pa.Array:
@@ -266,10 +266,12 @@ def _step(pattern: str, repl: str, names: pa.Array) -> pa.Array:
     if not pattern.startswith(_EDGE_L):
         return out
     again = partial(pc.replace_substring_regex, pattern=pattern, replacement=repl)
-    return _where(pc.not_equal(out, names), out, again)
+    return _change_chosen(pc.not_equal(out, names), out, again)
 
 
-def _where(chosen: pa.Array, names: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
+def _change_chosen(
+    chosen: pa.Array, names: pa.Array, change: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
     """The names, of which the chosen ones are changed."""
     chosen = pc.fill_null(chosen, False)
     some = names.filter(chosen)

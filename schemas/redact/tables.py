@@ -70,7 +70,8 @@ class Redactor:
 
     def _changer(self, name: str) -> Callable[[Any], Any]:
         by_column: dict[str, Callable[[Any], tuple[Any, int]]] = {
-            "argv": _argv, "env": self._env, "parents": lambda row: _each(row, self._identifier),
+            "argv": _argv, "env": self._env,
+            "parents": lambda row: _redact_each(row, self._identifier),
             "task": self._identifier, "type": self._type,
         }  # fmt: skip  # a table
         redact = by_column.get(name, self._text)
@@ -187,6 +188,6 @@ def _argv(row: list[bytes]) -> tuple[list[bytes], int]:
     return redact_argv(row, asked=True)
 
 
-def _each(row: list[str], redact: Callable[[str], tuple[str, int]]) -> tuple[list[str], int]:
+def _redact_each(row: list[str], redact: Callable[[str], tuple[str, int]]) -> tuple[list[str], int]:
     done = [redact(value) for value in row]
     return [new for new, _ in done], sum(hits for _, hits in done)

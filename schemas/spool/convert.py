@@ -25,7 +25,7 @@ from tracehint.schemas.spool.arena_links import RealPaths, Resolved
 from tracehint.schemas.spool.constants import LOSSES as KINDS
 from tracehint.schemas.spool.layout import distinct, filter_records, is_in, take_records
 from tracehint.schemas.spool.mount_names import mounts_of
-from tracehint.schemas.spool.names import Names, first_sights, follow_names, kind_of_mode
+from tracehint.schemas.spool.names import Names, find_first_opens, follow_names, kind_of_mode
 from tracehint.schemas.spool.opens import (
     Sessions,
     dev_of,
@@ -324,7 +324,7 @@ def _tables(spool: Spool, manifest: Manifest) -> dict[str, pa.Table]:
     ep = load_sessions(spool)
     paths = _session_paths(spool, ep)
     ends = proc.end_of(ep.rows["epoch"])
-    firsts = first_sights(spool, ep, paths)
+    firsts = find_first_opens(spool, ep, paths)
     names = follow_names(spool, ep, firsts)
     tables = {name: schema.empty_table() for name, schema in TABLES.items()}
     tables["processes"] = processes_table(spool, proc)

@@ -64,12 +64,12 @@ class Mounts:
         if found is None:
             return None
         left = len(self._known)
-        while left and (above := self._over(found, path)) is not None:
+        while left and (above := self._find_covering_mount(found, path)) is not None:
             found, left = above, left - 1
         mount = self._known[found]
         return mount.device, mount.top + path.rstrip(b"/")[len(mount.at) :]
 
-    def _over(self, number: int, path: bytes) -> int | None:
+    def _find_covering_mount(self, number: int, path: bytes) -> int | None:
         """The mount on this one that is passed first on the way to the path."""
         over = [
             (len(mount.at), n)

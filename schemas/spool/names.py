@@ -236,7 +236,7 @@ def resolve_path(path: bytes, links: dict[bytes, bytes]) -> bytes:
     return path
 
 
-def first_sights(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
+def find_first_opens(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
     """The first open of each (file, path)."""
     real = np.flatnonzero((ep.rows["state"] & lay.PIPE) == 0)
     path = paths.take(pa.array(real))

@@ -62,17 +62,17 @@ def load_sessions(spool: Spool) -> Sessions:
         np.minimum.at(least, group, known)
         rows[name] = np.where(least == np.iinfo(np.uint64).max, 0, least)
     for name in ("close_ns", "size_close"):
-        rows[name] = _most(group, parts[name], len(ids))
+        rows[name] = _find_largest(group, parts[name], len(ids))
     newest = np.maximum(parts["outer"]["last_ns"], parts["inner"]["last_ns"])
     by_time = np.argsort(rows["open_ns"], kind="stable")
-    rows, last = take_records(rows, by_time), _most(group, newest, len(ids))[by_time]
+    rows, last = take_records(rows, by_time), _find_largest(group, newest, len(ids))[by_time]
     file, firsts = _identify(rows)
     end = np.where(rows["close_ns"] > 0, spool.wall(rows["close_ns"]), 0)
     ids = rows["open_id"].astype(np.int64)
     return Sessions(rows, parts, ids, file, firsts, end, spool.wall(last))
 
 
-def _most(group: NDArray[np.int64], values: Records, count: int) -> Records:
+def _find_largest(group: NDArray[np.int64], values: Records, count: int) -> Records:
     """The largest value of each group."""
     most = np.zeros(count, values.dtype)
     np.maximum.at(most, group, values)

@@ -151,7 +151,7 @@ class Counts:
     def _of_spool(self) -> str:
         from tracehint.schemas.spool.layout import EPISODE, EXIT
 
-        opens, ends = self._new("episodes"), self._new("processes")
+        opens, ends = self._read_new_records("episodes"), self._read_new_records("processes")
         opens, ends = opens[opens["kind"] == EPISODE], ends[ends["kind"] == EXIT]
         self.moved += int(opens["read_bytes"].sum()) + int(opens["write_bytes"].sum())
         self.lost += int(opens["lost_ops"].sum()) + int(ends["lost"].sum())
@@ -170,7 +170,7 @@ class Counts:
         size = (self.bundle / SPOOL_DIR / f"{name}.bin").stat().st_size
         return size // FILES[name].itemsize
 
-    def _new(self, name: str) -> np.ndarray[Any, Any]:
+    def _read_new_records(self, name: str) -> np.ndarray[Any, Any]:
         """The whole records that were added since the last look, at most 8 MiB of them."""
         import numpy as np
 

@@ -56,7 +56,7 @@ def parse_rules(text: str) -> list[Task]:
             continue
         if line[0] in " \t":
             if header is None:
-                raise _bad(text, start, "a command without a rule")
+                raise _make_syntax_error(text, start, "a command without a rule")
             rules.append(replace(_rule(text, start, line, header, known), header=named))
             check("workflow-rules", "the Makeflow file", len(rules))
             header = None
@@ -69,7 +69,7 @@ def parse_rules(text: str) -> list[Task]:
             known.assign(assigned)
         elif not line.startswith("export"):
             if header is not None:
-                raise _bad(text, start, "a rule without a command")
+                raise _make_syntax_error(text, start, "a rule without a command")
             header = _header(text, start, known.put_in(line, known.of_file))
             named = (start, end)
     return rules
@@ -97,7 +97,7 @@ def rule_spans(text: str) -> list[tuple[int, int]] | None:
     return spans or None
 
 
-def _bad(text: str, at: int, what: str) -> InputError:
+def _make_syntax_error(text: str, at: int, what: str) -> InputError:
     line = text.count("\n", 0, at) + 1
     return InputError(f"the Makeflow file, line {line}: {what}", "Check it: makeflow_analyze -k F")
 
@@ -124,7 +124,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
             start = at + 1
         at += 1
     if quote:
-        raise _bad(text, start, f"a {quote} is not closed")
+        raise _make_syntax_error(text, start, f"a {quote} is not closed")
     yield start, len(text)
 
 
@@ -159,7 +159,7 @@ def _header(text: str, start: int, line: str) -> tuple[tuple[bytes, ...], tuple[
         else:
             sides[side].append(word)
     if side == 0:
-        raise _bad(text, start, "neither a rule nor an assignment")
+        raise _make_syntax_error(text, start, "neither a rule nor an assignment")
     return tuple(sides[0]), tuple(sides[1])
 
 

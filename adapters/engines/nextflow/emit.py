@@ -41,12 +41,12 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         if rule.conditions.needs
     ]
     local = _directory(request.local_dir)
-    for name, rules in _by(hints, "producers").items():
+    for name, rules in _group_rules(hints, "producers").items():
         block = _before_script(name, rules, request, gaps)
         blocks.setdefault(name, []).extend([block] if block else [])
         if any(_undeclared_files(name, rule) for rule in rules):
             blocks[name] += [line.format(local=local) for line in SCRATCH]
-    for name, rules in _by(hints, "consumers").items():
+    for name, rules in _group_rules(hints, "consumers").items():
         lines = [
             line
             for line in _stage_inputs(name, rules, local, gaps)
@@ -89,7 +89,7 @@ def _keep_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap
     return []
 
 
-def _by(hints: HintFile, side: str) -> dict[str, list[Rule]]:
+def _group_rules(hints: HintFile, side: str) -> dict[str, list[Rule]]:
     found: dict[str, list[Rule]] = {}
     for rule in hints.rules:
         if rule.conditions.needs:  # a general rule below the ones for the names seen

@@ -138,7 +138,8 @@ class WfColumns:
         absolute = pc.if_else(pc.starts_with(paths, "/"), paths, full).cast(pa.binary())
         del full, paths
         columns = {
-            "host": _same("unknown", len(path)), "task": _dictionary_column(names, task[owner]),
+            "host": _repeat_text("unknown", len(path)),
+            "task": _dictionary_column(names, task[owner]),
             "path": _dictionary_column(absolute, path),
             "direction": _dictionary_column(pa.array(["in", "out"]), out),
             "size_bytes": _numbers(size[path]),
@@ -169,7 +170,7 @@ class WfColumns:
             "exit_status": nothing, "attempt": np.ones(count, np.int32),
             "parents": pa.ListArray.from_arrays(ends, names.take(pa.array(pairs[1]))),
             "read_bytes": _numbers(seen["read"]), "written_bytes": _numbers(seen["written"]),
-            "engine": _same(ENGINE, count), "cpu_ns": _numbers(seen["cpu"]),
+            "engine": _repeat_text(ENGINE, count), "cpu_ns": _numbers(seen["cpu"]),
             "cores": nothing, **dict.fromkeys(("memory_bytes", "peak_bytes"), nothing),
         }  # fmt: skip  # a table
         return pa.table(columns)
@@ -219,7 +220,7 @@ def _dictionary_column(texts: pa.Array, at: npt.NDArray[Any]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(at.astype(np.int32)), texts)
 
 
-def _same(text: str, count: int) -> pa.Array:
+def _repeat_text(text: str, count: int) -> pa.Array:
     import pyarrow as pa
 
     return _dictionary_column(pa.array([text]), np.zeros(count, np.int32))

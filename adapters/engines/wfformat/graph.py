@@ -223,7 +223,7 @@ class JsonStream:
         """(path, value) in the order of the file. Raises JsonStreamError."""
         yield from self._value("")
 
-    def _more(self) -> bool:
+    def _read_chunk(self) -> bool:
         if self._ended:
             return False
         chunk = self._stream.read(CHUNK)
@@ -240,7 +240,7 @@ class JsonStream:
             self._at = found.end() if found else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
-            if not self._more():
+            if not self._read_chunk():
                 return ""
 
     def _expect(self, char: str) -> None:
@@ -265,7 +265,7 @@ class JsonStream:
                     continue
                 raise JsonStreamError(f"not JSON: {error}") from None
             # a number may go on in the next chunk: it ends where a blank or a bracket follows
-            if first in '{["tfn' or _SCALAR_END.match(self._text, end) or not self._more():
+            if first in '{["tfn' or _SCALAR_END.match(self._text, end) or not self._read_chunk():
                 self._at = end
                 return value
 
@@ -279,7 +279,7 @@ class JsonStream:
         """Read on; twice as much each time, so that a large item is decoded few times."""
         grown = False
         while not self._ended and (not grown or len(self._text) - self._at < want):
-            grown = self._more()
+            grown = self._read_chunk()
         return grown
 
     def _value(self, path: str) -> Iterator[tuple[str, Any]]:

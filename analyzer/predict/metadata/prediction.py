@@ -159,7 +159,7 @@ def predict_metadata(
         "strategies": rows,
         **_choice(rows, cluster.model["error"]),
         "directories": directories(work, sites, found[0].centre or 0),
-        "assumptions": [*work.notes, _where(work, sites, near)],
+        "assumptions": [*work.notes, _describe_placement(work, sites, near)],
         "left_out": LEFT_OUT,
     }
 
@@ -216,7 +216,7 @@ def _is_pinned(work: MetaWork, sites: Sites) -> bool:
     return -1 not in pins_of(work, sites)
 
 
-def _where(work: MetaWork, sites: Sites, near: bool) -> str:
+def _describe_placement(work: MetaWork, sites: Sites, near: bool) -> str:
     if _is_pinned(work, sites):
         return f"every task runs at {work.where}"
     if near:

@@ -57,7 +57,7 @@ class Decision(_DecisionFacts):
 
     def serves(self, nodes: Allocation | None) -> bool:
         """Whether its link is like the one that was measured now."""
-        return _alike(self.measured, measured_of(nodes))
+        return _are_near(self.measured, measured_of(nodes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ def measured_of(nodes: Allocation | None) -> tuple[float, ...]:
     return (nodes.link_mbit, nodes.start_s) if nodes is not None else ()
 
 
-def _alike(known: Sequence[float], now: Sequence[float]) -> bool:
+def _are_near(known: Sequence[float], now: Sequence[float]) -> bool:
     """Whether link and start are near enough to each other."""
     if len(known) != len(now):
         return False

@@ -25,7 +25,7 @@ def bundles_at(named: Sequence[str]) -> list[str]:
     in it, by their names. Raises BundleError where a URL cannot be read, or has none."""
     found: list[str] = []
     for where in named:
-        found += _at_url(where) if is_url(where) else _in(where)
+        found += _list_objects(where) if is_url(where) else _list_bundles(where)
     return found
 
 
@@ -48,7 +48,7 @@ def fetch_bundle(where: str, folder: Path) -> Path:
     return target
 
 
-def _at_url(url: str) -> list[str]:
+def _list_objects(url: str) -> list[str]:
     from tracehint.analyzer.execution.bundle_files import RemoteObjects
 
     found = RemoteObjects.bundles_at(url)
@@ -60,7 +60,7 @@ def _at_url(url: str) -> list[str]:
     return found
 
 
-def _in(where: str) -> list[str]:
+def _list_bundles(where: str) -> list[str]:
     """The bundles of a directory; whatever else it is stays as it is named."""
     from tracehint.schemas.kinds import bundles_in
 
@@ -102,7 +102,7 @@ def _read_parts(
 ) -> tuple[list[BundlePart], list[str]]:
     parts, problems = [], []
     remedies: list[str] = []
-    for number, (path, part) in enumerate(zip(paths, _each(paths, folder), strict=True)):
+    for number, (path, part) in enumerate(zip(paths, _read_each(paths, folder), strict=True)):
         tell("reading", number, len(paths), "bundles")
         if isinstance(part, TracehintError):
             named = Path(path).name in part.what
@@ -117,7 +117,7 @@ def _read_parts(
     return parts, problems
 
 
-def _each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
+def _read_each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
     """The bundles in their order, or why one cannot be read; several are read at one time."""
     numbers, memory = range(len(paths)), _Memory(_IN_MEMORY)
     with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
@@ -154,7 +154,7 @@ def _read_part(path: str | Path, folder: Path, memory: _Memory) -> BundlePart | 
             if is_url(str(path))
             else Path(path)
         )
-        bundle = _of_use(read_bundle(here))
+        bundle = _refuse_empty(read_bundle(here))
     except TracehintError as error:
         return error
     room = memory.take(sum(table.nbytes for table in bundle.tables.values()))
@@ -192,7 +192,7 @@ def local_bundles(bundles: Sequence[str]) -> list[Path]:
     return [Path(where) for where in bundles if not is_url(where)]
 
 
-def _of_use(bundle: Bundle) -> Bundle:
+def _refuse_empty(bundle: Bundle) -> Bundle:
     """The bundle. Raises BundleError where nothing of it can be read."""
     if bundle.problems and not any(t.num_rows for n, t in bundle.tables.items() if n != "losses"):
         raise BundleError(f"{bundle.path.name}: {bundle.problems[0]}", "Record the run again.")

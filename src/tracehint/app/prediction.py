@@ -28,7 +28,7 @@ def text(data: Row) -> str:
     rows = data["configurations"]
     lines = _sweep(rows, data["best"], data["front"])
     if len(rows) == 1:
-        lines += [*_stages(rows[0]), *_why(rows[0])]
+        lines += [*_stages(rows[0]), *_format_reason(rows[0])]
     if "validation" in data:
         lines += _validation(data["validation"])
     notes = [*data["assumptions"], *(f"{r['name']}: {n}" for r in rows[:8] for n in r["notes"])]
@@ -108,7 +108,7 @@ def _stages(row: Row) -> list[str]:
     return ["", *table(head, cells), *more]
 
 
-def _why(row: Row) -> list[str]:
+def _format_reason(row: Row) -> list[str]:
     path = row["critical_path"]
     total = sum(path["seconds"].values()) or 1.0
     parts = sorted(path["seconds"].items(), key=lambda item: -item[1])

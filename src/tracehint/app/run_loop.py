@@ -105,7 +105,7 @@ def learn_hints(
     step, where a trial of them now would be beside a run."""
     runs = state.learnable(command)
     if not runs or state.needs_recording(command):
-        return _first(state, command, cluster, hosts)
+        return _learn_from_graph(state, command, cluster, hosts)
     last = runs[-1]
     if (slower := state.slower(command)) is not None:
         return _drop_hints(state, slower, last, command, cluster, hosts)
@@ -114,7 +114,7 @@ def learn_hints(
     if not at_once and short and last.by_graph and hosts and not state.changed_since(last):
         key = decision_key(state, runs, cluster, hosts, batch)
         decided = kept_decision(state.folder, key) is not None
-        if not decided and (again := _first(state, command, cluster, hosts)) is not None:
+        if not decided and (again := _learn_from_graph(state, command, cluster, hosts)) is not None:
             notes = ["as the first run, not recorded: the next one is decided on meanwhile"]
             return replace(again, notes=notes, tasks=last.tasks, recorded=False, beside=True)
     return _learn_rules(state, runs, cluster, hosts, batch, measured)
@@ -134,7 +134,7 @@ def _drop_hints(
     again = "`tracehint status --forget` lets it learn again"
     took = f"{slower.seconds:.1f} s"
     recorded = not slower.proven or state.changed_since(last)
-    if slower.by_graph and (found := _first(state, command, cluster, hosts)) is not None:
+    if slower.by_graph and (found := _learn_from_graph(state, command, cluster, hosts)) is not None:
         text = (
             f"as the first run ({slower.usual:.1f} s), with learned hints it took {took}; {again}"
         )
@@ -169,7 +169,7 @@ def prepare_next(
         learn_hints(state, command, cluster, hosts, batch)
 
 
-def _first(
+def _learn_from_graph(
     state: ProjectState, command: tuple[str, ...], cluster: str | None, hosts: tuple[Host, ...]
 ) -> Learned | None:
     """What the workflow's graph says before its first run."""

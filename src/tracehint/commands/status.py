@@ -77,13 +77,15 @@ def _text(state: ProjectState) -> str:
     last = state.runs[-1] if state.runs else None
     usable = state.learnable(last.command) if last else []
     if last and usable:
-        lines.append(f"the next run of {terminal(last.program)} {_next(state, last, len(usable))}")
+        lines.append(
+            f"the next run of {terminal(last.program)} {_describe_next(state, last, len(usable))}"
+        )
     if last and last.left_out:
         lines.append("rules without use, left out: " + ", ".join(map(terminal, last.left_out)))
     return "\n".join(lines) + "\n"
 
 
-def _next(state: ProjectState, last: KnownRun, usable: int) -> str:
+def _describe_next(state: ProjectState, last: KnownRun, usable: int) -> str:
     """What the next run is like; `usable`: recordings of the last one's program."""
     if not last.recorded:
         how = "with the same hints" if last.hinted else "without learned hints"
