@@ -71,7 +71,7 @@ def _paths(finding: Finding) -> list[str]:
     return [path.decode("utf-8", "backslashreplace") for path in finding.examples[:3]]
 
 
-def _quote_template(finding: Finding) -> str:
+def _quote_paths(finding: Finding) -> str:
     texts = ['"' + p.replace("\\", "\\\\").replace('"', '\\"') + '"' for p in _paths(finding)]
     more = finding.files - len(texts)
     return ", ".join(texts) + (f"  # and {plural(more, 'more file')}" if more > 0 else "")
@@ -80,7 +80,7 @@ def _quote_template(finding: Finding) -> str:
 def _snakemake(keyword: str) -> Callable[[Finding], str]:
     def edit(f: Finding) -> str:
         names = types_of(f.producers if keyword == "output" else f.consumers)
-        return "\n".join(f"rule {name}:\n    {keyword}: {_quote_template(f)}" for name in names)
+        return "\n".join(f"rule {name}:\n    {keyword}: {_quote_paths(f)}" for name in names)
 
     return edit
 
@@ -91,7 +91,7 @@ def _snakemake_group(names: Sequence[str], _nodes: Mapping[str, str]) -> str:
 
 
 def _snakemake_copies(f: Finding) -> str:
-    paths, mark, more = _quote_template(f).partition("  # and ")
+    paths, mark, more = _quote_paths(f).partition("  # and ")
     return "\n".join(
         f"rule {name}:\n    input: access.multi({paths}){mark}{more}"
         for name in types_of(f.consumers)
@@ -100,7 +100,7 @@ def _snakemake_copies(f: Finding) -> str:
 
 def _snakemake_drop(f: Finding) -> str:
     names = types_of(f.consumers)
-    return "\n".join(f"rule {name}:\n    input:  # remove {_quote_template(f)}" for name in names)
+    return "\n".join(f"rule {name}:\n    input:  # remove {_quote_paths(f)}" for name in names)
 
 
 def _nextflow_hint(attribute: str, value: str) -> Callable[[Finding], str]:
@@ -135,9 +135,7 @@ def _nextflow(keyword: str) -> Callable[[Finding], str]:
 
 def _nextflow_drop(f: Finding) -> str:
     names = types_of(f.consumers)
-    return "\n".join(
-        f"process {name} {{ input:  // remove {_quote_template(f)}\n}}" for name in names
-    )
+    return "\n".join(f"process {name} {{ input:  // remove {_quote_paths(f)}\n}}" for name in names)
 
 
 def _rule_line(f: Finding) -> str:

@@ -272,7 +272,7 @@ class _WordReader:
         if done is not None:
             return done
         if blank:
-            return self._redact_printed(word, last) if _prints(last) else self.text(word)
+            return self._redact_call(word, last) if _prints(last) else self.text(word)
         self.sets |= word in SETTERS
         self._expect_value(word)
         return word if self.expected else hide_fields(word)
@@ -294,9 +294,7 @@ class _WordReader:
             if name.lower().endswith("auth"):
                 return f"{name}={self._value(_AUTH, value)}"
         elif blank and not is_text:
-            return (
-                f"{name}={self._redact_printed(value, name) if _prints(name) else self.text(value)}"
-            )
+            return f"{name}={self._redact_call(value, name) if _prints(name) else self.text(value)}"
         elif name in USERS and ":" in value:
             return f"{name}={self._value(SecretPlace('', sign=':', strange=True), value)}"
         return None
@@ -311,7 +309,7 @@ class _WordReader:
             kind = kind_of_name(re.split("[:/]", word)[-1])
             self.expected = kind if self.sets or (kind == "strong" and "/" not in word) else ""
 
-    def _redact_printed(self, word: str, name: str) -> str:
+    def _redact_call(self, word: str, name: str) -> str:
         """The command whose output is a secret: `--password-command 'echo S'`."""
         return _text(word, _DEPTH, into=name)
 
@@ -371,7 +369,7 @@ def _redact_text_words(text: str, command: SimpleCommand, depth: int) -> list[tu
 def _redact_here_text(word: ShellWord, depth: int, *, secret: bool) -> list[tuple[int, int, str]]:
     """A here-string, comment, or body of a here-document: each line as text of its own."""
     if secret:
-        return [_find_hidden(word)]
+        return [_hide_word(word)]
     if "\n" not in word.value:
         new = hide_fields(word.value)
     else:
@@ -380,7 +378,7 @@ def _redact_here_text(word: ShellWord, depth: int, *, secret: bool) -> list[tupl
     return [(word.start, word.end, new)] if new != word.value else []
 
 
-def _find_hidden(word: ShellWord) -> tuple[int, int, str]:
+def _hide_word(word: ShellWord) -> tuple[int, int, str]:
     return word.start, word.end, REDACTED + ("\n" if word.value.endswith("\n") else "")
 
 
@@ -418,7 +416,7 @@ def _redact_printed(command: SimpleCommand) -> list[tuple[int, int, str]]:
         return []
     several = command.words[0].value == "printf" and len(command.words) > 2
     return [
-        _find_hidden(word)
+        _hide_word(word)
         for word in command.words[1:]
         if word.value[:1] != "-"
         and is_secret(word.value, "strong")
