@@ -287,7 +287,8 @@ class Joined:
                     yield name, segment, table
 
     def _number_rows(self, name: str) -> Iterator[pa.Table]:
-        """The rows of each part that has any, with identifiers that are the run's."""
+        """The rows of each part that has any, with identifiers that are the run's; at least one
+        table, for its columns."""
         for part, offsets in zip(self._parts, self._offsets, strict=True):
             if part.rows[name] or part is self._parts[0]:
                 yield offset_identifiers(part.table(name), offsets)

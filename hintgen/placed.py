@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.predict.model import Placement, Workload, law, stage_inputs
+from tracehint.analyzer.predict.model import Placement, Workload, law, place_inputs_apart
 from tracehint.hintgen.hints.pathtext import to_bytes
 from tracehint.hintgen.hints.vocabulary import group
 from tracehint.hintgen.match.match import Matcher
@@ -42,7 +42,7 @@ def hinted_strategy(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
         found.notes.append(f"{hit} of {work.files} files get a hint")
         if (found.copies is not None) and (found.copies[work.produced == 0] > 1).any():
             found.notes.append("copies of inputs are made before the run: not in its time")
-        return stage_inputs(found, work, cluster)
+        return place_inputs_apart(found, work, cluster)
 
     return strategy
 

@@ -1,5 +1,5 @@
 """What `make lint` asks of the rooms besides the linters: functions and files of a readable size,
-and of the product functions named after what they do, and class names with one meaning.
+functions of the product that are named by a verb, and class names with one meaning.
 
 Prints each breach and ends with 1 if there is one.
 """
@@ -40,7 +40,7 @@ def long_functions(text: str) -> Iterator[tuple[int, str]]:
 
 
 def participles(text: str) -> Iterator[tuple[int, str]]:
-    """Functions and methods whose name is a participle alone (`moved`): of what, and by whom?"""
+    """Functions and methods that are named by a participle alone (`moved`)."""
     whole = ast.parse(text)
     bodies = [whole.body, *(n.body for n in ast.walk(whole) if isinstance(n, ast.ClassDef))]
     for node in chain.from_iterable(bodies):

@@ -294,7 +294,7 @@ def test_the_work_for_each_bundle_does_not_grow_with_their_number(
 
 
 def rows_wait_in_files(monkeypatch: pytest.MonkeyPatch, memory: int) -> list[Path]:
-    """Those of bundles for which so many bytes of memory are not enough."""
+    """Folders of the bundles that do not fit into so many bytes of memory, as they are written."""
     waited: list[Path] = []
 
     def set_aside(bundle: Bundle, folder: Path) -> join.BundlePart:

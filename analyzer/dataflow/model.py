@@ -41,7 +41,7 @@ class Rows:
     @classmethod
     def concat_parts(cls, parts: Iterable[Self]) -> Self:
         """All rows of the parts, in order. Arrays are shared with the only part that has rows."""
-        some = list(parts)
+        some = list(parts) or [cls.empty()]
         some = [part for part in some if len(part)] or some[:1]
         if len(some) == 1:
             return cls(**{f.name: getattr(some[0], f.name) for f in fields(cls)})

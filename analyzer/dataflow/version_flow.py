@@ -346,11 +346,7 @@ def solve_general(
         version[over[events.obj]] = 0
         many |= over
         parts.append(_collect_flow(events, touched, objects, version, engine, copied))
-    return Found.concat_parts(parts) if parts else _make_empty(), many
-
-
-def _make_empty() -> Found:
-    return Found(Writes.empty(), Owned.empty(), Reads.empty(), Links.empty(), Versions.empty())
+    return Found.concat_parts(parts), many
 
 
 def _collect_flow(

@@ -158,7 +158,7 @@ def initial_owners(objects: Objects, objs: Ints, events: Events) -> tuple[Ints, 
 
 
 @dataclass
-class Touches:
+class Touches(Rows):
     """One row per event and segment that it touches, sorted by segment, then order.
 
     `last`: row of the last change of the segment before this one, UNKNOWN if there is none.
@@ -181,7 +181,7 @@ class Touches:
 def touches(events: Events, objects: Objects) -> Touches:
     """Lay the events on segments. A truncation to nothing begins a new set of segments."""
     if not len(events):
-        return _make_empty()
+        return Touches.empty()
     wipe = (events.op == TRUNCATE) & (events.start == 0)
     first = starts_of(events.obj)
     epoch = epochs(events)
@@ -210,11 +210,6 @@ def touches(events: Events, objects: Objects) -> Touches:
         hole=hole,
         epoch_end=ends[seg_epoch][segment],
     )
-
-
-def _make_empty() -> Touches:
-    empty = np.empty(0, np.int64)
-    return Touches(empty, empty, empty, empty, empty, empty, np.empty(0, bool), empty)
 
 
 def _segments(epoch: Ints, events: Events, change: Bools) -> tuple[Ints, Ints, Ints]:

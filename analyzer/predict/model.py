@@ -139,7 +139,7 @@ Strategy = Callable[[Workload, Cluster], Placement]
 
 def default(work: Workload, cluster: Cluster) -> Placement:
     """What the store does by itself, tasks where the scheduler puts them."""
-    return stage_inputs(Placement("default"), work, cluster)
+    return place_inputs_apart(Placement("default"), work, cluster)
 
 
 def keep_held(placement: Placement, work: Workload) -> Placement:
@@ -161,10 +161,10 @@ def local(work: Workload, cluster: Cluster) -> Placement:
     """Every file on the node that writes it, every task where most of its input lies."""
     kinds = np.where(work.produced > 0, law("local"), -1).astype(np.int32)
     found = Placement("local", law=kinds, scheduler="most-input-bytes")
-    return stage_inputs(found, work, cluster)
+    return place_inputs_apart(found, work, cluster)
 
 
-def stage_inputs(found: Placement, work: Workload, cluster: Cluster) -> Placement:
+def place_inputs_apart(found: Placement, work: Workload, cluster: Cluster) -> Placement:
     """With node-local disks the inputs come from the machine apart."""
     if cluster.store.words["servers"] != "local":
         return found

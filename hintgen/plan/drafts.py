@@ -8,7 +8,7 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts
 from tracehint.analyzer.predict import model
-from tracehint.analyzer.predict.model import Placement, law, stage_inputs
+from tracehint.analyzer.predict.model import Placement, law, place_inputs_apart
 from tracehint.hintgen.placed import placement_of
 from tracehint.hintgen.plan.graph import Graph, find_gatherers
 from tracehint.hintgen.plan.model import FREE, Draft, Problem, Strategy
@@ -34,7 +34,7 @@ def blank(problem: Problem, name: str, scheduler: str | None = None) -> Placemen
 
 def finish_placement(problem: Problem, placement: Placement) -> Placement:
     """What the cluster adds: with node-local disks the inputs come from the machine apart."""
-    return stage_inputs(placement, problem.work, problem.cluster)
+    return place_inputs_apart(placement, problem.work, problem.cluster)
 
 
 def unplace_tasks(problem: Problem, placement: Placement) -> Placement:

@@ -28,7 +28,7 @@ from tracehint.analyzer.predict.model import (
     Placement,
     default,
     law,
-    stage_inputs,
+    place_inputs_apart,
 )
 from tracehint.analyzer.predict.prediction import T95
 from tracehint.analyzer.predict.workload import from_analysis
@@ -357,7 +357,7 @@ class Simulation:
             placed.plan[task[reads]] = -1
             placed.scheduler = "plan"
         before = np.where(work.produced > 0, 0, np.maximum(0, placed.copies - 1))
-        return stage_inputs(placed, work, self.where.cluster), int((before * work.size).sum())
+        return place_inputs_apart(placed, work, self.where.cluster), int((before * work.size).sum())
 
     def _gain(self, runs: Sequence[SimulatedRun], copied: int) -> Gain:
         """What these runs save against the baseline, seed by seed."""

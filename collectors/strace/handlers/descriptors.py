@@ -292,7 +292,7 @@ def recvmsg(st: State, thread: Thread, call: Call) -> None:
 
 
 def _receive(st: State, thread: Thread, call: Call, rights: list[tuple[int, bytes | None]]) -> None:
-    match = next((m for m in st.in_flight if _match_notes(m, rights)), None)
+    match = next((m for m in st.in_flight if _notes_match(m, rights)), None)
     if match is not None:
         st.in_flight.remove(match)
     for i, (fd, note) in enumerate(rights):
@@ -318,7 +318,7 @@ def _rights(call: Call) -> list[list[tuple[int, bytes | None]]]:
     ]
 
 
-def _match_notes(sent: list[Ofd | None], rights: list[tuple[int, bytes | None]]) -> bool:
+def _notes_match(sent: list[Ofd | None], rights: list[tuple[int, bytes | None]]) -> bool:
     return len(sent) == len(rights) and all(
         note is None or ofd is None or ofd.note is None or ofd.note == note
         for ofd, (_, note) in zip(sent, rights, strict=True)

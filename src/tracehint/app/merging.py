@@ -68,7 +68,7 @@ def _list_bundles(where: str) -> list[str]:
 
 
 _READERS = 4  # bundles that are read at one time, at most
-_IN_MEMORY = 64 << 20  # bytes of rows that do not wait in files
+_IN_MEMORY = 64 << 20  # bytes of rows that are not written to temporary files
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class MergeRequest:
 def parts_of(paths: Sequence[str | Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
     """The bundles that can be read, and why the others cannot. Raises BundleError for none.
 
-    Rows that have no room in memory wait in temporary files until the block ends.
+    Rows that have no room in memory are in temporary files until the block ends.
     """
     from tracehint.analyzer.execution.resources import temporary_folder
 
@@ -130,7 +130,7 @@ def _read_each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart
 
 
 class _Memory:
-    """What is left of the memory that all readers share."""
+    """Bytes of memory that all readers share."""
 
     def __init__(self, size: int) -> None:
         self._left, self._lock = size, Lock()

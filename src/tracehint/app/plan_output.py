@@ -33,7 +33,7 @@ def decision(data: Row, own: bool) -> str:
     where = f"{data['cluster']}, {plural(data['nodes'], 'node')}"
     if not own:
         where += "; yours: --cluster FILE"
-    if _knows_nothing(data):
+    if _lacks_data(data):
         return (
             f"No prediction is possible yet ({where}): nearly no task has times or no file a size. "
             "Learn them from a run of the same workflow, of any size: --learned RUN"
@@ -63,7 +63,7 @@ def decision(data: Row, own: bool) -> str:
     )
 
 
-def _knows_nothing(data: Row) -> bool:
+def _lacks_data(data: Row) -> bool:
     """Whether nothing is better than the default because nothing is known."""
     return bool(data["chosen"] == "default" and data.get("guessed", 0.0) >= UNKNOWN)
 
@@ -91,7 +91,7 @@ def _table(data: Row, rows: dict[str, Row]) -> list[str]:
 
 def _next_commands(data: Row, hint_file: str | None) -> list[str]:
     """What to type."""
-    if _knows_nothing(data):
+    if _lacks_data(data):
         return ["Next: the same command with --learned RUN"]
     if data["chosen"] == "default":
         return ["Run it as it is."]
