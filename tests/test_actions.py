@@ -12,6 +12,7 @@ from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.lint.edits import nodes_of
 from tracehint.hintgen.lint.finding import Finding, Savings
 from tracehint.hintgen.report.actions import CORRECTNESS, MOST, actions
+from tracehint.hintgen.report.screen import headline
 
 BASE = Baseline("mine", 4, 10.0, 100 << 20)
 MUCH = Gain(2.0, 1.0, 3.0, 50 << 20, True)
@@ -66,7 +67,8 @@ def test_a_file_that_several_rules_do_not_declare_is_one_action() -> None:
             "'setfattr -n user.DP -v local . || true' } }"]),
         ("nextflow", "TD001", ["process align {", "    input:", "    path '1.fq'", "}"]),
         ("makeflow", "TP003", ["# before the rules of trim, align: one node"
-            " of those that `sinfo -N` lists", 'BATCH_OPTIONS="--nodelist=NODE"']),
+            " of those that `sinfo -N` lists, with `makeflow -T slurm`",
+            'BATCH_OPTIONS="--nodelist=NODE"']),
         ("makeflow", "TD001", ["# rules of align: add to the inputs (and 1 more file)",
             "... : ... trim/1.fq"]),
         ("make", "TD003", ["# rules of align: remove from the inputs (and 1 more file)",
@@ -101,3 +103,20 @@ def test_makeflow_s_node_is_the_one_that_ran_most_of_the_tasks(
     (action,) = actions([LOCAL], BASE, "makeflow", nodes=nodes)
     assert f'--nodelist={node or "NODE"}"' in action.edit
     assert ("sinfo" in action.edit) == (not node)
+
+
+@pytest.mark.parametrize(
+    ("command", "width", "shown"),
+    [
+        ("makeflow -T local -j 2 m.mf", 67, "makeflow -T local -j 2 m.mf"),
+        ("makeflow -T local -j 2 m.mf", 66, "makeflow … local -j 2 m.mf"),
+        ("makeflow -T local " + "x" * 90, 60, "makefl…xxx"),
+        ("sh", 1, "sh"),
+    ],
+)
+def test_a_command_that_is_too_long_loses_whole_words(command: str, width: int, shown: str) -> None:
+    analysis = chains(1, 4)
+    line = headline(replace(analysis, run=analysis.run | {"command": command.split()}), width)
+    head, _, rest = line.partition(": ")
+    assert head.startswith(shown), line
+    assert rest.startswith("4 tasks"), line

@@ -206,6 +206,16 @@ def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collect
     assert not (tmp_path / "b" / "processes").exists()  # reading changes nothing
 
 
+@pytest.mark.parametrize("log", ["strace.log", "bpftrace.log"])
+def test_a_log_in_which_nothing_stands_yet(tmp_path: Path, log: str) -> None:
+    run = RunBuilder()
+    run.manifest.complete = False
+    (run.save(tmp_path / "b") / "raw").mkdir()
+    (tmp_path / "b" / "raw" / log).touch()
+    assert "The recorder of b was killed or is still at work" in text_of(tmp_path / "b")
+    assert run_of(tmp_path / "b")["completeness"]["losses"] == {"killed_recorder": 1}
+
+
 @pytest.mark.ebpf
 @pytest.mark.parametrize("collector", ["ebpf", "strace"])
 def test_an_interrupted_run_says_so(tmp_path: Path, collector: str) -> None:

@@ -103,8 +103,11 @@ def tables_of(
     stats: LexStats,
     losses: Mapping[tuple[str, str], int],
 ) -> dict[str, pa.Table]:
-    """The tables of these calls. Nobody looked at the files after the run, so even where all
-    processes have ended the recording is not whole."""
+    """The tables of these calls; of a log with nothing in it yet, empty ones. Nobody looked at the
+    files after the run, so even where all processes have ended the recording is not whole.
+
+    Raises BundleError where there are lines and none of them tells of a process.
+    """
     import pyarrow.compute as pc
 
     from tracehint.collectors.strace.finish import finish
@@ -121,7 +124,7 @@ def tables_of(
     state.losses.update({loss: n for loss, n in losses.items() if n})
     state.losses["killed_recorder", "the machine was not asked what files there were"] += 1
     tables = finish(state, stats)
-    if not tables["processes"].num_rows:
+    if not tables["processes"].num_rows and (stats.lines or stats.bad):
         raise BundleError("no line of the log was understood", "Record the run again.")
     roots = tables["processes"].filter(pc.is_null(tables["processes"]["parent"])).to_pylist()
     last = [r for r in roots if r["exit_code"] is not None or r["exit_signal"]]

@@ -156,7 +156,7 @@ def _rules(f: Finding, change: str) -> str:
 def _makeflow_node(names: Sequence[str], nodes: Mapping[str, str]) -> str:
     """The variable that places jobs of a batch system; the node is one that ran these tasks."""
     node = next((nodes[name] for name in names if name in nodes), "")
-    which = "" if node else " of those that `sinfo -N` lists"
+    which = "" if node else " of those that `sinfo -N` lists, with `makeflow -T slurm`"
     head = f"# before the rules of {', '.join(names)}: one node{which}"
     return f'{head}\nBATCH_OPTIONS="--nodelist={node or "NODE"}"'
 

@@ -59,7 +59,15 @@ def headline(analysis: Analysis, width: int) -> str:
         parts.insert(1, f"{counted['failed']:,} failed")
     rest = ": " + ", ".join(parts)
     command = printable(" ".join(run["command"])) or "(imported run)"
-    return shorten_head(command, max(16, width - len(rest))) + rest
+    return _shorten_command(command, max(16, width - len(rest))) + rest
+
+
+def _shorten_command(command: str, width: int) -> str:
+    """The program and the last words that fit; where no word does, parts of the first and last."""
+    program, *others = command.split(" ")
+    shorter = (" ".join([program, "…", *others[n:]]) for n in range(1, len(others)))
+    fits = (text for text in (command, *shorter) if len(text) <= width)
+    return next(fits, shorten_head(command, width))
 
 
 def coverage(run: dict[str, Any]) -> str:
