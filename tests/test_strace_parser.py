@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.support.straced import moved, parse, rows
 
@@ -303,6 +307,27 @@ def test_random_reads_keep_every_range() -> None:
     assert sorted(seen) == sorted(offsets)
     assert sum(r["ops"] for r in rows(tables, "extents")) == 997
     assert sum(r["bytes"] for r in rows(tables, "extents")) == 7 * 997
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), max_size=40))
+@example([(6, 1), (7, 2), (0, 1), (7, 2), (0, 1)])  # two runs that end at one place
+def test_accesses_that_overlap_are_all_counted(accesses: list[tuple[int, int]]) -> None:
+    """A linker goes back and writes parts again; no byte of any access is lost in the runs."""
+    tables, _ = parse(
+        RUN
+        + '1 open("f", O_RDWR) = 3\n'
+        + "".join(f'1 pwrite64(3, "x"..., {n}, {at}) = {n}\n' for at, n in accesses)
+    )
+    runs = rows(tables, "extents")
+    assert sum(r["ops"] for r in runs) == len(accesses)
+    assert sum(r["bytes"] for r in runs) == sum(n for _, n in accesses)
+    found = Counter(
+        r["start"] + i * r["stride"] + k
+        for r in runs
+        for i in range(r["count"])
+        for k in range(r["length"])
+    )
+    assert found == Counter(at + k for at, n in accesses for k in range(n))
 
 
 def test_no_run_spans_a_truncation() -> None:

@@ -285,6 +285,9 @@ def test_names_from_a_trace_are_safe_to_print(tmp_path: Path) -> None:
     ("argv", "kind"),
     [
         ("sh¦-c¦cat a | tr a b > b", "tr"),
+        ("sh¦-c¦/bin/sh /usr/bin/zcat a | wc -l", "wc"),
+        ("sh¦-c¦nice zcat a | wc -l", "wc"),
+        ("sh¦-c¦nice zcat a", "zcat"),
         ("bash¦-euo¦pipefail¦-c¦cd /x && FOO='a b' ./bin/mProject -X > log 2>&1", "mProject"),
         ("env¦-u¦A¦B=1¦nice¦-n¦5¦python3.11¦-W¦ignore¦/x/align.py¦q", "align.py"),
         ("sh¦-c¦for i in 1 2; do mAdd $i; done", "mAdd"),

@@ -36,7 +36,7 @@ def grow(
             return
         elif runs.aside and start in runs.aside:
             other = runs.aside.pop(start)
-            runs.aside[run.start + run.length] = run
+            _set_aside(st, row, runs, run)
             runs.before, runs.current = run, other
             _extend(other, n, end_ns)
             return
@@ -91,7 +91,10 @@ def _third_of_a_stride(runs: Runs, run: AccessRun, start: int, n: int) -> bool:
     step = start - run.start
     if run.length != n or before.length != n or step <= n or run.start - before.start != step:
         return False
-    return runs.aside.pop(before.start + before.length, None) is before
+    waits = runs.aside.get(before.start + before.length) is before
+    if waits:
+        del runs.aside[before.start + before.length]
+    return waits
 
 
 def _set_aside(st: State, row: OpenRow, runs: Runs, run: AccessRun) -> None:
