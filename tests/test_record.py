@@ -41,6 +41,36 @@ def test_streams_and_exit_code_pass_through(tmp_path: Path, collector: str) -> N
     assert read_bundle(tmp_path / "r.trace").manifest.exit_status == 7
 
 
+SIZES = """
+import os, subprocess
+open("cut", "w").write("x" * 1000)
+os.truncate("cut", 500)
+open("cut", "w").write("short")
+with open("grown", "w") as out:
+    out.write("a")
+    out.flush()
+    subprocess.run(["cat", "grown"])
+    out.write("bcd")
+with open("own", "w") as out:
+    out.write("a")
+    out.flush()
+    with open("own") as again:
+        again.read()
+    out.write("bcd")
+"""
+
+
+@pytest.mark.parametrize("collector", USABLE)
+def test_a_file_has_the_size_that_its_last_change_gave_it(tmp_path: Path, collector: str) -> None:
+    """Not that of who opened it last, nor that of a truncation before the last write."""
+    record(sys.executable, "-c", SIZES, collector=collector, to="r.trace", cwd=tmp_path)
+    tables = read_bundle(tmp_path / "r.trace").tables
+    paths = {row["file"]: os.fsdecode(row["path"]) for row in tables["names"].to_pylist()}
+    sizes = {paths.get(row["file"]): row["size_bytes"] for row in tables["files"].to_pylist()}
+    wanted = {str(tmp_path / name): size for name, size in (("cut", 5), ("grown", 4), ("own", 4))}
+    assert {path: sizes[path] for path in wanted} == wanted
+
+
 @pytest.mark.parametrize("collector", USABLE)
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, signal.SIGKILL, pytest.param(signal.SIGABRT, marks=full)]

@@ -355,13 +355,7 @@ def _session_paths(spool: Spool, ep: Sessions) -> pa.Array:
 def _files_table(spool: Spool, ep: Sessions, names: Names, manifest: Manifest) -> pa.Table:
     rows, extra = ep.files, names.extra
     n = len(rows)
-    size = np.zeros(n, np.int64)
-    nlink = np.ones(n, np.int64)
-    size[ep.file - 1] = ep.rows["size_close"].astype(np.int64)  # later rows win
-    nlink[ep.file - 1] = np.where(ep.rows["kind"] == lay.EPISODE, ep.rows["nlink"], 1)
-    for _, _, file, to in names.truncated:
-        if file <= n:
-            size[file - 1] = to
+    size, nlink = _last_known(spool, ep, names, n)
     pipe = (rows["state"] & lay.PIPE) > 0
     deleted = np.zeros(n + len(extra), bool)
     deleted[:n] = (nlink == 0) & ~pipe
@@ -390,6 +384,30 @@ def _files_table(spool: Spool, ep: Sessions, names: Names, manifest: Manifest) -
     }  # fmt: skip  # a table
     table = pa.table([pa.array(columns[c]).cast(FILES.field(c).type) for c in FILES.names], FILES)
     return _without_aliases(table, names, n)
+
+
+def _last_known(
+    spool: Spool, ep: Sessions, names: Names, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Size and number of links of each of n files as they were last seen.
+
+    Who may write sees them when it closes the file; of others that is not certain, so what they
+    tell counts from when they opened it. A truncation by name tells the size.
+    """
+    may_write = (ep.rows["flags"] & os.O_ACCMODE) != os.O_RDONLY
+    seen = np.where(ep.wall_end > 0, ep.wall_end, ep.last)
+    seen = np.where(may_write, seen, spool.wall(ep.rows["open_ns"]))
+    cut = [row for row in names.truncated if row[2] <= n]
+    times = np.concatenate([seen, np.array([t for t, *_ in cut], np.int64)])
+    file = np.concatenate([ep.file, np.array([f for _, _, f, _ in cut], np.int64)])
+    sizes = np.concatenate([ep.rows["size_close"], np.array([to for *_, to in cut], np.uint64)])
+    size, nlink = np.zeros(n, np.int64), np.ones(n, np.int64)
+    order = np.argsort(times, kind="stable")
+    size[file[order] - 1] = sizes[order].astype(np.int64)  # of several the last one stays
+    order = np.argsort(seen, kind="stable")
+    final = ep.rows["kind"][order] == lay.EPISODE
+    nlink[ep.file[order] - 1] = np.where(final, ep.rows["nlink"][order], 1)
+    return size, nlink
 
 
 def _without_aliases(table: pa.Table, names: Names, known: int) -> pa.Table:
