@@ -71,6 +71,31 @@ def test_a_file_has_the_size_that_its_last_change_gave_it(tmp_path: Path, collec
     assert {path: sizes[path] for path in wanted} == wanted
 
 
+NAMELESS = """
+import ctypes, os, subprocess
+for name in ("first", "second"):
+    fd = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(fd, b"x" * 100)
+    own, follow = b"/proc/self/fd/%d" % fd, 0x400
+    ctypes.CDLL(None).linkat(-100, own, -100, name.encode(), follow)
+    os.close(fd)
+    subprocess.run(["rm", name] if name == "first" else ["mv", name, "third"])
+"""
+
+
+@pytest.mark.parametrize("collector", USABLE)
+def test_files_that_began_without_a_name(tmp_path: Path, collector: str) -> None:
+    """The second has the inode number of the first, which is gone."""
+    record(sys.executable, "-c", NAMELESS, collector=collector, to="r.trace", cwd=tmp_path)
+    found = json.loads(tracehint("analyze", "r.trace", "--format", "json", cwd=tmp_path).stdout)
+    seen = [
+        ({n for n in (f["path"], *f["other_paths"]) if "#" not in n}, f["deleted"])
+        for f in found["files"]
+        if f["producers"]
+    ]
+    assert seen == [({"first"}, True), ({"second", "third"}, False)]
+
+
 @pytest.mark.parametrize("collector", USABLE)
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, signal.SIGKILL, pytest.param(signal.SIGABRT, marks=full)]

@@ -24,6 +24,7 @@ from tracehint.schemas.spool.opens import Sessions, dev_of
 from tracehint.schemas.spool.read import Spool
 
 S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
+_NAMELESS = os.O_TMPFILE & ~os.O_DIRECTORY  # the name that the kernel shows is in no directory
 
 
 @dataclass
@@ -103,6 +104,8 @@ class Player:
             self.names_left[gone] = self.names_left.get(gone, 0) - 1
 
     def _sight(self, path: bytes, file: int) -> None:
+        if self._files["flags"][file - 1] & _NAMELESS:
+            return
         before = self._real(self.bound.get(path, 0))
         if before > self.known:  # only a name so far: this is who it was
             self.alias[before] = file
@@ -156,10 +159,15 @@ class Player:
             if bound in candidates:
                 return bound
             if candidates and not bound:
-                return candidates[-1]
+                return self._begun(candidates, int(event["t_ns"]))
         if bound:
             return bound
         return self._add_unknown(event, existed, bool(ino))
+
+    def _begun(self, candidates: list[int], t_ns: int) -> int:
+        """Of the files that had one inode number, one after the other, the one of this time."""
+        begun = [file for file in candidates if self._files["open_ns"][file - 1] <= t_ns]
+        return begun[-1] if begun else candidates[0]
 
     def _add_unknown(self, event: Any, existed: bool, described: bool) -> int:
         self.out.extra.append(
