@@ -9,8 +9,11 @@ sights of the paths in them, not over opens.
 from __future__ import annotations
 
 import os
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,7 @@ from tracehint.schemas.spool.read import Spool
 
 S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
 _NAMELESS = os.O_TMPFILE & ~os.O_DIRECTORY  # the name that the kernel shows is in no directory
+_DESCRIPTOR = re.compile(rb"/proc/\d+/fd/(\d+)")  # how such a file is linked
 
 
 @dataclass
@@ -58,7 +62,7 @@ class Player:
         self.alias: dict[int, int] = {}
         self.covered: dict[tuple[bytes, int], int] = {}  # another file system lies over the name
         self.dev_ino: dict[tuple[int, int], list[int]] = {}
-        self._devices, self._files = dev_of(ep.files["dev"]), ep.files
+        self._devices, self._files, self._sessions = dev_of(ep.files["dev"]), ep.files, ep
 
     def replay(
         self, spool: Spool, events: Any, old: list[bytes], new: list[bytes], firsts: pa.Table
@@ -152,6 +156,9 @@ class Player:
 
     def _subject(self, event: Any, path: bytes, *, existed: bool) -> int:
         """The file that an event is about."""
+        nameless = self._behind_descriptor(event, path)
+        if nameless:
+            return nameless
         bound = self._real(self.bound.get(path, 0)) if existed else 0
         ino, dev = int(event["ino"]), int(event["dev"])
         if ino and existed:
@@ -163,6 +170,21 @@ class Player:
         if bound:
             return bound
         return self._add_unknown(event, existed, bool(ino))
+
+    def _behind_descriptor(self, event: Any, path: bytes) -> int:
+        """The file without a name that the path is a descriptor of; 0: it is no such path."""
+        found = _DESCRIPTOR.fullmatch(path)
+        opened = self._nameless.get((int(event["epoch"]), int(found[1])), []) if found else []
+        return next((file for t_ns, file in reversed(opened) if t_ns <= event["t_ns"]), 0)
+
+    @cached_property
+    def _nameless(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """By process epoch and descriptor when files without a name were opened, and which."""
+        rows, found = self._sessions.rows, defaultdict(list)
+        for at in np.flatnonzero(rows["flags"] & _NAMELESS).tolist():
+            key = int(rows["epoch"][at]), int(rows["fd"][at])
+            found[key].append((int(rows["open_ns"][at]), int(self._sessions.file[at])))
+        return dict(found)
 
     def _begun(self, candidates: list[int], t_ns: int) -> int:
         """Of the files that had one inode number, one after the other, the one of this time."""
