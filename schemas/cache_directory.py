@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -79,7 +78,7 @@ class CacheDirectory:
         """Keep what `write` writes under this key, whole or not at all; then make room, so that all
         files together have at most `most` bytes. What cannot be kept is not."""
         with suppress(OSError), self.opened(make=True) as inside:
-            part = f"{key}.{secrets.token_hex(8)}{_PART}"
+            part = f"{key}.{os.urandom(8).hex()}{_PART}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
             try:
                 fd = os.open(part, flags, 0o600, dir_fd=inside)

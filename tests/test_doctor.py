@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -176,7 +177,8 @@ def test_a_check_that_crashes_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> N
 def test_another_processor_has_no_library_and_no_hints_at_creation(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    other = os.uname_result((*os.uname()[:4], "aarch64"))
+    monkeypatch.setattr("os.uname", lambda: other)
     text = inside("doctor", cwd=tmp_path).stdout
     recorded, _, hinted = text.partition("Hints at the creation of files")
     for part in (recorded, hinted):

@@ -195,10 +195,10 @@ def _version() -> tuple[str, str]:
 def _clock() -> tuple[str, str]:
     """Times are the processor's counter: it must run on, at one speed."""
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
+            line = next((line for line in lines if line.startswith("flags")), "")
     except OSError:
-        text = ""
-    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
+        line = ""
     if not set(line.split()) >= _FLAGS:
         return "the processor's time stamp counter does not run evenly", "Use --collector strace."
     return "the processor has an even clock", ""

@@ -39,7 +39,9 @@ try:
     from tracehint.collectors.preload.job_recorder import record_program
 except Exception:
     os.execv(program, argv)
-sys.exit(record_program(os.path.dirname(os.path.abspath(__file__)), program, argv))
+status = record_program(os.path.dirname(os.path.abspath(__file__)), program, argv)
+sys.stderr.flush()
+os._exit(status)  # to take the interpreter apart would be a sixth of its work
 '''
 _LOOK_S = 0.2
 _ASK_S, _SEEN_S = 2.0, 5.0  # between two questions to Slurm; until a file of another node is seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import platform
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,9 +17,10 @@ BLIND = ("io_uring", "mmap", "setuid_programs")
 
 def can_be_named() -> tuple[str, str]:
     """Why it can be preloaded or not, and in the second case what mends it."""
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
+    machine = os.uname().machine
+    if sys.platform != "linux" or machine != "x86_64":
         return (
-            f"the preload library is for x86-64 Linux only, this is {platform.machine()}",
+            f"the preload library is for x86-64 Linux only, this is {machine}",
             "Record with --collector ebpf or strace. Files cannot be hinted as they are made here: "
             "`tracehint apply` hints those that are there.",
         )
