@@ -27,7 +27,7 @@ from tracehint.schemas.spool.opens import Sessions, dev_of
 from tracehint.schemas.spool.read import Spool
 
 S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
-_NAMELESS = os.O_TMPFILE & ~os.O_DIRECTORY  # the name that the kernel shows is in no directory
+_NAMELESS = os.O_TMPFILE & ~os.O_DIRECTORY  # the kernel shows /dir/#inode, which is no name
 _DESCRIPTOR = re.compile(rb"/proc/\d+/fd/(\d+)")  # how such a file is linked
 
 
@@ -108,7 +108,7 @@ class Player:
             self.names_left[gone] = self.names_left.get(gone, 0) - 1
 
     def _sight(self, path: bytes, file: int) -> None:
-        if self._files["flags"][file - 1] & _NAMELESS:
+        if b"/#" in path and self._files["flags"][file - 1] & _NAMELESS:
             return
         before = self._real(self.bound.get(path, 0))
         if before > self.known:  # only a name so far: this is who it was
