@@ -207,7 +207,7 @@ def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collect
 
 
 @pytest.mark.parametrize("log", ["strace.log", "bpftrace.log"])
-def test_a_log_in_which_nothing_stands_yet(tmp_path: Path, log: str) -> None:
+def test_an_empty_log_is_an_empty_recording(tmp_path: Path, log: str) -> None:
     run = RunBuilder()
     run.manifest.complete = False
     (run.save(tmp_path / "b") / "raw").mkdir()

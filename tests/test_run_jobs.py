@@ -148,6 +148,17 @@ def test_a_job_is_recorded_once_and_ends_as_ever(tmp_path: Path) -> None:
     assert read_bundle(bundle).manifest.exit_status == 3
 
 
+def test_a_job_without_standard_streams_ends_as_ever(tmp_path: Path) -> None:
+    folder, env = job(tmp_path)
+    done = subprocess.run(
+        ["sh", "-c", "echo out >made; exit 3"], env=env, cwd=tmp_path,
+        preexec_fn=lambda: os.closerange(0, 3),
+    )  # fmt: skip  # a table
+    assert done.returncode == 3 and (tmp_path / "made").is_file()
+    (recording,) = recordings_in(folder)
+    assert not find_unfinished([recording])
+
+
 def test_a_step_of_a_job_is_a_recording_of_its_own(tmp_path: Path) -> None:
     folder, env = job(tmp_path)
     for step in ("0", "1"):

@@ -182,9 +182,7 @@ def type_of_text(text: str, depth: int = 0) -> str:
         words = command.argv()
         if not words or command.nested or command.kind != "command":
             continue
-        name = base_name(words[0])
-        if name not in PREPARING:
-            name = _type_of_words(words, depth)  # `/bin/sh /usr/bin/zcat` is zcat
+        name = _type_of_words(words, depth)  # `/bin/sh /usr/bin/zcat` is zcat
         level = PREPARING.get(name)
         if level is None:
             return name

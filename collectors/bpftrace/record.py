@@ -278,7 +278,7 @@ def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[s
             found = translate(stream, clock.get("real_ns", 0) - clock.get("boot_ns", 0))
     except OSError as error:
         raise BundleError(f"{log}: {error.strerror}", "Record the run again.") from None
-    stats = LexStats(lines=len(found.calls), bad=found.bad)
+    stats = LexStats(lines=len(found.calls) + found.bad, bad=found.bad)
     return tables_of(manifest, found.calls, stats, lost_in(found)), []
 
 

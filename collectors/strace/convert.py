@@ -103,10 +103,10 @@ def tables_of(
     stats: LexStats,
     losses: Mapping[tuple[str, str], int],
 ) -> dict[str, pa.Table]:
-    """The tables of these calls; of a log with nothing in it yet, empty ones. Nobody looked at the
-    files after the run, so even where all processes have ended the recording is not whole.
+    """The tables of these calls, empty for an empty log. The files were not looked at after the
+    run, so the recording is not whole even where all processes have ended.
 
-    Raises BundleError where there are lines and none of them tells of a process.
+    Raises BundleError where the log has lines and none of them belongs to a process.
     """
     import pyarrow.compute as pc
 
@@ -124,7 +124,7 @@ def tables_of(
     state.losses.update({loss: n for loss, n in losses.items() if n})
     state.losses["killed_recorder", "the machine was not asked what files there were"] += 1
     tables = finish(state, stats)
-    if not tables["processes"].num_rows and (stats.lines or stats.bad):
+    if not tables["processes"].num_rows and stats.lines:
         raise BundleError("no line of the log was understood", "Record the run again.")
     roots = tables["processes"].filter(pc.is_null(tables["processes"]["parent"])).to_pylist()
     last = [r for r in roots if r["exit_code"] is not None or r["exit_signal"]]

@@ -355,7 +355,7 @@ def _session_paths(spool: Spool, ep: Sessions) -> pa.Array:
 def _files_table(spool: Spool, ep: Sessions, names: Names, manifest: Manifest) -> pa.Table:
     rows, extra = ep.files, names.extra
     n = len(rows)
-    size, nlink = _last_known(spool, ep, names, n)
+    size, nlink = _find_sizes_and_links(spool, ep, names, n)
     pipe = (rows["state"] & lay.PIPE) > 0
     deleted = np.zeros(n + len(extra), bool)
     deleted[:n] = (nlink == 0) & ~pipe
@@ -386,28 +386,36 @@ def _files_table(spool: Spool, ep: Sessions, names: Names, manifest: Manifest) -
     return _without_aliases(table, names, n)
 
 
-def _last_known(
+def _find_sizes_and_links(
     spool: Spool, ep: Sessions, names: Names, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Size and number of links of each of n files as they were last seen.
 
-    Who may write sees them when it closes the file; of others that is not certain, so what they
-    tell counts from when they opened it. A truncation by name tells the size.
+    A session that may write reports them as of its closing, any other as of its opening: the
+    preload library asks again for writers only. A truncation by path reports the size.
     """
-    may_write = (ep.rows["flags"] & os.O_ACCMODE) != os.O_RDONLY
-    seen = np.where(ep.wall_end > 0, ep.wall_end, ep.last)
-    seen = np.where(may_write, seen, spool.wall(ep.rows["open_ns"]))
-    cut = [row for row in names.truncated if row[2] <= n]
-    times = np.concatenate([seen, np.array([t for t, *_ in cut], np.int64)])
-    file = np.concatenate([ep.file, np.array([f for _, _, f, _ in cut], np.int64)])
-    sizes = np.concatenate([ep.rows["size_close"], np.array([to for *_, to in cut], np.uint64)])
-    size, nlink = np.zeros(n, np.int64), np.ones(n, np.int64)
-    order = np.argsort(times, kind="stable")
-    size[file[order] - 1] = sizes[order].astype(np.int64)  # of several the last one stays
-    order = np.argsort(seen, kind="stable")
-    final = ep.rows["kind"][order] == lay.EPISODE
-    nlink[ep.file[order] - 1] = np.where(final, ep.rows["nlink"][order], 1)
+    rows, size, nlink = ep.rows, np.zeros(n, np.int64), np.ones(n, np.int64)
+    may_write = (rows["flags"] & os.O_ACCMODE) != os.O_RDONLY
+    closed = np.where(ep.wall_end > 0, ep.wall_end, ep.last)
+    seen = np.where(may_write, closed, spool.wall(rows["open_ns"]))
+    _keep_last(nlink, ep.file, seen, np.where(rows["kind"] == lay.EPISODE, rows["nlink"], 1))
+    cut = np.array([(f, t, to) for t, _, f, to in names.truncated if f <= n], np.int64)
+    file, times, sizes = cut.reshape(-1, 3).T
+    _keep_last(
+        size,
+        np.concatenate([ep.file, file]),
+        np.concatenate([seen, times]),
+        np.concatenate([rows["size_close"].astype(np.int64), sizes]),
+    )
     return size, nlink
+
+
+def _keep_last(
+    kept: NDArray[np.int64], file: NDArray[np.int64], times: NDArray[np.int64], values: Records
+) -> None:
+    """Set the value of each file to the one with the latest time."""
+    order = np.argsort(times, kind="stable")
+    kept[file[order] - 1] = values[order]
 
 
 def _without_aliases(table: pa.Table, names: Names, known: int) -> pa.Table:

@@ -27,8 +27,8 @@ from tracehint.schemas.spool.opens import Sessions, dev_of
 from tracehint.schemas.spool.read import Spool
 
 S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
-_NAMELESS = os.O_TMPFILE & ~os.O_DIRECTORY  # the kernel shows /dir/#inode, which is no name
-_DESCRIPTOR = re.compile(rb"/proc/\d+/fd/(\d+)")  # how such a file is linked
+_NAMELESS = 0o20000000  # __O_TMPFILE: the kernel shows /dir/#inode, which is in no directory
+_DESCRIPTOR = re.compile(rb"/proc/\d+/fd/(\d+)")  # from which such a file is linked
 
 
 @dataclass
@@ -156,7 +156,7 @@ class Player:
 
     def _subject(self, event: Any, path: bytes, *, existed: bool) -> int:
         """The file that an event is about."""
-        nameless = self._behind_descriptor(event, path)
+        nameless = self._find_by_descriptor(event, path)
         if nameless:
             return nameless
         bound = self._real(self.bound.get(path, 0)) if existed else 0
@@ -166,28 +166,28 @@ class Player:
             if bound in candidates:
                 return bound
             if candidates and not bound:
-                return self._begun(candidates, int(event["t_ns"]))
+                return self._choose_by_time(candidates, int(event["t_ns"]))
         if bound:
             return bound
         return self._add_unknown(event, existed, bool(ino))
 
-    def _behind_descriptor(self, event: Any, path: bytes) -> int:
-        """The file without a name that the path is a descriptor of; 0: it is no such path."""
+    def _find_by_descriptor(self, event: Any, path: bytes) -> int:
+        """The O_TMPFILE file whose descriptor this path names; 0 for any other path."""
         found = _DESCRIPTOR.fullmatch(path)
         opened = self._nameless.get((int(event["epoch"]), int(found[1])), []) if found else []
         return next((file for t_ns, file in reversed(opened) if t_ns <= event["t_ns"]), 0)
 
     @cached_property
     def _nameless(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """By process epoch and descriptor when files without a name were opened, and which."""
+        """O_TMPFILE files by process epoch and descriptor: when each was opened, and its number."""
         rows, found = self._sessions.rows, defaultdict(list)
         for at in np.flatnonzero(rows["flags"] & _NAMELESS).tolist():
             key = int(rows["epoch"][at]), int(rows["fd"][at])
             found[key].append((int(rows["open_ns"][at]), int(self._sessions.file[at])))
         return dict(found)
 
-    def _begun(self, candidates: list[int], t_ns: int) -> int:
-        """Of the files that had one inode number, one after the other, the one of this time."""
+    def _choose_by_time(self, candidates: list[int], t_ns: int) -> int:
+        """The file that had the inode number at this time, of all that had it in turn."""
         begun = [file for file in candidates if self._files["open_ns"][file - 1] <= t_ns]
         return begun[-1] if begun else candidates[0]
 
