@@ -181,7 +181,7 @@ def test_makeflow_rules_helpers_and_retry(tmp_path: Path) -> None:
         ("sort", 1, 0),
         ("mAdd", 1, 3),
         ("mAdd", 2, 0),
-        ("xargs", 1, 0),
+        ("rm", 1, 0),
         ("uniq", 1, 0),
     ]
     assert engines(result).count("makeflow") == 3 and "orted" in engines(result)
@@ -229,6 +229,23 @@ def test_parallel_and_xargs(tmp_path: Path) -> None:
     result = cut_tree(tmp_path, tree, ("seq", "xargs"))
     assert names(result) == ["seq 2", "sh -c cp a x$0 1", "sh -c cp a x$0 2", "cp a p1", "cp a p2"]
     assert {t["attempt"] for t in jobs(result)} == {1}
+
+
+@pytest.mark.parametrize(
+    ("options", "jobs_of_its_own"),
+    {
+        "": False, "-0": False, "-0r -d X": False, "-a l -t": False, "--null --arg-file=l": False,
+        "-n1": True, "-0n 2": True, "-I{}": True, "-P 4": True, "-L1": True, "--max-procs=2": True,
+        "-r -t -x -p -o -0": True,  # the command is beyond the words that are looked at
+    }.items(),
+)  # fmt: skip  # a table
+def test_an_xargs_is_an_engine_where_it_shares_arguments_out(
+    tmp_path: Path, options: str, jobs_of_its_own: bool
+) -> None:
+    words = ["xargs", *options.split(), "wc"]
+    tree = P(["sh", "wf.sh"], P(["sort", "a"]), P(words, P(["wc", "a"]), P(["wc", "b"])))
+    found = names(cut_tree(tmp_path, tree))
+    assert found == ["sort a", *(["wc a", "wc b"] if jobs_of_its_own else [" ".join(words)])]
 
 
 def test_nextflow_task_is_its_wrapper_with_all_below(tmp_path: Path) -> None:

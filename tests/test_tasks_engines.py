@@ -136,6 +136,37 @@ def test_script_with_make_and_xargs(folder: Path) -> None:
     assert data_roots(bundle, (), cut) == [str(folder).encode()]
 
 
+PIPED = """sort data.txt > sorted.txt
+ls *.txt | xargs cat | sort > all
+ls *.txt | xargs -n1 -P2 grep a | wc -l > n
+ls *.txt | xargs -n1 -P2 sh -c 'cp $0 $0.copy; echo $0' | tee log
+parallel -k cat ::: data.txt sorted.txt | uniq > u
+parallel -k 'tr a b < {} > {}.b; echo {}' ::: data.txt sorted.txt | tee log2
+"""
+
+
+@pytest.mark.skipif(not shutil.which("parallel"), reason="GNU parallel is not installed")
+def test_what_xargs_and_parallel_print_into_a_pipe_is_one_task_with_its_reader(
+    folder: Path,
+) -> None:
+    """Jobs that make files stay tasks of their own, whatever they print."""
+    (folder / "piped.sh").write_text(PIPED)
+    cut = segment_tasks(record(folder, "bash", "piped.sh"))
+    found = sorted(t["command"].rpartition("parallel ")[2] for t in jobs(cut))
+    texts, job = "data.txt sorted.txt", "sh -c cp $0 $0.copy; echo $0"
+    assert found == sorted(
+        [
+            "sort data.txt",
+            f"ls {texts} | xargs cat | sort",
+            f"ls {texts} | xargs -n1 -P2 grep a | wc -l",
+            f"ls {texts}", f"{job} data.txt", f"{job} sorted.txt", "tee log",
+            f"-k cat ::: {texts} | uniq",
+            "tr a b < data.txt > data.txt.b; echo data.txt",
+            "tr a b < sorted.txt > sorted.txt.b; echo sorted.txt", "tee log2",
+        ]
+    )  # fmt: skip  # a table
+
+
 def test_make_with_the_pids_that_it_states(folder: Path) -> None:
     log = folder.parent / "make.log"
     bundle = record(folder, "make", "-f", "rules", "--debug=j", stdout=log)

@@ -226,7 +226,7 @@ ONE_TASK = {
         P(["parallel", "bash", "job.sh"], P(["/bin/sh", "-c", "bash job.sh 1"],
           P(["bash", "job.sh", "1"], step(1), step(2)))), ["job.sh"],
     ),
-    "a job of xargs": (P(["xargs", "perl"], perl()), ["trinity.pl"]),
+    "a job of xargs": (P(["xargs", "-n1", "perl"], perl()), ["trinity.pl"]),
     "gcc of configure, beside make": (
         P(["bash", "b.sh"], P(["/bin/sh", "./configure"], CC, CC, step(1)), P(["make"], step(2))),
         ["configure", "step"],

@@ -126,8 +126,10 @@ def _needs_words(word: pa.Array) -> pa.Array:
     return pa.array(answers, pa.bool_()).take(encoded.indices)
 
 
-# Programs whose arguments an engine file looks at.
-_ASKED = frozenset({"tracehint", "docker", "podman", "singularity", "apptainer", "git", "conda"})
+# Programs whose arguments an engine file looks at, and at how many words.
+_ASKED = dict.fromkeys(
+    ("tracehint", "docker", "podman", "singularity", "apptainer", "git", "conda"), 2
+) | {"xargs": _WORDS}
 
 
 def command_of(key: bytes) -> Command:
@@ -161,7 +163,7 @@ def command_of(key: bytes) -> Command:
         return Command(kind, program, ())
     if program.endswith(_SCRIPT_SUFFIXES):
         return Command("script", program, ())
-    asked = words[:2] if name in _ASKED else ()
+    asked = words[: _ASKED.get(name, 0)]
     job_of = "snakemake" if program == "snakemake" and flag == _SNAKEMAKE_JOB else ""
     return Command(kind, program, asked, job_of)
 

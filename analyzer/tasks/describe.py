@@ -18,6 +18,7 @@ from tracehint.schemas.commandline.programs import (
     SHELLS,
     WRAPPERS,
     base_name,
+    command_of_xargs,
     script_of,
     shell_parts,
     strip_wrappers,
@@ -34,7 +35,7 @@ _DEPTH = 4  # shells in wrappers in shells ...
 # Commands that feed another one, leave something, or prepare: the type of a shell text is its first
 # other command; where there is none, the first that feeds; else the first that leaves something.
 _FEEDING = "cat seq yes zcat bzcat xzcat zstdcat"
-_LEAVING = "date echo hostname ln ls printf printenv ps rm rmdir sleep touch"
+_LEAVING = "date echo find hostname ln ls printf printenv ps rm rmdir sleep touch"
 _SETTING_UP = """: [ [[ alias bash_completion break cd chmod conda continue dirname eval exit export
     false getopts hash local mkdir module ml popd pushd pwd read readonly return set shift shopt
     source . test trap true type ulimit umask unset wait"""
@@ -182,11 +183,12 @@ def type_of_text(text: str, depth: int = 0) -> str:
         words = command.argv()
         if not words or command.nested or command.kind != "command":
             continue
-        name = _type_of_words(words, depth)  # `/bin/sh /usr/bin/zcat` is zcat
+        of_xargs = command_of_xargs(words) if base_name(words[0]) == "xargs" else []
+        name = _type_of_words(of_xargs or words, depth)  # `/bin/sh /usr/bin/zcat` is zcat
         level = PREPARING.get(name)
         if level is None:
             return name
-        if level < best:
+        if level < best or (of_xargs and level == best):  # `ls | xargs rm` is rm
             first, best = name, level
     return first
 

@@ -100,6 +100,14 @@ CARRIERS = frozenset(_CARRIERS.split())
 # Parts of drivers in Python that run beside the tasks.
 _SERVERS = frozenset({"interchange.py", "dask-scheduler", "ps", "kill", "uname", "lscpu"})
 _DECORATION = re.compile(r"^[a-z0-9_]+-linux-(?:gnu|musl)\w*-|-\d+(?:\.\d+)*$")
+# The words of xargs up to its command, where no option shares the arguments out.
+_ALL_AT_ONCE = re.compile(
+    r"""(?: - (?: [0oprtx]+ | [0oprtx]*[adE]\0?[^\0]+ | e[^\0]*
+                | -(?:arg-file|delimiter)[=\0][^\0]* | -eof(?:=[^\0]*)?
+                | -(?:null|no-run-if-empty|verbose|exit|interactive|open-tty|show-limits) ) \0 )*
+        [^-\0]""",
+    re.VERBOSE,
+)
 _CWL_HELPERS = frozenset({"node", "nodejs", "git", "uname", "ldconfig", "lscpu", "udocker"})
 
 
@@ -134,6 +142,11 @@ def _is_parallel_job(command: Command) -> bool:
     return command.kind == "inline" and "/" in command.words[0]
 
 
+def _shares_arguments_out(command: Command) -> bool:
+    """Whether this is an xargs with an option such as -n, -I or -P: a command per part."""
+    return command.program == "xargs" and not _ALL_AT_ONCE.match("\0".join(command.words[1:]))
+
+
 def _is_nextflow_job(command: Command) -> bool:
     return any(word.endswith(".command.run") for word in command.words)
 
@@ -166,7 +179,9 @@ ENGINES: tuple[Engine, ...] = (
     Engine("snakemake", WORKFLOW, _is_snakemake, _is_snakemake_job),
     # A shell per job, started by its full path; its probes start `sh`, hostname ...
     Engine("parallel", RUNNER, runs("parallel", "sem"), _is_parallel_job),
-    Engine("xargs", RUNNER, runs("xargs")),
+    # With options that share the arguments out. Without, it starts one command with all of them
+    # (several where a command line would be too long), and is a part of that command's task.
+    Engine("xargs", RUNNER, _shares_arguments_out),
     # Local jobs: `bash -ue .command.run` in a work directory of its own is one task, with its
     # staging; git, ps and the like are helpers.
     Engine("nextflow", WORKFLOW, runs("nextflow"), _is_nextflow_job),

@@ -42,7 +42,13 @@ from tracehint.analyzer.tasks.tree import (
     jump,
     unit_of_epochs,
 )
-from tracehint.analyzer.tasks.walk import Walk, contained_engines, find_captured, join_pipes
+from tracehint.analyzer.tasks.walk import (
+    Walk,
+    contained_engines,
+    find_captured,
+    join_pipes,
+    runners_that_print,
+)
 from tracehint.errors import InputError
 
 if TYPE_CHECKING:
@@ -261,7 +267,8 @@ def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -
     submits = _per_unit(units, unit_of, classes.kind_is("submitter"))
     submits &= ~_per_unit(units, unit_of, classes.kind_is("program", "launcher"))
     units.role[submits & (units.role == JOB) & (units.driver >= 0)] = HELPER
-    group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads)
+    prints = runners_that_print(units, unit_of, activity.left, activity.gone)
+    group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads, prints)
     # a subshell that runs no program, touches no data and feeds none that does (`... | while
     # read line; do echo; done | sort`) is the script's own work
     idle = units.subshell & ~execs & ~used & (units.driver >= 0) & (units.role == JOB)

@@ -115,10 +115,13 @@ def _compose_commands(
     wanted = wanted[units.role[wanted] == JOB]
     members = np.unique(np.concatenate((joined, wanted))) if len(wanted) else wanted
     inside = np.flatnonzero(np.isin(grouping.unit_of, members))
-    # what the shell itself started: programs whose process was forked from one without a program
+    # what the shell itself started: programs whose process was forked from one without a program,
+    # and by one without a program or from outside (not what xargs started)
+    copy, mine = classes.kind_is("fork"), grouping.unit_of[inside]
     origin = tree.up[inside]
-    own = ~classes.kind_is("fork")[inside]
-    own &= (origin < 0) | classes.kind_is("fork")[np.maximum(origin, 0)]
+    own = ~copy[inside] & ((origin < 0) | copy[np.maximum(origin, 0)])
+    before = tree.up[np.maximum(origin, 0)]
+    own &= (before < 0) | copy[before] | (grouping.unit_of[before] != mine)
     inside = inside[own]
     inside = inside[np.lexsort((inside, tree.start[inside]))]
     argv = processes.column("argv").combine_chunks().take(pa.array(inside, pa.int64())).to_pylist()

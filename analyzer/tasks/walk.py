@@ -241,24 +241,59 @@ class Walk:
 
 
 _PAIRED = np.array([e.pipes for e in ENGINES])
+_IS_RUNNER = np.array([e.rank == RUNNER for e in ENGINES])
+
+
+def runners_that_print(units: Units, unit_of: Ints, left: Bools, gone: tuple[Ints, Ints]) -> Bools:
+    """Per unit: an xargs or parallel of a script that made no file for others. What its jobs print
+    may go on through a pipe: `xargs -n1 grep x | sort > out` is one command like any pipeline.
+
+    left: epochs that wrote files that are there at the end; gone: (epoch, file) of deleted ones,
+    such as those in which parallel keeps what its jobs print.
+    """
+    below = units.driver >= 0
+    runner = below & (units.role == DRIVER) & _IS_RUNNER[units.engine]
+    whole = _with_jobs(units, runner)
+    makes = np.zeros(len(units), bool)
+    makes[whole[unit_of[left]]] = True
+    makes[units.driver[below & (units.role == DRIVER)]] = True
+    users, file = whole[unit_of[gone[0]]], gone[1]
+    order = np.lexsort((users, file))
+    users, file = users[order], file[order]
+    shared = np.isin(file, file[1:][(file[1:] == file[:-1]) & (users[1:] != users[:-1])])
+    makes[users[shared]] = True
+    return np.asarray(runner & ~makes, bool)
+
+
+def _with_jobs(units: Units, runner: Bools) -> Ints:
+    """Per unit itself; of a job of one of these runners the runner."""
+    above = np.maximum(units.driver, 0)
+    return np.where((units.driver >= 0) & runner[above], above, np.arange(len(units)))
 
 
 def join_pipes(
-    units: Units, unit_of: Ints, writes: tuple[Ints, Ints], reads: tuple[Ints, Ints]
+    units: Units, unit_of: Ints, writes: tuple[Ints, Ints], reads: tuple[Ints, Ints], prints: Bools
 ) -> Ints:
     """Per unit the first unit of its pipeline (itself when it is in none).
 
     A pipe joins its one writing and its one reading job of the same script. A pipe that several
     jobs write to (the log of `exec > >(tee log)`) joins nothing, nor does one that the script
-    itself writes to.
+    itself writes to. `prints`, of `runners_that_print`, count as one job each with all that they
+    started, and become one where a pipe leads on from them.
     """
-    writer, reader = _sole_user(unit_of, writes), _sole_user(unit_of, reads)
+    own, whole = np.arange(len(units)), _with_jobs(units, prints)
+    writer, reader = _sole_user(whole[unit_of], writes), _sole_user(whole[unit_of], reads)
     common = np.intersect1d(writer[0], reader[0], return_indices=True)
     a, b = writer[1][common[1]], reader[1][common[2]]
-    may = (a != b) & (units.role[a] == JOB) & (units.role[b] == JOB)
+    job = (units.role == JOB) | prints
+    may = (a != b) & job[a] & job[b]
     may &= (units.driver[a] == units.driver[b]) & (units.driver[a] >= 0)
-    may &= _PAIRED[units.engine[a]]
-    return label_components(len(units), a[may], b[may])
+    may &= _PAIRED[units.engine[np.where(prints, units.driver, own)]][a]
+    goes_on = np.isin(own, a[may]) & prints
+    may &= ~prints[b] | goes_on[b]  # `ls | xargs -n1 job` without a pipe behind it: jobs
+    units.role[goes_on] = JOB
+    group = label_components(len(units), a[may], b[may])
+    return np.where(goes_on[whole], group[whole], group)
 
 
 def _sole_user(unit_of: Ints, pairs: tuple[Ints, Ints]) -> tuple[Ints, Ints]:

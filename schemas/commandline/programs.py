@@ -65,6 +65,10 @@ WRAPPERS = {
     "pegasus-kickstart": Wrapper("-n -N -R -B -L -T -I -w -W -S -s -i -o -e -l"),
 }
 _BUILTINS = frozenset({"exec", "command", "builtin", "nohup"})
+_XARGS = Wrapper(
+    """-a --arg-file -d --delimiter -E -I -L --max-lines -n --max-args -P --max-procs -s
+    --max-chars"""
+)
 _LAUNCHER = Wrapper(
     """-n -np -c -N -H -host --host -hostfile --hostfile -machinefile -f -ppn --map-by --bind-to
     -x -wdir --mca -mca -p -w -t --ntasks --nodes --cpus-per-task --mpi -genv -env"""
@@ -198,6 +202,11 @@ def _behind(words: list[str], wrapper: Wrapper, assignments: bool) -> list[str]:
             break
         i += 1
     return words[i + wrapper.operands :]
+
+
+def command_of_xargs(words: Sequence[str]) -> list[str]:
+    """The words of the command that `xargs -0 -n 1 CMD ...` runs; empty: none is named."""
+    return _behind(list(words[1:]), _XARGS, assignments=False)
 
 
 def workflow_name(command: Sequence[str]) -> str:
