@@ -78,9 +78,13 @@ def test_a_missing_output_is_noticed(tmp_path: Path, command: str, more: tuple[s
 @pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.parametrize("command", WRITES)
-def test_outputs_are_tagged_when_the_rule_has_ended(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize("more", [(), ("--precreate",)], ids=["after", "precreate"])
+def test_outputs_are_tagged_when_the_rule_has_ended(
+    tmp_path: Path, command: str, more: tuple[str, ...]
+) -> None:
+    """A file that was made and tagged before the rule, too, where the rule put another there."""
     path = workflow(tmp_path, WRITES[command])
-    emit(path, *rules(path))
+    emit(path, *rules(path), more=more)
     done = run(tmp_path, "out.mf")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "seen").read_text() == "1\n"

@@ -42,16 +42,23 @@ void complain(const char *what, int error)
 	complained = true;
 }
 
-static int open_target(const struct record *r)
+/* Kinds that are made before the task. It may put other files in their places (sed -i, mv). */
+static bool is_made(const struct record *r)
+{
+	return r->kind[0] == 'C' || r->kind[0] == 'K';
+}
+
+static int open_target(const struct record *r, bool after)
 {
 	int fd = open_beneath(r->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
 
-	if (fd < 0 && errno == ENOENT && (r->kind[0] == 'C' || r->kind[0] == 'K'))
+	if (fd < 0 && errno == ENOENT && is_made(r) && !after)
 		fd = make_file(r->path);
 	return fd;
 }
 
-/* Set what is to be set before the task, or after it (kind A). EXIT_MADE: clean() has work. */
+/* Set what is to be set before the task, or after it: kind A, and again what was made, which costs
+ * a look where it is set already. EXIT_MADE: clean() has work. */
 static int tag(struct table t, bool after)
 {
 	struct record r;
@@ -62,14 +69,14 @@ static int tag(struct table t, bool after)
 	int fd = -1;
 
 	while (table_next(&t, &r)) {
-		if ((r.kind[0] == 'A') != after) {
+		if (after ? r.kind[0] != 'A' && !is_made(&r) : r.kind[0] == 'A') {
 			made |= !after;
 			continue;
 		}
 		if (!opened || strcmp(opened, r.path)) {
 			if (fd >= 0)
 				close(fd);
-			fd = open_target(&r);
+			fd = open_target(&r, after);
 			opened = r.path;
 			if (fd < 0 && errno != ENOENT)
 				complain("cannot open a file to tag it", errno);
