@@ -39,25 +39,24 @@ _ACCESS_MODE = 3  # of open flags: 0 read, 1 write, 2 both
 @dataclass(frozen=True)
 class Activity:
     """Per epoch: `wrote` a data file, `opened` one itself and wrote to it (not a descriptor that
-    it inherited), `used` one at all. `known` is false without any opens.
+    it inherited), `makes` one, which it opened itself to be written by whomever, `used` one at
+    all. `known` is false without any opens.
 
     `moved`: bytes that it read and wrote of data files; `made`: without those of descriptors that
     it inherited. Where the collector sees no bytes, each open counts one.
 
-    Pairs of (epoch, file): pipes that were written and read; `gone`, data files that were used and
-    are deleted at the end.
+    Pipes: pairs of (epoch, file) that were written and read.
     """
 
     known: bool
     wrote: Bools
-    left: Bools  # wrote a data file that is there at the end
     opened: Bools
+    makes: Bools
     used: Bools
     moved: Ints
     made: Ints
     pipe_writes: tuple[Ints, Ints]
     pipe_reads: tuple[Ints, Ints]
-    gone: tuple[Ints, Ints]
 
 
 def activity_of(bundle: Bundle, proc: Ints) -> Activity:
@@ -79,25 +78,23 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     read_ops = numbers(opens, "read_ops", 0) > 0
     write_ops = numbers(opens, "write_ops", 0) > 0
     blind = "bytes" in bundle.manifest.blind_to
-    deleted = files.column("deleted").fill_null(False).to_numpy(zero_copy_only=False)
-    gone = np.append(np.asarray(deleted, bool), False)[position]
-    plain = of_kind("file") & ~_own_scratch(position, at, gone)
+    plain = of_kind("file") & ~_own_scratch(files, position, at)
     plain &= data_names(opens.column("path"))
     writes = write_ops | (flags > 0) if blind else write_ops
     reads = read_ops | (flags == 0) if blind else read_ops
-    wrote, left, opened, used = (np.zeros(n, bool) for _ in range(4))
+    wrote, opened, makes, used = (np.zeros(n, bool) for _ in range(4))
     wrote[at[plain & writes]] = True
-    left[at[plain & writes & ~gone]] = True
     itself = pc.not_equal(opens.column("via"), "inherited").to_numpy(zero_copy_only=False)
     opened[at[plain & writes & itself]] = True
+    makes[at[plain & (flags > 0) & itself]] = True
     used[at[plain & (reads | writes)]] = True
     moved, made = (_bytes(opens, at, which, n, blind=blind) for which in (plain, plain & itself))
     pipe = of_kind("pipe")
     # without any operation on a pipe's side, the mode in which it is open has to do
     w = pipe & (write_ops | ((flags == 1) & ~_occurs_in(file, pipe & write_ops)))
     r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_occurs_in(file, pipe & read_ops)))
-    pairs = [(ints(at[which]), ints(file[which])) for which in (w, r, plain & gone)]
-    return Activity(opens.num_rows > 0, wrote, left, opened, used, moved, made, *pairs)
+    pipes = (ints(at[w]), ints(file[w])), (ints(at[r]), ints(file[r]))
+    return Activity(opens.num_rows > 0, wrote, opened, makes, used, moved, made, *pipes)
 
 
 def _bytes(opens: pa.Table, at: Shorts, which: Bools, epochs: int, *, blind: bool) -> Ints:
@@ -111,12 +108,15 @@ def _bytes(opens: pa.Table, at: Shorts, which: Bools, epochs: int, *, blind: boo
     return total
 
 
-def _own_scratch(position: Shorts, at: Shorts, gone: Bools) -> Bools:
+def _own_scratch(files: pa.Table, position: Shorts, at: Shorts) -> Bools:
     """Opens of files that are gone at the end and that one process alone used: no data of the
     run (Python's tempfile writes one to try out each directory)."""
-    pairs = np.unique(np.stack((position[gone], at[gone])), axis=1)  # nearly always few
-    users = np.bincount(pairs[0], minlength=int(position.max(initial=0)) + 1)
-    return gone & (users[position] < 2)
+    gone = np.asarray(files.column("deleted").fill_null(False).to_numpy(zero_copy_only=False), bool)
+    uses = np.append(gone, False)[position]  # of such files only: nearly always few
+    pairs = np.unique(np.stack((position[uses], at[uses])), axis=1)
+    users = np.bincount(pairs[0], minlength=files.num_rows)
+    scratch = np.append(gone & (users < 2), False)
+    return np.asarray(scratch[position], bool)
 
 
 def _occurs_in(file: Numbers, which: Bools) -> Bools:

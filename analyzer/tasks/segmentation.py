@@ -267,7 +267,7 @@ def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -
     submits = _per_unit(units, unit_of, classes.kind_is("submitter"))
     submits &= ~_per_unit(units, unit_of, classes.kind_is("program", "launcher"))
     units.role[submits & (units.role == JOB) & (units.driver >= 0)] = HELPER
-    prints = runners_that_print(units, unit_of, activity.left, activity.gone)
+    prints = runners_that_print(units, _per_unit(units, unit_of, activity.makes))
     group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads, prints)
     # a subshell that runs no program, touches no data and feeds none that does (`... | while
     # read line; do echo; done | sort`) is the script's own work

@@ -244,25 +244,17 @@ _PAIRED = np.array([e.pipes for e in ENGINES])
 _IS_RUNNER = np.array([e.rank == RUNNER for e in ENGINES])
 
 
-def runners_that_print(units: Units, unit_of: Ints, left: Bools, gone: tuple[Ints, Ints]) -> Bools:
-    """Per unit: an xargs or parallel of a script that made no file for others. What its jobs print
-    may go on through a pipe: `xargs -n1 grep x | sort > out` is one command like any pipeline.
+def runners_that_print(units: Units, makes: Bools) -> Bools:
+    """Per unit: an xargs or parallel of a script whose jobs made no files. What they print may go
+    on through a pipe: `xargs -n1 grep x | sort > out` is one command like any pipeline.
 
-    left: epochs that wrote files that are there at the end; gone: (epoch, file) of deleted ones,
-    such as those in which parallel keeps what its jobs print.
+    makes: units that opened files to be written; the jobs of parallel do not open those in which
+    it keeps what they print.
     """
     below = units.driver >= 0
-    runner = below & (units.role == DRIVER) & _IS_RUNNER[units.engine]
-    whole = _with_jobs(units, runner)
-    makes = np.zeros(len(units), bool)
-    makes[whole[unit_of[left]]] = True
-    makes[units.driver[below & (units.role == DRIVER)]] = True
-    users, file = whole[unit_of[gone[0]]], gone[1]
-    order = np.lexsort((users, file))
-    users, file = users[order], file[order]
-    shared = np.isin(file, file[1:][(file[1:] == file[:-1]) & (users[1:] != users[:-1])])
-    makes[users[shared]] = True
-    return np.asarray(runner & ~makes, bool)
+    busy = np.zeros(len(units), bool)
+    busy[units.driver[below & (makes | (units.role == DRIVER))]] = True
+    return np.asarray(below & (units.role == DRIVER) & _IS_RUNNER[units.engine] & ~busy, bool)
 
 
 def _with_jobs(units: Units, runner: Bools) -> Ints:
