@@ -118,9 +118,13 @@ def _read_parts(
 
 
 def _read_each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
-    """The bundles in their order, or why one cannot be read; several are read at one time."""
+    """The bundles in their order, or why one cannot be read; several are read at one time, but not
+    the small files of jobs: reading them is Python's work, and threads only wait for each other."""
+    from tracehint.schemas.recovery import JOB_SUFFIX
+
     numbers, memory = range(len(paths)), _Memory(_IN_MEMORY)
-    with ThreadPoolExecutor(min(_READERS, len(os.sched_getaffinity(0)))) as pool:
+    large = sum(Path(path).suffix != JOB_SUFFIX for path in paths)
+    with ThreadPoolExecutor(max(1, min(_READERS, large, len(os.sched_getaffinity(0))))) as pool:
         try:
             yield from pool.map(
                 lambda number: _read_part(paths[number], folder / str(number), memory), numbers
