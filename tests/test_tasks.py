@@ -234,7 +234,8 @@ def test_parallel_and_xargs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "jobs_of_its_own"),
     {
-        "": False, "-0": False, "-0r -d X": False, "-a l -t": False, "--null --arg-file=l": False,
+        "": False, "--": False, "-0": False, "-0r -d X": False,
+        "-a l -t": False, "--null --arg-file=l": False,
         "-n1": True, "-0n 2": True, "-I{}": True, "-P 4": True, "-L1": True, "--max-procs=2": True,
         "-r -t -x -p -o -0": True,  # the command is beyond the words that are looked at
     }.items(),

@@ -140,6 +140,7 @@ PIPED = """sort data.txt > sorted.txt
 ls *.txt | xargs cat | sort > all
 ls *.txt | xargs -n1 -P2 grep a | wc -l > n
 ls *.txt | xargs -n1 -P2 sh -c 'cp $0 $0.copy; echo $0' | tee log
+ls *.txt | xargs -n1 basename | xargs -n1 cksum
 parallel -k cat ::: data.txt sorted.txt | uniq > u
 parallel -k 'tr a b < {} > {}.b; echo {}' ::: data.txt sorted.txt | tee log2
 """
@@ -159,6 +160,8 @@ def test_what_xargs_and_parallel_print_into_a_pipe_is_one_task_with_its_reader(
             "sort data.txt",
             f"ls {texts} | xargs cat | sort",
             f"ls {texts} | xargs -n1 -P2 grep a | wc -l",
+            f"ls {texts}", "basename data.txt", "basename sorted.txt", "cksum data.txt",
+            "cksum sorted.txt",
             f"ls {texts}", f"{job} data.txt", f"{job} sorted.txt", "tee log",
             f"-k cat ::: {texts} | uniq",
             "tr a b < data.txt > data.txt.b; echo data.txt",

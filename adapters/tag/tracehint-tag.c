@@ -42,7 +42,7 @@ void complain(const char *what, int error)
 	complained = true;
 }
 
-/* Kinds that are made before the task. It may put other files in their places (sed -i, mv). */
+/* Kinds that are made before the task, which may replace them (sed -i, mv). */
 static bool is_made(const struct record *r)
 {
 	return r->kind[0] == 'C' || r->kind[0] == 'K';
@@ -57,8 +57,8 @@ static int open_target(const struct record *r, bool after)
 	return fd;
 }
 
-/* Set what is to be set before the task, or after it: kind A, and again what was made, which costs
- * a look where it is set already. EXIT_MADE: clean() has work. */
+/* Set what is to be set before the task, or after it: kind A, and what was made once more, which
+ * costs a look where it is set already. EXIT_MADE: clean() has work. */
 static int tag(struct table t, bool after)
 {
 	struct record r;

@@ -104,7 +104,7 @@ _DECORATION = re.compile(r"^[a-z0-9_]+-linux-(?:gnu|musl)\w*-|-\d+(?:\.\d+)*$")
 _ALL_AT_ONCE = re.compile(
     r"""(?: - (?: [0oprtx]+ | [0oprtx]*[adE]\0?[^\0]+ | e[^\0]*
                 | -(?:arg-file|delimiter)[=\0][^\0]* | -eof(?:=[^\0]*)?
-                | -(?:null|no-run-if-empty|verbose|exit|interactive|open-tty|show-limits) ) \0 )*
+                | -(?:null|no-run-if-empty|verbose|exit|interactive|open-tty|show-limits|) ) \0 )*
         [^-\0]""",
     re.VERBOSE,
 )

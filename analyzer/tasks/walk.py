@@ -281,6 +281,7 @@ def join_pipes(
     may = (a != b) & job[a] & job[b]
     may &= (units.driver[a] == units.driver[b]) & (units.driver[a] >= 0)
     may &= _PAIRED[units.engine[np.where(prints, units.driver, own)]][a]
+    may &= ~(prints[a] & prints[b])  # what xargs reads are arguments
     goes_on = np.isin(own, a[may]) & prints
     may &= ~prints[b] | goes_on[b]  # `ls | xargs -n1 job` without a pipe behind it: jobs
     units.role[goes_on] = JOB
