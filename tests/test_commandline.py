@@ -56,6 +56,10 @@ TYPES = {
     "x=$(": "",
     "# only a comment": "",
     "cat <<E\nsort": "cat",
+    "find . -print0 | xargs -0 bwa mem x | sort": "bwa",
+    "xargs -a list cat | bwa index -": "bwa",
+    "ls | xargs -n 1 bwa index": "xargs",
+    "xargs " * 1200 + "bwa": "xargs",
 }
 
 

@@ -181,7 +181,7 @@ def test_makeflow_rules_helpers_and_retry(tmp_path: Path) -> None:
         ("sort", 1, 0),
         ("mAdd", 1, 3),
         ("mAdd", 2, 0),
-        ("rm", 1, 0),
+        ("xargs", 1, 0),
         ("uniq", 1, 0),
     ]
     assert engines(result).count("makeflow") == 3 and "orted" in engines(result)
@@ -229,6 +229,20 @@ def test_parallel_and_xargs(tmp_path: Path) -> None:
     result = cut_tree(tmp_path, tree, ("seq", "xargs"))
     assert names(result) == ["seq 2", "sh -c cp a x$0 1", "sh -c cp a x$0 2", "cp a p1", "cp a p2"]
     assert {t["attempt"] for t in jobs(result)} == {1}
+
+
+def test_a_runner_with_its_jobs_and_forked_copies_is_a_part_of_the_pipeline(tmp_path: Path) -> None:
+    """A copy that parallel forked and that had not started its program yet is none of its own."""
+    words = ["/usr/bin/perl", "/usr/bin/parallel", "grep", "a"]
+    job = P(["/bin/sh", "-c", "grep a x"], label="job")
+    tree = P(
+        ["sh", "wf.sh"],
+        P(words, P(SUB), P(SUB, job), P(["/bin/sh", "-c", "grep a y"]), label="parallel"),
+        P(["uniq"], label="uniq"),
+    )
+    result = cut_tree(tmp_path, tree, ("parallel", "uniq"), ("job", "uniq"))
+    assert names(result) == ["/usr/bin/perl /usr/bin/parallel grep a | uniq"]
+    assert engines(result) == ["wf.sh"]
 
 
 @pytest.mark.parametrize(

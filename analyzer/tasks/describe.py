@@ -49,7 +49,7 @@ LOOKED_INTO = (
     | frozenset(WRAPPERS)
     | frozenset(INTERPRETERS)
     | MULTI_CALL
-    | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint"}
+    | {"", " ", "exec", "command", "builtin", "snakemake", "tracehint", "xargs"}
 )
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
 _SNAKEMAKE_JOB = re.compile(r"--target-jobs '?([^\s']+)'? --")
@@ -151,6 +151,9 @@ def _type_of_words(words: list[str], depth: int) -> str:
     if not words:
         return ""
     name = base_name(words[0])
+    if name == "xargs":
+        inner = command_of_xargs(words) if depth < _DEPTH else []
+        return _type_of_words(inner, depth + 1) if inner else name
     raw = [w.encode("utf-8", "surrogateescape") for w in words[1:]]
     if name in SHELLS:
         inline, file = shell_parts(raw)
@@ -183,12 +186,11 @@ def type_of_text(text: str, depth: int = 0) -> str:
         words = command.argv()
         if not words or command.nested or command.kind != "command":
             continue
-        of_xargs = command_of_xargs(words) if base_name(words[0]) == "xargs" else []
-        name = _type_of_words(of_xargs or words, depth)  # `/bin/sh /usr/bin/zcat` is zcat
+        name = _type_of_words(words, depth)  # `/bin/sh /usr/bin/zcat` is zcat
         level = PREPARING.get(name)
         if level is None:
             return name
-        if level < best or (of_xargs and level == best):  # `ls | xargs rm` is rm
+        if level < best:
             first, best = name, level
     return first
 

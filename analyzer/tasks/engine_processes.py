@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tracehint.schemas.commandline.programs import command_of_xargs
+
 
 @dataclass(frozen=True)
 class Command:
@@ -100,14 +102,6 @@ CARRIERS = frozenset(_CARRIERS.split())
 # Parts of drivers in Python that run beside the tasks.
 _SERVERS = frozenset({"interchange.py", "dask-scheduler", "ps", "kill", "uname", "lscpu"})
 _DECORATION = re.compile(r"^[a-z0-9_]+-linux-(?:gnu|musl)\w*-|-\d+(?:\.\d+)*$")
-# The words of xargs up to its command, where no option shares the arguments out.
-_ALL_AT_ONCE = re.compile(
-    r"""(?: - (?: [0oprtx]+ | [0oprtx]*[adE]\0?[^\0]+ | e[^\0]*
-                | -(?:arg-file|delimiter)[=\0][^\0]* | -eof(?:=[^\0]*)?
-                | -(?:null|no-run-if-empty|verbose|exit|interactive|open-tty|show-limits|) ) \0 )*
-        [^-\0]""",
-    re.VERBOSE,
-)
 _CWL_HELPERS = frozenset({"node", "nodejs", "git", "uname", "ldconfig", "lscpu", "udocker"})
 
 
@@ -144,7 +138,7 @@ def _is_parallel_job(command: Command) -> bool:
 
 def _shares_arguments_out(command: Command) -> bool:
     """Whether this is an xargs with an option such as -n, -I or -P: a command per part."""
-    return command.program == "xargs" and not _ALL_AT_ONCE.match("\0".join(command.words[1:]))
+    return command.program == "xargs" and not command_of_xargs(command.words)
 
 
 def _is_nextflow_job(command: Command) -> bool:

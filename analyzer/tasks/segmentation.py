@@ -42,13 +42,7 @@ from tracehint.analyzer.tasks.tree import (
     jump,
     unit_of_epochs,
 )
-from tracehint.analyzer.tasks.walk import (
-    Walk,
-    contained_engines,
-    find_captured,
-    join_pipes,
-    runners_that_print,
-)
+from tracehint.analyzer.tasks.walk import Walk, contained_engines, find_captured, join_pipes
 from tracehint.errors import InputError
 
 if TYPE_CHECKING:
@@ -267,8 +261,8 @@ def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -
     submits = _per_unit(units, unit_of, classes.kind_is("submitter"))
     submits &= ~_per_unit(units, unit_of, classes.kind_is("program", "launcher"))
     units.role[submits & (units.role == JOB) & (units.driver >= 0)] = HELPER
-    prints = runners_that_print(units, _per_unit(units, unit_of, activity.makes))
-    group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads, prints)
+    makes = _per_unit(units, unit_of, activity.makes)
+    group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads, makes)
     # a subshell that runs no program, touches no data and feeds none that does (`... | while
     # read line; do echo; done | sort`) is the script's own work
     idle = units.subshell & ~execs & ~used & (units.driver >= 0) & (units.role == JOB)

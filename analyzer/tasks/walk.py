@@ -39,6 +39,7 @@ from tracehint.analyzer.tasks.tree import (
 )
 
 _MAX_LEVELS = 100_000
+_MAX_COPIES = 64  # of a program that forks from a fork
 # [outer, inner]: may be cut further
 MAY_CUT = np.array([[may_cut(outer, inner) for inner in ENGINES] for outer in ENGINES])
 
@@ -244,36 +245,41 @@ _PAIRED = np.array([e.pipes for e in ENGINES])
 _IS_RUNNER = np.array([e.rank == RUNNER for e in ENGINES])
 
 
-def runners_that_print(units: Units, makes: Bools) -> Bools:
-    """Per unit: an xargs or parallel of a script whose jobs made no files. What they print may go
-    on through a pipe: `xargs -n1 grep x | sort > out` is one command like any pipeline.
+def runners_that_print(units: Units, makes: Bools) -> tuple[Bools, Ints]:
+    """Per unit: whether it is an xargs or parallel of a script whose jobs made no files, and that
+    runner for what belongs to one, else itself.
 
-    makes: units that opened files to be written; the jobs of parallel do not open those in which
-    it keeps what they print.
+    What its jobs print may go on through a pipe: `xargs -n1 grep x | sort > out` is one command
+    like any pipeline. makes: units that opened files to be written; the jobs of parallel do not
+    open those in which it keeps what they print.
     """
-    below = units.driver >= 0
+    own, above, driver = np.arange(len(units)), units.driver.copy(), units.role == DRIVER
+    copy = (above >= 0) & driver & (units.engine == units.engine[above])  # forked, no program yet
+    for _ in range(_MAX_COPIES):
+        inner = (above >= 0) & copy[above]
+        if not inner.any():
+            break
+        above[inner] = units.driver[above[inner]]
+    runner = (above >= 0) & driver & _IS_RUNNER[units.engine] & ~copy
     busy = np.zeros(len(units), bool)
-    busy[units.driver[below & (makes | (units.role == DRIVER))]] = True
-    return np.asarray(below & (units.role == DRIVER) & _IS_RUNNER[units.engine] & ~busy, bool)
-
-
-def _with_jobs(units: Units, runner: Bools) -> Ints:
-    """Per unit itself; of a job of one of these runners the runner."""
-    above = np.maximum(units.driver, 0)
-    return np.where((units.driver >= 0) & runner[above], above, np.arange(len(units)))
+    works = (driver & ~copy) | (makes & (units.role == JOB))
+    busy[above[(above >= 0) & works]] = True
+    prints = np.asarray(runner & ~busy, bool)
+    return prints, np.where((above >= 0) & prints[above], above, own)
 
 
 def join_pipes(
-    units: Units, unit_of: Ints, writes: tuple[Ints, Ints], reads: tuple[Ints, Ints], prints: Bools
+    units: Units, unit_of: Ints, writes: tuple[Ints, Ints], reads: tuple[Ints, Ints], makes: Bools
 ) -> Ints:
     """Per unit the first unit of its pipeline (itself when it is in none).
 
     A pipe joins its one writing and its one reading job of the same script. A pipe that several
     jobs write to (the log of `exec > >(tee log)`) joins nothing, nor does one that the script
-    itself writes to. `prints`, of `runners_that_print`, count as one job each with all that they
-    started, and become one where a pipe leads on from them.
+    itself writes to. Each of `runners_that_print` counts as one job with all that it started, and
+    becomes one where a pipe leads on from it. `makes`: units that opened files to be written.
     """
-    own, whole = np.arange(len(units)), _with_jobs(units, prints)
+    own = np.arange(len(units))
+    prints, whole = runners_that_print(units, makes)
     writer, reader = _sole_user(whole[unit_of], writes), _sole_user(whole[unit_of], reads)
     common = np.intersect1d(writer[0], reader[0], return_indices=True)
     a, b = writer[1][common[1]], reader[1][common[2]]

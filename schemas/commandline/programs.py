@@ -65,10 +65,6 @@ WRAPPERS = {
     "pegasus-kickstart": Wrapper("-n -N -R -B -L -T -I -w -W -S -s -i -o -e -l"),
 }
 _BUILTINS = frozenset({"exec", "command", "builtin", "nohup"})
-_XARGS = Wrapper(
-    """-a --arg-file -d --delimiter -E -I -L --max-lines -n --max-args -P --max-procs -s
-    --max-chars"""
-)
 _LAUNCHER = Wrapper(
     """-n -np -c -N -H -host --host -hostfile --hostfile -machinefile -f -ppn --map-by --bind-to
     -x -wdir --mca -mca -p -w -t --ntasks --nodes --cpus-per-task --mpi -genv -env"""
@@ -204,9 +200,22 @@ def _behind(words: list[str], wrapper: Wrapper, assignments: bool) -> list[str]:
     return words[i + wrapper.operands :]
 
 
+# The options of an xargs that starts one command with all arguments, up to that command.
+_ALL_AT_ONCE = re.compile(
+    r"""(?: - (?: [0oprtx]+ | [0oprtx]*[adE]\0?[^\0]+ | e[^\0]*
+                | -(?:arg-file|delimiter)[=\0][^\0]* | -eof(?:=[^\0]*)?
+                | -(?:null|no-run-if-empty|verbose|exit|interactive|open-tty|show-limits|) ) \0 )*
+        (?=[^-\0])""",
+    re.VERBOSE,
+)
+
+
 def command_of_xargs(words: Sequence[str]) -> list[str]:
-    """The words of the command that `xargs -0 -n 1 CMD ...` runs; empty: none is named."""
-    return _behind(list(words[1:]), _XARGS, assignments=False)
+    """The words of the command that `xargs -0 CMD ...` runs with all arguments. Empty: it shares
+    them out (-n, -L, -I, -P, -s), or names no command."""
+    text = "\0".join(words[1:])
+    options = _ALL_AT_ONCE.match(text)
+    return text[options.end() :].split("\0") if options else []
 
 
 def workflow_name(command: Sequence[str]) -> str:
