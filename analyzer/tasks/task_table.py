@@ -120,7 +120,7 @@ def _compose_commands(
     copy, mine = classes.kind_is("fork"), grouping.unit_of[inside]
     origin = tree.up[inside]
     own = ~copy[inside] & ((origin < 0) | copy[np.maximum(origin, 0)])
-    before = tree.up[np.maximum(origin, 0)]
+    before = np.where(origin >= 0, tree.up[origin], -1)
     own &= (before < 0) | copy[before] | (grouping.unit_of[before] != mine)
     inside = inside[own]
     inside = inside[np.lexsort((inside, tree.start[inside]))]

@@ -39,7 +39,6 @@ from tracehint.analyzer.tasks.tree import (
 )
 
 _MAX_LEVELS = 100_000
-_MAX_COPIES = 64  # of a program that forks from a fork
 # [outer, inner]: may be cut further
 MAY_CUT = np.array([[may_cut(outer, inner) for inner in ENGINES] for outer in ENGINES])
 
@@ -245,7 +244,7 @@ _PAIRED = np.array([e.pipes for e in ENGINES])
 _IS_RUNNER = np.array([e.rank == RUNNER for e in ENGINES])
 
 
-def runners_that_print(units: Units, makes: Bools) -> tuple[Bools, Ints]:
+def _runners_that_print(units: Units, makes: Bools) -> tuple[Bools, Ints]:
     """Per unit: whether it is an xargs or parallel of a script whose jobs made no files, and that
     runner for what belongs to one, else itself.
 
@@ -253,19 +252,13 @@ def runners_that_print(units: Units, makes: Bools) -> tuple[Bools, Ints]:
     like any pipeline. makes: units that opened files to be written; the jobs of parallel do not
     open those in which it keeps what they print.
     """
-    own, above, driver = np.arange(len(units)), units.driver.copy(), units.role == DRIVER
-    copy = (above >= 0) & driver & (units.engine == units.engine[above])  # forked, no program yet
-    for _ in range(_MAX_COPIES):
-        inner = (above >= 0) & copy[above]
-        if not inner.any():
-            break
-        above[inner] = units.driver[above[inner]]
-    runner = (above >= 0) & driver & _IS_RUNNER[units.engine] & ~copy
-    busy = np.zeros(len(units), bool)
-    works = (driver & ~copy) | (makes & (units.role == JOB))
-    busy[above[(above >= 0) & works]] = True
-    prints = np.asarray(runner & ~busy, bool)
-    return prints, np.where((above >= 0) & prints[above], above, own)
+    inside, driver = units.driver >= 0, units.role == DRIVER
+    runner = inside & driver & _IS_RUNNER[units.engine]
+    copy = runner & (units.engine == units.engine[units.driver])  # forked, no program yet
+    above = jump(np.where(copy, units.driver, -1))[units.driver]
+    prints = runner & ~copy
+    prints[above[inside & ((driver & ~copy) | (makes & (units.role == JOB)))]] = False
+    return prints, np.where(inside & prints[above], above, np.arange(len(units)))
 
 
 def join_pipes(
@@ -275,11 +268,12 @@ def join_pipes(
 
     A pipe joins its one writing and its one reading job of the same script. A pipe that several
     jobs write to (the log of `exec > >(tee log)`) joins nothing, nor does one that the script
-    itself writes to. Each of `runners_that_print` counts as one job with all that it started, and
-    becomes one where a pipe leads on from it. `makes`: units that opened files to be written.
+    itself writes to. An xargs or parallel that only prints counts as one job with all that it
+    started, and becomes one where a pipe leads on from it. `makes`: units that opened files to be
+    written.
     """
     own = np.arange(len(units))
-    prints, whole = runners_that_print(units, makes)
+    prints, whole = _runners_that_print(units, makes)
     writer, reader = _sole_user(whole[unit_of], writes), _sole_user(whole[unit_of], reads)
     common = np.intersect1d(writer[0], reader[0], return_indices=True)
     a, b = writer[1][common[1]], reader[1][common[2]]
