@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.support.adversary import CASES, SKIPPED, Recorded, check, record_all
+from tests.support.adversary import CASES, SKIPPED, Recorded, check, record_cases
 from tests.support.ebpf import require_ebpf
 from tracehint.collectors.registry import check as can_record
 
@@ -23,7 +25,7 @@ UNSEEN = {
 def ebpf(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """All cases with eBPF."""
     require_ebpf()
-    return record_all(tmp_path_factory.mktemp("ebpf"), "ebpf")
+    return record_cases(tmp_path_factory.mktemp("ebpf"), "ebpf")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def strace(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     found = can_record("strace")
     if not found.usable:
         pytest.skip(found.reason)
-    return record_all(tmp_path_factory.mktemp("strace"), "strace")
+    return record_cases(tmp_path_factory.mktemp("strace"), "strace")
 
 
 @pytest.mark.ebpf
@@ -68,3 +70,18 @@ def test_ebpf_counts_nothing_else(ebpf: Recorded) -> None:
         ("unknown_calls", "call 259"),
         *(("unknown_calls", f"io_uring operation {n}") for n in (17, 30, 35, 36)),
     }
+
+
+@pytest.mark.ebpf
+def test_the_first_faults_of_a_thread_are_recorded(tmp_path: Path) -> None:
+    """Of the first program too: nothing has filled the kernel's reserves of memory before it."""
+    require_ebpf()
+    found = record_cases(tmp_path, "ebpf", "mappings_used_by_a_thread")
+    assert found.bundle.tables["losses"].to_pylist() == []
+    names = {r["open"]: r["path"] for r in found.bundle.tables["opens"].to_pylist()}
+    ours = [
+        row
+        for row in found.bundle.tables["extents"].to_pylist()
+        if row["how"] == "mmap" and names[row["open"]] == bytes(tmp_path / "f")
+    ]
+    assert {row["op"] for row in ours} == {"read", "write"}

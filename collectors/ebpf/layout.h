@@ -137,7 +137,7 @@ struct th_episode {
 		file; /* kernel addresses: tell whether the descriptor still means the same */
 	unsigned long long inode;
 	unsigned int epoch;
-	int fd;
+	int fd; /* below 0: the share of accesses without a descriptor, one for each key */
 	unsigned int tid; /* 0: the whole process */
 	unsigned int path;
 	unsigned long long ino;
@@ -201,7 +201,7 @@ struct th_process {
 	unsigned int ppid; /* adopted: tgid of the parent, whose epoch may come later */
 	unsigned int ancestors[TH_ANCESTORS]; /* epochs since the last exec, the nearest first */
 	unsigned int moment; /* counts what got an exact time: runs, opens, closes, forks, names */
-	unsigned int spare;
+	unsigned int writes_kept;    /* write faults are to be looked at again */
 	unsigned long long cpu_from; /* of the process, when the epoch began */
 	unsigned long long cpu_ns;   /* when it ended, of all threads; 0: not known */
 };

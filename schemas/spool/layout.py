@@ -118,7 +118,7 @@ PROCESS_DT = _struct(
     ("ppid", _U32),
     ("ancestors", _U32, (4,)),
     ("moment", _U32),
-    ("spare", _U32),
+    ("writes_kept", _U32),
     ("cpu_from", _U64),
     ("cpu_ns", _U64),
 )

@@ -48,8 +48,11 @@ def dev_of(kernel: Records) -> NDArray[np.int64]:
 
 def load_sessions(spool: Spool) -> Sessions:
     """The last word on each session, thread shares added up, files identified."""
-    parts = _last_per(spool.records["episodes"], ("open_id", "tid"))
-    parts = take_records(parts, np.lexsort((parts["tid"], parts["open_id"])))
+    parts = _last_per(spool.records["episodes"], ("open_id", "tid", "fd"))
+    # the descriptor's own record first: negative numbers, as unsigned ones, are behind it
+    parts = take_records(
+        parts, np.lexsort((parts["fd"].view(np.uint32), parts["tid"], parts["open_id"]))
+    )
     ids, first, group = np.unique(parts["open_id"], return_index=True, return_inverse=True)
     rows = take_records(parts, first)
     for name in _SUMS:
@@ -134,7 +137,8 @@ def opens_table(spool: Spool, ep: Sessions, paths: pa.Array, ends: NDArray[np.in
     columns: dict[str, Any] = {
         "host": pa.array([spool.host]).take(pa.array(np.zeros(len(rows), np.int8))),
         "open": ep.open, "proc": rows["epoch"].astype(np.int64), "file": ep.file, "path": paths,
-        "fd": rows["fd"], "flags": rows["flags"].astype(np.int32), "via": pa.array(via),
+        "fd": np.maximum(rows["fd"], -1), "flags": rows["flags"].astype(np.int32),
+        "via": pa.array(via),
         "created": (rows["state"] & lay.CREATED) > 0,
         "truncated": (rows["state"] & lay.TRUNCATED) > 0,
         "size_at_open": _null(size, pipe),

@@ -251,9 +251,55 @@ static int mappings_busy_shared(void)
 	return among_changes(large_made_writable);
 }
 
+static void *use_mapping(void *mapped)
+{
+	char *at = mapped;
+
+	for (long i = 0; i < LARGE; i += 4096)
+		at[i] = at[LARGE + i];
+	return NULL;
+}
+
+/* The thread did not map the file, and it reads and writes it. */
+static int mappings_used_by_a_thread(void)
+{
+	pthread_t thread;
+	int fd;
+	char *at = map("f", 2 * LARGE, PROT_READ | PROT_WRITE, &fd);
+
+	must(!pthread_create(&thread, NULL, use_mapping, at), "thread");
+	must(!pthread_join(thread, NULL), "join");
+	saw("f", "read", "mmap", LARGE, 2 * LARGE, -1, 1);
+	saw("f", "write", "mmap", 0, LARGE, -1, 1);
+	return 0;
+}
+
+#define PAGES_FAR_APART 3
+
+/* What cannot be placed while mappings change is placed later. */
+static int few_writes(void)
+{
+	int fd;
+	char *at = map("f", PAGES_FAR_APART * LARGE, PROT_READ | PROT_WRITE, &fd);
+
+	for (long i = 0; i < PAGES_FAR_APART; i++) {
+		at[i * LARGE] = 7;
+		saw("f", "write", "mmap", i * LARGE, i * LARGE + 4096, -1, 1);
+	}
+	fact("reads", "f", NULL);
+	return 0;
+}
+
+static int mappings_few_writes_among_changes(void)
+{
+	return among_changes(few_writes);
+}
+
 const struct workload mapping_cases[] = {
 	{"mappings_busy_anonymous", mappings_busy_anonymous},
 	{"mappings_busy_shared", mappings_busy_shared},
+	{"mappings_few_writes_among_changes", mappings_few_writes_among_changes},
+	{"mappings_used_by_a_thread", mappings_used_by_a_thread},
 	{"mappings_large_folios_read", mappings_large_folios_read},
 	{"mappings_large_folios_written", mappings_large_folios_written},
 	{"mappings_large_folios_read_then_written", mappings_large_folios_read_then_written},

@@ -49,8 +49,8 @@ class Recorded:
         return found
 
 
-def record_all(folder: Path, collector: str) -> Recorded:
-    """Compile the cases and run them all below one recorder."""
+def record_cases(folder: Path, collector: str, case: str = "all") -> Recorded:
+    """Compile the cases and run them, or one of them, below one recorder."""
     base = folder / "base"
     groups = "-DGROUPS=data_cases,handle_cases,path_cases,mapping_cases,ring_cases"
     sources = [WORKLOADS / "main.c", WORKLOADS / "loss.c", *sorted(SOURCES.glob("*.c"))]
@@ -58,7 +58,8 @@ def record_all(folder: Path, collector: str) -> Recorded:
     program = built(folder / "adversary", "cc", *flags, *sources)
     base.mkdir()
     (base / "old").write_bytes(b"x" * 5003)
-    done = record(program, "all", base, collector=collector, cwd=folder)
+    words = ("all", base) if case == "all" else (case,)
+    done = record(program, *words, collector=collector, cwd=folder)
     assert done.returncode == 0, done.stderr
     bundle = read_bundle(folder / "run.trace")
     status: dict[str, int] = {}

@@ -75,9 +75,9 @@ GLOBAL int map_share(struct find *f)
 		fresh->open_id = (u64)proc->epoch << 32 | n;
 		fresh->epoch = proc->epoch;
 		fresh->open_ns = bpf_ktime_get_boot_ns();
-		fresh->fd = -1;
 	}
-	fresh->tid = f->tid ? f->tid : f->key;
+	fresh->fd = f->key;
+	fresh->tid = f->tid;
 	hashed_new(proc, f->key, f->tid, fresh);
 	return 0;
 }
@@ -150,6 +150,84 @@ static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u
 	}
 }
 
+static __always_inline void writes_lost(struct th_process *proc, struct spans *spans)
+{
+	proc->flags |= TH_PROC_WRITES_UNSEEN; /* the bound has to do from now on */
+	if (span_known(&spans->writable))
+		lose(proc, TH_LOST_EXTENTS, 1);
+}
+
+/* Another thread is changing mappings: look again at the process' next fault or call. */
+static __always_inline void write_keep(struct th_process *proc, struct spans *spans, u64 fault)
+{
+	u64 old;
+	u32 i;
+
+	for (i = 0; i < WRITES_KEPT; i++) {
+		old = __sync_val_compare_and_swap(&spans->kept[i], 0, fault);
+		if (!old || old == fault) {
+			proc->writes_kept = 1;
+			return;
+		}
+	}
+	writes_lost(proc, spans);
+}
+
+/* `again`: the fault was kept. */
+GLOBAL int fault_place(u32 slot, u64 address, u64 error, u32 again)
+{
+	u64 id = bpf_get_current_pid_tgid(), size, start, end;
+	struct th_process *proc = process_at(slot);
+	struct spans *spans = spans_at(slot);
+	struct find f = {.slot = slot};
+	struct vma_found found = {};
+	struct pages p = {};
+	long missed;
+
+	if (!proc || !spans)
+		return 0;
+	missed = th_find_vma(bpf_get_current_task_btf(), address, vma_seen, &found, 0);
+	if (missed == -EBUSY && (error & PF_WRITE) && span_has(&spans->writable, address))
+		write_keep(proc, spans, (address & ~(PAGE_SIZE - 1)) | error);
+	else if (missed && again)
+		writes_lost(proc, spans); /* unmapped since */
+	if (missed || !found.file)
+		return 0;
+	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
+	f.inode = file_inode(found.file);
+	size = K(struct inode, f.inode, i_size);
+	mapped_pages(&p, f.inode, (found.start + (address - found.base)) >> PAGE_SHIFT, error);
+	start = p.first << PAGE_SHIFT;
+	end = p.end << PAGE_SHIFT;
+	if (start >= size)
+		return 0;
+	if (end > size)
+		end = size;
+	if (!(error & PF_PROT))
+		touched_pages(&f, proc, KEY_MAPPED, start, end);
+	if ((found.flags & VM_SHARED) && (found.flags & VM_WRITE) &&
+	    ((error & PF_WRITE) || writes_unseen(proc, f.inode)))
+		touched_pages(&f, proc, KEY_MAPPED | 1, start, end);
+	return 0;
+}
+
+static __always_inline void writes_place(struct th_process *proc, u32 slot)
+{
+	struct spans *spans = spans_at(slot);
+	u64 fault;
+	u32 i;
+
+	if (!spans)
+		return;
+	proc->writes_kept = 0;
+	for (i = 0; i < WRITES_KEPT; i++) {
+		fault = __sync_lock_test_and_set(&spans->kept[i], 0);
+		if (fault)
+			fault_place(slot, fault & ~(PAGE_SIZE - 1), fault & (PF_PROT | PF_WRITE),
+				    1);
+	}
+}
+
 /*
  * The processor refused an access: the page is not mapped yet, or it is a write to
  * a shared mapping of a file whose file system wants to know of the first write to
@@ -160,50 +238,23 @@ static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u
  */
 static __always_inline void processor_fault(u64 address, u64 error)
 {
-	u32 want = error & PF_WRITE ? TH_PROC_MAPPED_WRITE : TH_PROC_MAPPED_LARGE;
-	struct vma_found found = {};
-	struct find f = {};
-	struct pages p = {};
+	u32 want = error & PF_WRITE ? TH_PROC_MAPPED_WRITE : TH_PROC_MAPPED_LARGE, slot;
 	struct th_process *proc;
 	struct spans *spans;
-	u64 id, size, start, end;
-	long missed;
 
 	if (!(state.mapped & want) || (error & (PF_WRITE | PF_PROT)) == PF_PROT)
 		return; /* most faults of most runs */
-	id = bpf_get_current_pid_tgid();
-	f.slot = slot_of((u32)id);
-	if (!f.slot)
+	slot = slot_of((u32)bpf_get_current_pid_tgid());
+	if (!slot)
 		return;
-	proc = process_at(f.slot);
+	proc = process_at(slot);
 	if (!proc || !(proc->flags & want) || proc->state != TH_LIVE)
 		return;
-	spans = spans_at(f.slot);
-	if (!spans || !span_has(&spans->files, address))
-		return;
-	missed = th_find_vma(bpf_get_current_task_btf(), address, vma_seen, &found, 0);
-	if (missed == -EBUSY && (error & PF_WRITE) && span_has(&spans->writable, address)) {
-		proc->flags |= TH_PROC_WRITES_UNSEEN; /* the bound has to do from now on */
-		if (span_known(&spans->writable))
-			lose(proc, TH_LOST_EXTENTS, 1);
-	}
-	if (missed || !found.file)
-		return;
-	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
-	f.inode = file_inode(found.file);
-	size = K(struct inode, f.inode, i_size);
-	mapped_pages(&p, f.inode, (found.start + (address - found.base)) >> PAGE_SHIFT, error);
-	start = p.first << PAGE_SHIFT;
-	end = p.end << PAGE_SHIFT;
-	if (start >= size)
-		return;
-	if (end > size)
-		end = size;
-	if (!(error & PF_PROT))
-		touched_pages(&f, proc, KEY_MAPPED, start, end);
-	if ((found.flags & VM_SHARED) && (found.flags & VM_WRITE) &&
-	    ((error & PF_WRITE) || writes_unseen(proc, f.inode)))
-		touched_pages(&f, proc, KEY_MAPPED | 1, start, end);
+	if (proc->writes_kept)
+		writes_place(proc, slot);
+	spans = spans_at(slot);
+	if (spans && span_has(&spans->files, address))
+		fault_place(slot, address, error & (PF_PROT | PF_WRITE), 0);
 }
 
 static __always_inline void fault(u64 mapping, u64 first, u64 last)

@@ -91,6 +91,7 @@ static __always_inline void episodes_measure(struct th_process *proc)
 static __always_inline void process_end(struct th_process *proc, int status)
 {
 	episodes_measure(proc);
+	spans_end(proc);
 	proc->exit_status = status;
 	proc->end_ns = bpf_ktime_get_boot_ns();
 	proc->kind = TH_EXIT;
@@ -182,6 +183,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 		set_slot(old_tid, 0);
 		set_slot(task->pid, proc->slot);
 	}
+	spans_end(proc);
 	send_exec(proc, task, now, EXEC_AREA);
 	proc->cpu_from = proc->cpu_ns + cpu_used(task);
 	proc->prev = old_epoch;
@@ -190,7 +192,7 @@ static __always_inline void process_exec(struct th_process *proc, struct task_st
 	spans_begin(proc->slot, 0);
 	proc->exe = exe_path;
 	proc->cwd = cwd;
-	proc->hashed = proc->opens = proc->used = proc->unknown_call = 0;
+	proc->hashed = proc->opens = proc->used = proc->unknown_call = proc->writes_kept = 0;
 	proc->threads = 1;
 	__builtin_memset(proc->ancestors, 0, sizeof(proc->ancestors));
 	__builtin_memset(proc->meta, 0, sizeof(proc->meta));

@@ -71,13 +71,13 @@ GLOBAL int share_make(struct find *f)
 		n = __sync_fetch_and_add(&proc->opens, 1);
 		fresh->open_id = (u64)proc->epoch << 32 | n;
 		fresh->epoch = proc->epoch;
-		fresh->fd = -1;
 		fresh->open_ns = bpf_ktime_get_boot_ns();
 		fresh->next = ~0ULL;
 		fresh->state = TH_EP_LIVE | TH_EP_INHERITED;
 		episode_identify(fresh, f->file);
 	}
-	fresh->tid = f->tid ? f->tid : f->key;
+	fresh->fd = f->key;
+	fresh->tid = f->tid;
 	open = hashed_new(proc, f->key, f->tid, fresh);
 	if (open && !open->path && !(open->state & (TH_EP_IGNORED | TH_EP_PIPE)))
 		open->path = file_path(f->file, SCRATCH_SHARE, f->slot);

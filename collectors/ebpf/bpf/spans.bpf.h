@@ -10,6 +10,7 @@
 #include "state.bpf.h"
 
 #define SPAN_TRIES 8
+#define WRITES_KEPT 8
 
 /* Both only grow. All zero: there is none. */
 struct span {
@@ -20,6 +21,8 @@ struct span {
 struct spans {
 	struct span files;    /* all mappings of files, but those of libraries */
 	struct span writable; /* shared, of files that are open for writing */
+	/* Write faults whose mapping could not be looked up yet: the page | the error code. */
+	u64 kept[WRITES_KEPT];
 };
 
 struct {
@@ -39,8 +42,22 @@ static __always_inline void spans_begin(u32 slot, int byte)
 {
 	struct spans *at = spans_at(slot);
 
-	if (at)
-		__builtin_memset(at, byte, sizeof(*at));
+	if (!at)
+		return;
+	__builtin_memset(&at->files, byte, sizeof(at->files));
+	__builtin_memset(&at->writable, byte, sizeof(at->writable));
+	__builtin_memset(at->kept, 0, sizeof(at->kept));
+}
+
+/* After a fork: the parent's mappings, not its faults. */
+static __always_inline void spans_copy(u32 from_slot, u32 to_slot)
+{
+	struct spans *from = spans_at(from_slot), *to = spans_at(to_slot);
+
+	if (!from || !to)
+		return;
+	to->files = from->files;
+	to->writable = from->writable;
 }
 
 static __always_inline bool span_has(struct span *span, u64 address)
@@ -52,6 +69,19 @@ static __always_inline bool span_has(struct span *span, u64 address)
 static __always_inline bool span_known(struct span *span)
 {
 	return span->end != ~0ULL;
+}
+
+/* The mappings go: what was kept until now is never placed. */
+static __always_inline void spans_end(struct th_process *proc)
+{
+	struct spans *at = spans_at(proc->slot);
+	u32 i;
+
+	if (!at || !proc->writes_kept || !span_known(&at->writable))
+		return;
+	for (i = 0; i < WRITES_KEPT; i++)
+		if (at->kept[i])
+			lose(proc, TH_LOST_EXTENTS, 1);
 }
 
 /* Threads map at the same time; where they meet too often, anything is in the span. */

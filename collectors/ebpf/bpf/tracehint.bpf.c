@@ -63,6 +63,8 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 	proc = process_at(c.slot);
 	if (!proc || proc->state != TH_LIVE)
 		return 0;
+	if (proc->writes_kept)
+		writes_place(proc, c.slot);
 	c.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	c.ret = ret;
 	if (class <= TH_CALL_PWRITE) {
@@ -91,7 +93,6 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 {
 	u32 slot = slot_of((u32)bpf_get_current_pid_tgid());
 	struct th_process *proc, *child;
-	struct spans *from, *to;
 	u32 i;
 
 	if (!slot && adopting())
@@ -114,10 +115,7 @@ int BPF_PROG(th_newtask, struct task_struct *task, unsigned long clone_flags)
 	child->ancestors[0] = proc->epoch;
 	for (i = 1; i < TH_ANCESTORS; i++)
 		child->ancestors[i] = proc->ancestors[i - 1];
-	from = spans_at(slot);
-	to = spans_at(child->slot);
-	if (from && to)
-		*to = *from;
+	spans_copy(slot, child->slot);
 	return 0;
 }
 

@@ -2,10 +2,39 @@
 /* Episodes in the hash table: those of processes that have ended are written out and removed. */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
+#include <sched.h>
 #include <stdlib.h>
 #include "rec.h"
 
 #define MAPPED_KEY 0xc0000000U /* KEY_MAPPED of share.bpf.h */
+
+struct fd_key {
+	unsigned int epoch, fd, tid;
+};
+
+/*
+ * The kernel keeps memory for new entries on each processor, but one piece only until
+ * the first was taken; and where interrupts are off, as in faults, none is added.
+ */
+void sweep_prepare(void)
+{
+	static const struct th_episode none;
+	cpu_set_t all, one;
+
+	if (sched_getaffinity(0, sizeof(all), &all))
+		return;
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		struct fd_key key = {.fd = cpu};
+
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (!CPU_ISSET(cpu, &all) || sched_setaffinity(0, sizeof(one), &one))
+			continue;
+		if (!bpf_map_update_elem(maps.hashed_fd, &key, &none, BPF_ANY))
+			bpf_map_delete_elem(maps.hashed_fd, &key);
+	}
+	sched_setaffinity(0, sizeof(all), &all);
+}
 
 /* Whether the epoch goes on; of mappings, whether a descendant may still use them. */
 static bool in_use(unsigned int epoch, unsigned int key)
@@ -33,9 +62,7 @@ static bool in_use(unsigned int epoch, unsigned int key)
  */
 void sweep_hashed(bool snapshots)
 {
-	struct fd_key {
-		unsigned int epoch, fd, tid;
-	} key, next, *old = NULL;
+	struct fd_key key, next, *old = NULL;
 	struct fd_key *gone = NULL;
 	size_t n = 0, room = 0;
 	struct th_episode ep;
