@@ -119,16 +119,14 @@ static __always_inline void writes_begin(struct th_process *proc)
 
 struct vma_found {
 	u64 file;
-	u64 base; /* address of the mapping */
-	u64 start;
+	u64 at; /* the address that is looked for, then its offset in the file */
 	u64 flags;
 };
 
 static long vma_seen(struct task_struct *task, struct vm_area_struct *vma, struct vma_found *found)
 {
 	found->file = (u64)vma->vm_file;
-	found->base = vma->vm_start;
-	found->start = vma->vm_pgoff << PAGE_SHIFT;
+	found->at = (vma->vm_pgoff << PAGE_SHIFT) + (found->at - vma->vm_start);
 	found->flags = vma->vm_flags;
 	return 0;
 }
@@ -180,7 +178,7 @@ GLOBAL int fault_place(u32 slot, u64 address, u64 error, u32 again)
 	struct th_process *proc = process_at(slot);
 	struct spans *spans = spans_at(slot);
 	struct find f = {.slot = slot};
-	struct vma_found found = {};
+	struct vma_found found = {.at = address};
 	struct pages p = {};
 	long missed;
 
@@ -196,7 +194,7 @@ GLOBAL int fault_place(u32 slot, u64 address, u64 error, u32 again)
 	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	f.inode = file_inode(found.file);
 	size = K(struct inode, f.inode, i_size);
-	mapped_pages(&p, f.inode, (found.start + (address - found.base)) >> PAGE_SHIFT, error);
+	mapped_pages(&p, f.inode, found.at >> PAGE_SHIFT, error);
 	start = p.first << PAGE_SHIFT;
 	end = p.end << PAGE_SHIFT;
 	if (start >= size)
@@ -211,14 +209,15 @@ GLOBAL int fault_place(u32 slot, u64 address, u64 error, u32 again)
 	return 0;
 }
 
-static __always_inline void writes_place(struct th_process *proc, u32 slot)
+GLOBAL int writes_place(u32 slot)
 {
+	struct th_process *proc = process_at(slot);
 	struct spans *spans = spans_at(slot);
 	u64 fault;
 	u32 i;
 
-	if (!spans)
-		return;
+	if (!proc || !spans)
+		return 0;
 	proc->writes_kept = 0;
 	for (i = 0; i < WRITES_KEPT; i++) {
 		fault = __sync_lock_test_and_set(&spans->kept[i], 0);
@@ -226,6 +225,7 @@ static __always_inline void writes_place(struct th_process *proc, u32 slot)
 			fault_place(slot, fault & ~(PAGE_SIZE - 1), fault & (PF_PROT | PF_WRITE),
 				    1);
 	}
+	return 0;
 }
 
 /*
@@ -251,7 +251,7 @@ static __always_inline void processor_fault(u64 address, u64 error)
 	if (!proc || !(proc->flags & want) || proc->state != TH_LIVE)
 		return;
 	if (proc->writes_kept)
-		writes_place(proc, slot);
+		writes_place(slot);
 	spans = spans_at(slot);
 	if (spans && span_has(&spans->files, address))
 		fault_place(slot, address, error & (PF_PROT | PF_WRITE), 0);

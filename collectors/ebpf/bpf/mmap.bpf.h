@@ -85,6 +85,7 @@ GLOBAL int do_mremap(struct call *c)
 
 	if (!c)
 		return 0;
+	found.at = c->ret;
 	mapped = spans_at(c->slot);
 	if (!mapped || !span_has(&mapped->files, c->arg[0]))
 		return 0;
@@ -96,7 +97,7 @@ GLOBAL int do_mremap(struct call *c)
 	if (!found.file)
 		return 0;
 	c->file = found.file;
-	return remapped(c, found.start, c->arg[2],
+	return remapped(c, found.at, c->arg[2],
 			(found.flags & VM_SHARED) && (found.flags & VM_WRITE));
 }
 
@@ -114,6 +115,7 @@ GLOBAL int writable(struct call *c, u32 populated)
 
 	if (!c)
 		return 0;
+	found.at = c->arg[0];
 	mapped = spans_at(c->slot);
 	if (!mapped || !span_has(&mapped->writable, c->arg[0]))
 		return 0;
@@ -133,7 +135,7 @@ GLOBAL int writable(struct call *c, u32 populated)
 	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	if (cfg.faults && !populated && !writes_unseen(proc, f.inode))
 		return 0;
-	start = found.start + (c->arg[0] - found.base);
+	start = found.at;
 	end = start + c->arg[1];
 	size = K(struct inode, f.inode, i_size);
 	if (start < size)

@@ -63,10 +63,10 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 	proc = process_at(c.slot);
 	if (!proc || proc->state != TH_LIVE)
 		return 0;
-	if (proc->writes_kept)
-		writes_place(proc, c.slot);
 	c.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;
 	c.ret = ret;
+	if (proc->writes_kept)
+		writes_place(c.slot);
 	if (class <= TH_CALL_PWRITE) {
 		s64 pos = class >= TH_CALL_PREAD ? (s64)c.arg[3] : -1;
 
