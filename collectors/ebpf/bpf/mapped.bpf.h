@@ -148,13 +148,6 @@ static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u
 	}
 }
 
-static __always_inline void writes_lost(struct th_process *proc, struct spans *spans)
-{
-	proc->flags |= TH_PROC_WRITES_UNSEEN; /* the bound has to do from now on */
-	if (span_known(&spans->writable))
-		lose(proc, TH_LOST_EXTENTS, 1);
-}
-
 /* Another thread is changing mappings: look again at the process' next fault or call. */
 static __always_inline void write_keep(struct th_process *proc, struct spans *spans, u64 fault)
 {
@@ -168,7 +161,7 @@ static __always_inline void write_keep(struct th_process *proc, struct spans *sp
 			return;
 		}
 	}
-	writes_lost(proc, spans);
+	write_lose(proc, spans);
 }
 
 /* `again`: the fault was kept. */
@@ -188,7 +181,7 @@ GLOBAL int fault_place(u32 slot, u64 address, u64 error, u32 again)
 	if (missed == -EBUSY && (error & PF_WRITE) && span_has(&spans->writable, address))
 		write_keep(proc, spans, (address & ~(PAGE_SIZE - 1)) | error);
 	else if (missed && again)
-		writes_lost(proc, spans); /* unmapped since */
+		write_lose(proc, spans); /* unmapped since */
 	if (missed || !found.file)
 		return 0;
 	f.tid = (u32)id == (u32)(id >> 32) ? 0 : (u32)id;

@@ -71,17 +71,24 @@ static __always_inline bool span_known(struct span *span)
 	return span->end != ~0ULL;
 }
 
+static __always_inline void write_lose(struct th_process *proc, struct spans *spans)
+{
+	proc->flags |= TH_PROC_WRITES_UNSEEN; /* the bound has to do from now on */
+	if (span_known(&spans->writable))
+		lose(proc, TH_LOST_EXTENTS, 1);
+}
+
 /* The mappings go: what was kept until now is never placed. */
 static __always_inline void spans_end(struct th_process *proc)
 {
 	struct spans *at = spans_at(proc->slot);
 	u32 i;
 
-	if (!at || !proc->writes_kept || !span_known(&at->writable))
+	if (!at || !proc->writes_kept)
 		return;
 	for (i = 0; i < WRITES_KEPT; i++)
 		if (at->kept[i])
-			lose(proc, TH_LOST_EXTENTS, 1);
+			write_lose(proc, at);
 }
 
 /* Threads map at the same time; where they meet too often, anything is in the span. */

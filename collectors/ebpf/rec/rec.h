@@ -151,7 +151,7 @@ unsigned int slots_used(void);
 void episode_out(const struct th_episode *ep);
 
 /* sweep.c */
-void sweep_prepare(void);
+void reserve_entries(void);
 void sweep_hashed(bool snapshots);
 
 /* execs.c */

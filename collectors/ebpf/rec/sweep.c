@@ -16,7 +16,7 @@ struct fd_key {
  * The kernel keeps memory for new entries on each processor, but one piece only until
  * the first was taken; and where interrupts are off, as in faults, none is added.
  */
-void sweep_prepare(void)
+void reserve_entries(void)
 {
 	static const struct th_episode none;
 	cpu_set_t all, one;

@@ -81,7 +81,7 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 	if (ring_buffer__add(rings, bpf_map__fd(config_map(object, "extents")), collect_extent,
 			     NULL))
 		return -ENOMEM;
-	sweep_prepare();
+	reserve_entries();
 	return 0;
 }
 
