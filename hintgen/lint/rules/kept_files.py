@@ -232,26 +232,28 @@ Use a hard or symbolic link, give the program the path of the original, or
 rename instead of copying when the original is not needed again.
 
 ## What it cannot see
-Copies that a program makes with plain reads and writes, and whether the copy
-is changed later on.
+Copies that a program makes with plain reads and writes. Where original or
+copy is written to later in the run, the copy is needed and no finding.
 """
 
 
 # Step by step: files have few sizes, so sizes are compared within a task alone.
 _DUPLICATED_FILE_SQL = """
-    WITH made AS MATERIALIZED (SELECT p.task, p.file, f.size_bytes,
+    WITH written AS (SELECT file, max(last_s) AS last_s FROM producers GROUP BY file),
+         made AS MATERIALIZED (SELECT p.task, p.file, f.size_bytes, p.last_s,
                          list_has_any(p.how, ['copy_file_range', 'sendfile', 'clone', 'splice'])
                          AS by_kernel
-                  FROM producers p JOIN files f USING (file)
+                  FROM producers p JOIN files f USING (file) JOIN written w USING (file)
                   WHERE f.data AND NOT p.superseded AND f.version = 0
                     AND f.size_bytes >= $min_storage_bytes
-                    AND p.unique_bytes = f.size_bytes),
+                    AND p.unique_bytes = f.size_bytes AND p.last_s >= w.last_s),
          pair AS MATERIALIZED (SELECT m.*, c.file AS read
                   FROM made m JOIN consumers c ON c.task = m.task AND c.file <> m.file
                   WHERE c.cover >= 0.999),
          copy AS (SELECT m.task, m.file, min(o.file) AS original, bool_or(m.by_kernel) AS by_kernel
-                  FROM pair m JOIN files o ON o.file = m.read
-                  WHERE o.size_bytes - m.size_bytes = 0 AND o.data
+                  FROM pair m JOIN files o ON o.file = m.read LEFT JOIN written w ON w.file = m.read
+                  WHERE o.size_bytes - m.size_bytes = 0 AND o.data AND o.newest
+                    AND coalesce(w.last_s <= m.last_s, true)
                   GROUP BY m.task, m.file)
     SELECT f.template, count(DISTINCT f.named) AS files, list_distinct(min(f.path, 5)) AS examples,
            t.type AS producers, coalesce(min(ft.consumers), '') AS consumers,
