@@ -491,6 +491,16 @@ def test_damaged_records_are_left_out_and_counted(case: Case) -> None:
     assert "9 damaged access records left out" in flow.flow.notes
 
 
+def test_sizes_beyond_all_data_count_as_unknown(case: Case) -> None:
+    a, b = case.chain("a", "b")
+    f = case.run.file("/data/f", existed=False, size=7 << 60)  # as by `truncate -s 7E`
+    case.run.write(a, f, 0, 100, at=1)
+    case.run.read(b, f, 0, 100, at=2)
+    flow = both(case)
+    assert flow.flow.files.column("size_bytes").to_pylist() == [100]
+    assert "1 file of more than 8 PiB: its size counts as unknown" in flow.flow.notes
+
+
 def test_nothing_at_all(case: Case) -> None:
     flow = both(case)
     assert flow.flow.files.num_rows == flow.flow.edges.num_rows == 0

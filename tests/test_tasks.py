@@ -340,6 +340,11 @@ def test_times_status_and_host(tmp_path: Path) -> None:
     assert (second["exit_status"], second["host"], second["source"]) == (0, "node1", "observed")
 
 
+def test_a_status_of_a_damaged_recording_is_one_that_the_table_holds(tmp_path: Path) -> None:
+    tree = P(["sh", "wf.sh"], P(["a"], signal=2**31 - 1))
+    assert jobs(cut_tree(tmp_path, tree))[0]["exit_status"] == 2**31 - 1
+
+
 def test_parsl_pool_its_workers_and_the_shells_around_it(tmp_path: Path) -> None:
     def spawn(*kids: P) -> P:
         text = "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=13)"

@@ -21,6 +21,7 @@ from tracehint.analyzer.arrays import (
 from tracehint.analyzer.dataflow.model import (
     EXTEND,
     HOW_BIT,
+    HUGE,
     MAX_ALL_PIECES,
     MAX_PIECES,
     OPS,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "proc", "start", "length", "stride", "count", "bytes", "first_ns", "last_ns", "exact",
 )  # fmt: skip  # a table
-_HUGE = 1 << 60  # offsets and lengths beyond are damaged records
 
 
 class EpochTasks:
@@ -84,7 +84,7 @@ class Raw:
             end=get["start"] + length,
             stride=get["stride"],
             count=np.where(joined, 1, get["count"]),
-            bytes=np.clip(get["bytes"], 0, _HUGE >> 8),
+            bytes=np.clip(get["bytes"], 0, HUGE >> 1),
             first=get["first_ns"],
             last=np.maximum(get["first_ns"], get["last_ns"]),
             exact=get["exact"] == 1,
@@ -121,12 +121,12 @@ def read_extents(table: pa.Table, objects: Objects, known: EpochTasks) -> tuple[
     count = raw.columns["count"]
     wanted = (obj >= 0) & (task >= 0)
     wanted &= ~np.append(objects.software, True)[obj]
-    sane = (op >= 0) & (start >= 0) & (start <= _HUGE) & (length >= 0) & (length <= _HUGE)
+    sane = (op >= 0) & (start >= 0) & (start <= HUGE) & (length >= 0) & (length <= HUGE)
     sane &= count >= 1
     many = np.flatnonzero(count > 1)
     pieces, size = count[many].astype(float), length[many].astype(float)
     reach = start[many] + (pieces - 1) * raw.columns["stride"][many]
-    sane[many] &= (reach >= 0) & (reach + size <= _HUGE) & (size * pieces <= _HUGE)
+    sane[many] &= (reach >= 0) & (reach + size <= HUGE) & (size * pieces <= HUGE)
     raw.rows = np.flatnonzero(wanted & sane & ((length > 0) | (op == TRUNCATE)))
     return raw, int(np.count_nonzero(wanted & ~sane))
 

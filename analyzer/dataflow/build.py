@@ -25,6 +25,7 @@ from tracehint.analyzer.dataflow.entries import (
 from tracehint.analyzer.dataflow.identity import judge_objects
 from tracehint.analyzer.dataflow.model import (
     HOW_BIT,
+    HUGE,
     READ,
     TRUNCATE,
     UNKNOWN,
@@ -75,6 +76,13 @@ def merge_notes(notes: Iterable[str]) -> list[str]:
 
 
 _ACCMODE, _WRONLY, _RDWR = 3, 1, 2
+
+
+def _huge_files(bundle: Bundle) -> list[str]:
+    """A note of files whose size counts as unknown."""
+    huge = int((column(bundle.tables["files"], "size_bytes") > HUGE).sum())
+    text = f"{{n}} [file|files] of more than {HUGE >> 50} PiB: [its size counts|their sizes count]"
+    return [agree(huge, f"{text} as unknown")] if huge else []
 
 
 def from_opens(
@@ -246,7 +254,7 @@ def build_flow(
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
     are dropped from its tables. `rows` is the size of a partition. Never raises on damaged rows.
     """
-    notes: list[str] = []
+    notes = _huge_files(bundle)
     bundle = bundle if owned else replace(bundle, tables=dict(bundle.tables))
     ahead = ahead or nothing_yet(bundle, segmented.declared_task, segmented.tasks)
     table = in_order(segmented.tasks, "task")

@@ -25,7 +25,7 @@ from tracehint.analyzer.arrays import (
     order_by,
     starts_of,
 )
-from tracehint.analyzer.dataflow.model import UNKNOWN, Objects, Rows
+from tracehint.analyzer.dataflow.model import HUGE, UNKNOWN, Objects, Rows
 from tracehint.analyzer.dataflow.ranges import expand
 from tracehint.analyzer.memory import give_back
 from tracehint.schemas.mounts import is_network
@@ -386,7 +386,7 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
 def _sizes(known: Ints, of_row: Ints, count: int) -> Ints:
     """The largest that a host saw, or UNKNOWN."""
     size = np.full(count, UNKNOWN, np.int64)
-    np.maximum.at(size, of_row, known)
+    np.maximum.at(size, of_row, np.where(known > HUGE, UNKNOWN, known))
     return size
 
 
@@ -465,7 +465,7 @@ def _first_opens(bundle: Bundle, ids: Ints, of_row: Ints, count: int) -> tuple[I
     obj = lookup(ids, of_row, numbers(opens, "file"))
     when, size = numbers(opens, "open_ns"), numbers(opens, "size_at_open")
     opened, creator = np.full(count, UNKNOWN, np.int64), np.full(count, UNKNOWN, np.int64)
-    at = _earliest_rows(np.flatnonzero((obj >= 0) & (size >= 0)), obj, when)
+    at = _earliest_rows(np.flatnonzero((obj >= 0) & (size >= 0) & (size <= HUGE)), obj, when)
     opened[obj[at]] = size[at]
     at = _earliest_rows(np.flatnonzero((obj >= 0) & (numbers(opens, "created") == 1)), obj, when)
     creator[obj[at]] = numbers(opens, "proc")[at]

@@ -21,6 +21,7 @@ OPS = {"read": READ, "write": WRITE, "truncate": TRUNCATE, "deallocate": HOLE}
 # Ways of access as bits, so that sets of them are sums. `carried`: written in an earlier version.
 HOWS = (*EXTENT_HOW, "engine_copy", "carried", "declared")
 HOW_BIT = {name: 1 << i for i, name in enumerate(HOWS)}
+HUGE = 1 << 53  # bytes: sizes, offsets and lengths beyond are of sparse files or damaged records
 UNKNOWN = -1  # a size, an owner or a time that is not known
 MAX_PIECES = 1 << 16  # pieces that one strided run is cut into at most
 MAX_ALL_PIECES = 1 << 24  # pieces of all strided runs of a partition

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _MAX_PARTS = 16  # commands that a subshell's or pipeline's text is made of
+_MOST_STATUS = 2**31 - 1  # that the column holds
 
 
 def descriptions(
@@ -307,7 +308,7 @@ def exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
     code = column(processes, "exit_code", -1)[last]
     signal = column(processes, "exit_signal", 0)[last]
     status = np.where(signal > 0, 128 + signal, code)
-    return np.maximum(status, 0), (signal > 0) | (code >= 0)
+    return np.clip(status, 0, _MOST_STATUS), (signal > 0) | (code >= 0)
 
 
 def _attempts(
