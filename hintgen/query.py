@@ -36,7 +36,6 @@ from tracehint.analyzer.arrays import (
     spread,
     starts_of,
 )
-from tracehint.errors import BundleError
 from tracehint.hintgen import file_users
 from tracehint.hintgen.file_users import Users, add_type_sets, users_of
 from tracehint.hintgen.text.masks import layouts_of, show_shapes
@@ -354,17 +353,10 @@ def _add(con: duckdb.DuckDBPyConnection, kind: str, name: str, table: pa.Table) 
 def rows(
     con: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The result as a list of dicts (for results of the size of a screen). Raises BundleError where
-    numbers of a damaged recording have a sum that is none."""
-    import duckdb
-
-    try:
-        cursor = con.execute(sql, parameters) if parameters else con.execute(sql)
-        columns = [d[0] for d in cursor.description or []]
-        return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
-    except duckdb.DataError as error:
-        what = f"its numbers cannot be added: {str(error).splitlines()[0]}"
-        raise BundleError(what, "The recording is damaged: record the run again.") from None
+    """The result as a list of dicts (for results of the size of a screen)."""
+    cursor = con.execute(sql, parameters) if parameters else con.execute(sql)
+    columns = [d[0] for d in cursor.description or []]
+    return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
 
 def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,7 @@ MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 64 << 20
 _MAX_NOTES = 5000
 # msgspec looks at a class when it first meets it, and crashes where two threads do that at once
-_CONVERTING = threading.Lock()
+CONVERTING = threading.Lock()
 
 
 @dataclass
@@ -140,11 +140,15 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
 
     try:
         _check_plain(data)
-        with _CONVERTING:
+        with CONVERTING:
             manifest = convert(data, Manifest)
-        facts = [v for host in manifest.hosts for mount in host.mounts for v in mount.values()]
-        if any(isinstance(value, list | dict | float) for value in facts):
+        mounts = [mount for host in manifest.hosts for mount in host.mounts]
+        if any(
+            isinstance(value, list | dict | float) for mount in mounts for value in mount.values()
+        ):
             raise ValueError("mounts have texts, numbers and flags")
+        if not all(mount.keys() >= {"path", "fstype"} for mount in mounts):
+            raise ValueError("mounts have a path and a type")
     except (ValueError, RecursionError) as error:
         raise BundleError(f"{path}: damaged manifest: {error}", "Record the run again.") from None
     return manifest

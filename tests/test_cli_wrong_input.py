@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.cli import tracehint
@@ -110,6 +112,33 @@ def test_merging_what_is_no_bundle_says_what_to_type(place: Path) -> None:
     done = tracehint("merge", "make.sh", "-o", "no.trace", cwd=place)
     assert done.returncode == 2
     assert "tracehint profile -- sh make.sh" in done.stderr
+
+
+def test_numbers_beyond_all_sums_are_named(tmp_path: Path) -> None:
+    small_run(tmp_path)
+    run = tmp_path / "run.trace"
+    [opens] = (run / "opens").rglob("*.parquet")
+    table = pq.read_table(opens)
+    at = table.schema.get_field_index("read_ops")
+    most = pa.array([2**63 - 1] * table.num_rows)
+    pq.write_table(table.set_column(at, table.schema.field(at), most), opens)
+    done = tracehint("lint", run, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "numbers of the input cannot be added: Out of Range" in done.stderr
+    assert "It is damaged" in done.stderr
+
+
+def test_a_table_without_a_value_is_refused(place: Path, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    done = tracehint("analyze", "run.trace", "--format", "parquet", "-o", tables, cwd=place)
+    assert done.returncode == 0, done.stderr
+    tasks = pq.read_table(tables / "tasks.parquet")
+    at = tasks.schema.get_field_index("type")
+    none = pa.nulls(tasks.num_rows, tasks.schema.field(at).type)
+    pq.write_table(tasks.set_column(at, tasks.schema.field(at), none), tables / "tasks.parquet")
+    done = tracehint("lint", tables, cwd=place)
+    assert done.returncode == 2
+    assert "tasks: column type has rows without a value" in done.stderr
 
 
 def test_a_result_never_replaces_its_input(place: Path) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import doctest
 import importlib
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from tests.support.runs import parse_run
-from tracehint.errors import BundleError
 from tracehint.hintgen import query
 from tracehint.hintgen.lint.context import parse_setfattr
 from tracehint.hintgen.lint.facts import relative_sql
@@ -136,8 +134,3 @@ def test_examples_in_docstrings(name: str) -> None:
     result = doctest.testmod(importlib.import_module(f"tracehint.{name}"))
     assert result.attempted > 0
     assert result.failed == 0
-
-
-def test_sums_beyond_all_numbers_name_the_recording() -> None:
-    with pytest.raises(BundleError, match="its numbers cannot be added"):
-        query.rows(duckdb.connect(), f"SELECT {2**63 - 1}::BIGINT + 1::BIGINT")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NotRequired, get_args, get_origin, get_type_hints
 
 from tracehint.analyzer import catalogue
+from tracehint.analyzer.output import document
 from tracehint.analyzer.output.json import ORDER, PLACEMENT, VIA, options_of
 from tracehint.errors import InputError
 from tracehint.limits import check, values_of
@@ -36,6 +38,13 @@ _WORDS = {
     "groups": {"pattern": catalogue.GROUPED},
     "patterns": {"pattern": catalogue.NAMES},
 }
+
+
+# table -> what the JSON has a row of it as
+_ROWS: dict[str, Any] = {
+    "tasks": document.TaskRow, "files": document.FileRow, "producers": document.ProducerRow,
+    "consumers": document.ConsumerRow, "edges": document.EdgeRow, "groups": document.GroupRow,
+}  # fmt: skip  # a table
 
 
 def is_tables(path: Path) -> bool:
@@ -102,7 +111,10 @@ def _has_ranges(path: Path) -> bool:
 
 
 def _check(tables: dict[str, pa.Table]) -> None:
-    """Raises ValueError for rows that name what is not there, and words of no meaning."""
+    """Raises ValueError for rows that name what is not there, that lack a value, and words of no
+    meaning."""
+    for name, row in _ROWS.items():
+        _check_values(tables[name], name, row)
     for name, keys in _KEYS.items():
         for column, other in keys.items():
             _check_key(tables, name, column, other)
@@ -119,6 +131,17 @@ def _check(tables: dict[str, pa.Table]) -> None:
         for text in _distinct(tables[name], "evidence"):
             if not isinstance(json.loads(text or "null"), dict):
                 raise ValueError(f"{name}: evidence is no JSON object")
+
+
+def _check_values(table: pa.Table, name: str, row: Any) -> None:
+    """Where the JSON has no null the column has none either."""
+    types, required = get_type_hints(row), get_type_hints(row, include_extras=True)
+    for column in types.keys() & set(table.column_names):
+        optional = get_origin(required[column]) is NotRequired or NoneType in get_args(
+            types[column]
+        )
+        if table.column(column).null_count and not optional:
+            raise ValueError(f"{name}: column {column} has rows without a value")
 
 
 def _check_key(tables: dict[str, pa.Table], name: str, column: str, other: str | None) -> None:

@@ -174,4 +174,17 @@ def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
         remedy = "Check the path, its permissions and the free space."
         click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
         return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED
+    except Exception as error:
+        if not _is_overflow(error):
+            raise
+        what = f"numbers of the input cannot be added: {str(error).splitlines()[0]}"
+        remedy = "It is damaged: record, or analyze, the run again."
+        click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
+        return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED
     return result if isinstance(result, int) else 0
+
+
+def _is_overflow(error: Exception) -> bool:
+    """Whether DuckDB met numbers whose sum no column holds: no file has such a size."""
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(error, duckdb.DataError)
