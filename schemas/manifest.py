@@ -147,8 +147,8 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
             isinstance(value, list | dict | float) for mount in mounts for value in mount.values()
         ):
             raise ValueError("mounts have texts, numbers and flags")
-        if not all(mount.keys() >= {"path", "fstype"} for mount in mounts):
-            raise ValueError("mounts have a path and a type")
+        if not all(mount.keys() >= {"path", "fstype", "source"} for mount in mounts):
+            raise ValueError("mounts have path, type and source")
     except (ValueError, RecursionError) as error:
         raise BundleError(f"{path}: damaged manifest: {error}", "Record the run again.") from None
     return manifest
