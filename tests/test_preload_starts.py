@@ -78,3 +78,28 @@ def test_more_programs_than_are_remembered(tmp_path: Path) -> None:
     ours = [(row["argv"], row["exe"]) for row in ran if row["exe"].startswith(bytes(tmp_path))]
     assert len(ours) == 600 and all(argv == [exe] for argv, exe in ours)
     assert bundle.tables["losses"].num_rows == 0
+
+
+AT_ONCE = """
+import subprocess, threading
+def work(number):
+    for step in range(40):
+        subprocess.run(["sh", "-c", f"exec cp in out{number}_{step}"], check=True)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_a_program_that_one_of_several_threads_starts_follows_its_shell(tmp_path: Path) -> None:
+    """As engines do: the time of another thread's fork was taken for that of this one."""
+    (tmp_path / "in").write_bytes(b"x" * 5000)
+    bundle = recorded(tmp_path, sys.executable, "-c", AT_ONCE)
+    rows = {row["proc"]: row for row in bundle.tables["processes"].to_pylist()}
+    copies = [row for row in rows.values() if row["argv"][:1] == [b"cp"]]
+    assert len(copies) == 160
+    before = [rows[row["prev"]] for row in copies]
+    assert all(row["argv"][:2] == [b"sh", b"-c"] for row in before)
+    assert all(rows[row["prev"]]["start_ns"] <= row["start_ns"] for row in before)

@@ -74,9 +74,12 @@ struct th_observer {
 	void (*created)(int dirfd, const char *path, int fd);
 	/* Once, before the program begins: some calls of its C library do not arrive (hook/check.c). */
 	void (*incomplete)(void);
-	/* Around fork, vfork and clone, in the parent; `pid` is the child's, or a negative error. */
-	void (*forking)(const struct th_call *call, unsigned long clone_flags);
-	void (*forked)(long pid, unsigned long clone_flags);
+	/*
+	 * Around fork, vfork and clone, in the parent; `pid` is the child's, or a negative error.
+	 * `began`: 0, and what the first one makes of it is there in the second one of this thread.
+	 */
+	void (*forking)(unsigned long clone_flags, unsigned long long *began);
+	void (*forked)(long pid, unsigned long clone_flags, unsigned long long began);
 	/*
 	 * Another command for execve to start, whose words are in memory of th_map; NULL: none. It does
 	 * not get `variable`. The call itself is made where the command cannot be started.

@@ -29,6 +29,7 @@ struct th_state {
 	struct th_forking {
 		int tid; /* 0: free */
 		unsigned int flags;
+		unsigned long long began;
 	} forking[TH_FORKING]; /* threads that make a process just now */
 };
 
@@ -53,8 +54,8 @@ void th_exec_instead(const struct th_call *call, size_t bytes, const char *witho
 void th_mapped(const struct th_call *call);
 void th_exec_start(const struct th_program *program);
 void th_tell_incomplete(void);
-void th_tell_forking(const struct th_call *call, unsigned long flags);
-void th_tell_forked(long pid, unsigned long flags);
+void th_tell_forking(unsigned long flags, unsigned long long *began);
+void th_tell_forked(long pid, unsigned long flags, unsigned long long began);
 long th_dispatch(struct th_call *call);
 bool th_dispatch_cancel(struct th_call *call, const void *function, const int *thread);
 bool th_may_create(const struct th_call *call);

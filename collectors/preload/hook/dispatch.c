@@ -163,14 +163,14 @@ void th_tell_incomplete(void)
 	TELL(incomplete);
 }
 
-void th_tell_forking(const struct th_call *call, unsigned long flags)
+void th_tell_forking(unsigned long flags, unsigned long long *began)
 {
-	TELL(forking, call, flags);
+	TELL(forking, flags, began);
 }
 
-void th_tell_forked(long pid, unsigned long flags)
+void th_tell_forked(long pid, unsigned long flags, unsigned long long began)
 {
-	TELL(forked, pid, flags);
+	TELL(forked, pid, flags, began);
 }
 
 static long check(struct th_call *call)

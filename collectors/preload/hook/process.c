@@ -78,7 +78,7 @@ static unsigned long clone_flags(const struct th_call *call)
 }
 
 /* Remember what this thread is about to do; false where there is no room. */
-static bool remember(unsigned int flags)
+static bool remember(unsigned int flags, unsigned long long began)
 {
 	int tid = (int)th_sys(__NR_gettid);
 
@@ -88,13 +88,14 @@ static bool remember(unsigned int flags)
 		if (__atomic_compare_exchange_n(&th_state->forking[i].tid, &none, tid, false,
 						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
 			th_state->forking[i].flags = flags;
+			th_state->forking[i].began = began;
 			return true;
 		}
 	}
 	return false;
 }
 
-static unsigned long recall(void)
+static unsigned long recall(unsigned long long *began)
 {
 	int tid = (int)th_sys(__NR_gettid);
 
@@ -103,6 +104,7 @@ static unsigned long recall(void)
 			continue;
 		unsigned long flags = th_state->forking[i].flags;
 
+		*began = th_state->forking[i].began;
 		__atomic_store_n(&th_state->forking[i].tid, 0, __ATOMIC_SEQ_CST);
 		return flags;
 	}
@@ -115,14 +117,15 @@ void th_fork_before(const struct th_call *call)
 	unsigned long flags = clone_flags(call);
 	bool vfork = (flags & (TH_CLONE_VM | TH_CLONE_VFORK)) == (TH_CLONE_VM | TH_CLONE_VFORK);
 	bool thread = flags & TH_CLONE_THREAD;
+	unsigned long long began = 0;
 
 	th_pid();
 	if (vfork && !thread)
 		__atomic_add_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);
 	else if (flags & TH_CLONE_VM && !thread)
 		th_state->shared = 1;
-	th_tell_forking(call, flags);
-	if (!remember((unsigned int)flags) && vfork)
+	th_tell_forking(flags, &began);
+	if (!remember((unsigned int)flags, began) && vfork)
 		th_state->shared = 1; /* the count stays too high: slow, but right */
 }
 
@@ -168,7 +171,8 @@ static void give_back(int pid)
 /* In the parent; a child of vfork has ended or executed a program by now. */
 void th_fork_after(const struct th_call *call)
 {
-	unsigned long flags = recall();
+	unsigned long long began = 0;
+	unsigned long flags = recall(&began);
 
 	if (flags == LOST_FLAGS)
 		return;
@@ -177,5 +181,5 @@ void th_fork_after(const struct th_call *call)
 		if (call->ret > 0)
 			give_back((int)call->ret);
 	}
-	th_tell_forked(call->ret, flags);
+	th_tell_forked(call->ret, flags, began);
 }

@@ -24,20 +24,19 @@ void process_waited(struct rec *rec, int pid, int status)
 }
 
 /* From now on a child may move the positions of these descriptors. */
-void process_forking(const struct th_call *call, unsigned long flags)
+void process_forking(unsigned long flags, unsigned long long *began)
 {
 	struct rec *rec = rec_here();
 
-	(void)call;
 	if (!rec || (flags & TH_CLONE_THREAD))
 		return;
 	if (flags & TH_CLONE_NEWPID)
 		image.other_space |= TH_SPACE_CLONED;
 	rec->forks++;
-	rec->fork_ticks = now_ticks();
+	*began = now_ticks();
 }
 
-void process_forked(long pid, unsigned long flags)
+void process_forked(long pid, unsigned long flags, unsigned long long began)
 {
 	if (flags & TH_CLONE_NEWPID)
 		image.other_space &= ~(unsigned int)TH_SPACE_CLONED;
@@ -46,7 +45,7 @@ void process_forked(long pid, unsigned long flags)
 	struct rec *rec = (flags & TH_CLONE_THREAD) || pid <= 0 ? NULL : rec_here();
 
 	if (rec)
-		event(rec, TH_EVENT_FORK, (int)pid, 0, rec->fork_ticks);
+		event(rec, TH_EVENT_FORK, (int)pid, 0, began);
 }
 
 /* A child that did nothing writes nothing: its parent saw it begin and end. */

@@ -58,7 +58,6 @@ struct rec {
 	unsigned int failed;  /* no place in the arena: nothing is recorded */
 	int pid;	      /* 0: free, among those of children of vfork */
 	unsigned int forks;
-	unsigned long long fork_ticks; /* of the last one */
 	struct th_chunk *chunks[TH_BRIEF + 1];
 	struct th_episode *spares[TH_SPARES];  /* of closed files, to be used again */
 	const struct th_text *texts[TH_TEXTS]; /* put lately */
@@ -111,8 +110,8 @@ void process_exits(int code);
 void process_stopped(struct rec *rec);
 void process_foreign(struct rec *rec);
 void process_incomplete(void);
-void process_forking(const struct th_call *call, unsigned long flags);
-void process_forked(long pid, unsigned long flags);
+void process_forking(unsigned long flags, unsigned long long *began);
+void process_forked(long pid, unsigned long flags, unsigned long long began);
 void process_executing(const struct th_call *call, enum th_class class);
 void process_not_executed(const struct th_call *call);
 
