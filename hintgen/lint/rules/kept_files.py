@@ -219,7 +219,7 @@ A task makes an exact copy of a file of the run.
 ## What it finds
 Tasks that read one file whole and wrote another of the same size, with the
 kernel's own copy calls (`copy_file_range`, `sendfile`, clone) or by `cp`,
-`install` or `rsync`.
+`install` or `rsync`; neither file is written to later.
 
 ## Why it costs
 The bytes exist twice, and moved twice to get there.
@@ -232,8 +232,7 @@ Use a hard or symbolic link, give the program the path of the original, or
 rename instead of copying when the original is not needed again.
 
 ## What it cannot see
-Copies that a program makes with plain reads and writes. Where original or
-copy is written to later in the run, the copy is needed and no finding.
+Copies that a program makes with plain reads and writes.
 """
 
 
@@ -246,7 +245,8 @@ _DUPLICATED_FILE_SQL = """
                   FROM producers p JOIN files f USING (file) JOIN written w USING (file)
                   WHERE f.data AND NOT p.superseded AND f.version = 0
                     AND f.size_bytes >= $min_storage_bytes
-                    AND p.unique_bytes = f.size_bytes AND p.last_s >= w.last_s),
+                    AND p.unique_bytes = f.size_bytes
+                    AND coalesce(p.last_s >= w.last_s, true)),
          pair AS MATERIALIZED (SELECT m.*, c.file AS read
                   FROM made m JOIN consumers c ON c.task = m.task AND c.file <> m.file
                   WHERE c.cover >= 0.999),
