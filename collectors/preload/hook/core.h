@@ -18,7 +18,7 @@ enum th_action {
 };
 
 #define TH_SITES "TRACEHINT_SITES" /* names the file of known sites (sites.h) */
-#define TH_FORKING 64
+#define TH_FORKING 256
 #define TH_QUICK 19 /* numbers up to pwrite64 */
 
 /* In a page that is zeroed in children by fork. */

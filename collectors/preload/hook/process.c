@@ -175,7 +175,7 @@ void th_fork_after(const struct th_call *call)
 	unsigned long flags = recall(&began);
 
 	if (flags == LOST_FLAGS)
-		return;
+		flags = 0;
 	if ((flags & TH_CLONE_VFORK) && (flags & TH_CLONE_VM) && !(flags & TH_CLONE_THREAD)) {
 		__atomic_sub_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);
 		if (call->ret > 0)

@@ -44,8 +44,10 @@ void process_forked(long pid, unsigned long flags, unsigned long long began)
 		vforked_done((int)pid);
 	struct rec *rec = (flags & TH_CLONE_THREAD) || pid <= 0 ? NULL : rec_here();
 
-	if (rec)
+	if (rec && began)
 		event(rec, TH_EVENT_FORK, (int)pid, 0, began);
+	else if (rec) /* more threads made processes at once than are remembered */
+		lose(rec, TH_LOST_LIFECYCLE, 1);
 }
 
 /* A child that did nothing writes nothing: its parent saw it begin and end. */

@@ -6,7 +6,7 @@
 #include <linux/fcntl.h>
 #include "process.h"
 
-#define VFORKS 32
+#define VFORKS 256
 #define TABLES (TH_SHARES * sizeof(struct share) + TH_MAPS * sizeof(struct mapping))
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
@@ -18,7 +18,14 @@ __attribute__((used)) static const char written_as[] =
 /* Zeroed in a child by fork. */
 static struct own {
 	struct rec rec;
-	struct rec *vforked[VFORKS];
+	/*
+	 * `rec` is looked at by the child and by its parent's thread alone: others may be giving
+	 * theirs back.
+	 */
+	struct vforked {
+		int pid; /* 0: free */
+		struct rec *rec;
+	} vforked[VFORKS];
 } * own;
 
 struct rec *own_rec;
@@ -159,54 +166,65 @@ void process_stopped(struct rec *rec)
 	image.stopped = 1;
 }
 
+static struct vforked *vforked_of(int pid)
+{
+	for (unsigned int i = 0; i < VFORKS; i++)
+		if (__atomic_load_n(&own->vforked[i].pid, __ATOMIC_SEQ_CST) == pid)
+			return &own->vforked[i];
+	return NULL;
+}
+
+static struct vforked *vforked_new(int pid)
+{
+	for (unsigned int i = 0; i < VFORKS; i++) {
+		int none = 0;
+
+		if (__atomic_compare_exchange_n(&own->vforked[i].pid, &none, pid, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			return &own->vforked[i];
+	}
+	return NULL;
+}
+
 static struct rec *vforked_here(void)
 {
 	int pid = th_pid();
-	struct rec **free = NULL;
+	struct vforked *mine = vforked_of(pid);
 
-	for (unsigned int i = 0; i < VFORKS; i++) {
-		struct rec *rec = own->vforked[i];
+	if (!mine) {
+		mine = vforked_new(pid);
+		struct rec *rec = mine ? th_map(sizeof(*rec)) : NULL;
 
-		if (rec && rec->pid == pid)
-			return rec->failed ? NULL : rec;
-		if (!rec && !free)
-			free = &own->vforked[i];
+		if (rec) {
+			child_begin(rec, own->rec.epoch, TH_VFORK_SLOTS);
+			mine->rec = rec;
+		}
 	}
-	struct rec *rec = free ? th_map(sizeof(*rec)) : NULL, *none = NULL;
-
-	if (!rec)
+	if (!mine || !mine->rec) {
+		__atomic_fetch_add(&arena->lost[TH_LOST_TABLE], 1, __ATOMIC_RELAXED);
 		return NULL;
-	rec->pid = pid;
-	child_begin(rec, own->rec.epoch, TH_VFORK_SLOTS);
-	if (!__atomic_compare_exchange_n(free, &none, rec, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
-		rec->failed = 1; /* another child was faster: this one's calls are not seen */
-	return rec->failed ? NULL : rec;
+	}
+	return mine->rec->failed ? NULL : mine->rec;
 }
 
 /* The parent is back: its child by vfork has a memory of its own, or is gone. */
 void vforked_done(int pid)
 {
-	for (unsigned int i = 0; i < VFORKS; i++) {
-		struct rec *rec = own->vforked[i];
+	struct vforked *its = vforked_of(pid);
 
-		if (!rec || rec->pid != pid)
-			continue;
-		own->vforked[i] = NULL;
-		th_sys(__NR_munmap, rec, sizeof(*rec));
-	}
+	if (!its)
+		return;
+	if (its->rec)
+		th_sys(__NR_munmap, its->rec, sizeof(*its->rec));
+	its->rec = NULL;
+	__atomic_store_n(&its->pid, 0, __ATOMIC_SEQ_CST);
 }
 
 bool rec_begun(void)
 {
 	if (!th_vforked())
 		return own->rec.page;
-	int pid = th_pid();
-
-	for (unsigned int i = 0; i < VFORKS; i++)
-		if (own->vforked[i] && own->vforked[i]->pid == pid)
-			return true;
-	return false;
+	return vforked_of(th_pid()) != NULL;
 }
 
 struct rec *rec_here(void)

@@ -56,7 +56,6 @@ struct rec {
 	unsigned int root;    /* of all absolute names, after chroot; 0: the whole tree */
 	unsigned int foreign; /* programs that it executes may not open the recording */
 	unsigned int failed;  /* no place in the arena: nothing is recorded */
-	int pid;	      /* 0: free, among those of children of vfork */
 	unsigned int forks;
 	struct th_chunk *chunks[TH_BRIEF + 1];
 	struct th_episode *spares[TH_SPARES];  /* of closed files, to be used again */
