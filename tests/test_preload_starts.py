@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from tests.support.preload import compiled
 from tests.test_preload_record import pytestmark as _recorded_at_all
 from tests.test_preload_record import recorded
-from tracehint.schemas.store import Bundle
 
 pytestmark = _recorded_at_all
 
@@ -81,97 +78,3 @@ def test_more_programs_than_are_remembered(tmp_path: Path) -> None:
     ours = [(row["argv"], row["exe"]) for row in ran if row["exe"].startswith(bytes(tmp_path))]
     assert len(ours) == 600 and all(argv == [exe] for argv, exe in ours)
     assert bundle.tables["losses"].num_rows == 0
-
-
-AT_ONCE = """
-import subprocess, threading
-def work(number):
-    for step in range(40):
-        subprocess.run(["sh", "-c", f"exec cp in out{number}_{step}"], check=True)
-threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-"""
-
-
-def test_a_program_that_one_of_several_threads_starts_follows_its_shell(tmp_path: Path) -> None:
-    """As engines do: the time of another thread's fork was taken for that of this one."""
-    (tmp_path / "in").write_bytes(b"x" * 5000)
-    bundle = recorded(tmp_path, sys.executable, "-c", AT_ONCE)
-    rows = {row["proc"]: row for row in bundle.tables["processes"].to_pylist()}
-    copies = [row for row in rows.values() if row["argv"][:1] == [b"cp"]]
-    assert len(copies) == 160
-    before = [rows[row["prev"]] for row in copies]
-    assert all(row["argv"][:2] == [b"sh", b"-c"] for row in before)
-    assert all(rows[row["prev"]]["start_ns"] <= row["start_ns"] for row in before)
-
-
-VFORKS = r"""
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static pthread_barrier_t barrier;
-static void *work(void *number)
-{
-	char name[32];
-	snprintf(name, sizeof(name), "out%ld", (long)number);
-	pthread_barrier_wait(&barrier);
-	pid_t child = vfork();
-	if (!child) {
-		usleep(200000); /* until the others are as far */
-		int fd = open(name, O_CREAT | O_WRONLY, 0644);
-		if (write(fd, "begin", 5) != 5 || dup2(fd, 1) != 1)
-			_exit(8);
-		execlp("cat", "cat", "in", (char *)0);
-		_exit(9);
-	}
-	int status;
-	return waitpid(child, &status, 0) == child && !status ? NULL : &barrier;
-}
-int main(int argc, char **argv)
-{
-	long threads = argc > 1 ? atol(argv[1]) : 0, bad = 0;
-	pthread_t *all = calloc((size_t)threads, sizeof(*all));
-	pthread_barrier_init(&barrier, NULL, (unsigned int)threads);
-	for (long i = 0; i < threads; i++)
-		if (pthread_create(&all[i], NULL, work, (void *)i))
-			return 2;
-	for (long i = 0; i < threads; i++) {
-		void *found;
-		pthread_join(all[i], &found);
-		bad += found != NULL;
-	}
-	return bad != 0;
-}
-"""
-
-
-def written_by_children(folder: Path, threads: int) -> tuple[list[int], int]:
-    """Bytes of each file that as many children of vfork at once write to, and what was lost."""
-    (folder / "in").write_bytes(b"x" * 3000)
-    bundle = recorded(folder, compiled(folder, "vforks", VFORKS, "-pthread"), str(threads))
-    names = {row["file"]: Path(os.fsdecode(row["path"])).name for row in rows_of(bundle, "names")}
-    found: dict[str, int] = {}
-    for row in rows_of(bundle, "extents"):
-        if row["op"] == "write" and (name := names.get(row["file"], "")).startswith("out"):
-            found[name] = found.get(name, 0) + row["bytes"]
-    return list(found.values()), sum(row["count"] for row in rows_of(bundle, "losses"))
-
-
-def rows_of(bundle: Bundle, table: str) -> list[dict[str, Any]]:
-    return bundle.tables[table].to_pylist()
-
-
-def test_what_two_hundred_children_of_vfork_do_at_once_is_seen(tmp_path: Path) -> None:
-    assert written_by_children(tmp_path, 200) == ([3005] * 200, 0)
-
-
-def test_children_of_vfork_that_have_no_place_are_counted(tmp_path: Path) -> None:
-    found, lost = written_by_children(tmp_path, 400)
-    assert len(found) == 400 and min(found) >= 3000
-    assert lost >= 2 * sum(size < 3005 for size in found)  # its open and its write at least

@@ -6,6 +6,8 @@
 #include <linux/stat.h>
 #include "record.h"
 
+#define TAKEN 1UL /* a place in the table, by a thread that fills it just now */
+
 static unsigned int birth(const struct statx *facts)
 {
 	if (!(facts->stx_mask & STATX_BTIME) || !facts->stx_btime.tv_sec)
@@ -98,8 +100,12 @@ struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, un
 	for (unsigned int i = 0; i < 16; i++) {
 		struct share *share = &rec->shares[(hash + i) % TH_SHARES];
 
-		if (share->thread == thread && share->open_id == own->open_id)
-			return share->ep;
+		if (share->thread != thread || share->open_id != own->open_id)
+			continue;
+		struct th_episode *ep = share->ep;
+
+		if (__atomic_load_n(&share->thread, __ATOMIC_ACQUIRE) == thread)
+			return ep; /* no other thread has just taken the place */
 	}
 	struct share *place = &rec->shares[hash];
 
@@ -112,9 +118,13 @@ struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, un
 
 	if (!ep)
 		return NULL;
-	place->thread = 0;
-	place->ep = ep;
-	place->open_id = own->open_id;
-	place->thread = thread;
+	unsigned long before = place->thread;
+
+	if (before != TAKEN && __atomic_compare_exchange_n(&place->thread, &before, TAKEN, false,
+							   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+		place->ep = ep;
+		place->open_id = own->open_id;
+		__atomic_store_n(&place->thread, thread, __ATOMIC_RELEASE);
+	}
 	return ep;
 }

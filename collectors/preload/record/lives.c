@@ -32,7 +32,7 @@ void process_forking(unsigned long flags, unsigned long long *began)
 		return;
 	if (flags & TH_CLONE_NEWPID)
 		image.other_space |= TH_SPACE_CLONED;
-	rec->forks++;
+	__atomic_fetch_add(&rec->forks, 1, __ATOMIC_RELAXED);
 	*began = now_ticks();
 }
 

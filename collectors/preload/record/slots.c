@@ -19,6 +19,16 @@ struct slot *slot_at(struct rec *rec, long fd)
 	return (unsigned long)fd < rec->slot_count ? &rec->slots[fd] : NULL;
 }
 
+/* It only rises: where it was another one meanwhile, another thread has raised it. */
+static void raise_top(struct rec *rec, unsigned int top)
+{
+	unsigned int before = __atomic_load_n(&rec->top, __ATOMIC_RELAXED);
+
+	while (before < top && !__atomic_compare_exchange_n(&rec->top, &before, top, false,
+							    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 /* Fill a slot for what is open at `fd`; its kind comes last, others may wait for it. */
 static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int path,
 		       unsigned long flags, unsigned int state)
@@ -51,8 +61,7 @@ static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int
 	slot->append = !!(flags & O_APPEND);
 	slot->writes = !!(state & (TH_EP_CREATED | TH_EP_TRUNCATED));
 	slot->held = 0;
-	if (rec->top <= (unsigned int)fd)
-		rec->top = (unsigned int)fd + 1;
+	raise_top(rec, (unsigned int)fd + 1);
 	__atomic_store_n(&slot->kind, kind, __ATOMIC_RELEASE);
 }
 
