@@ -95,6 +95,7 @@ enum th_episode_state {
 	TH_EP_INHERITED = 1 << 5, /* the descriptor was not opened in this epoch */
 	TH_EP_PARTIAL = 1 << 6,	  /* one thread's share of an episode: add up by open_id */
 	TH_EP_FAULTS = 1 << 7,	  /* pages touched through a mapping, no descriptor */
+	TH_EP_ENDING = 1 << 8,	  /* being sent: its place is not free yet */
 };
 
 enum th_process_state { TH_FREE, TH_LIVE, TH_ENDED };

@@ -181,7 +181,7 @@ static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 	if (class >= TH_CALL_OPEN && class <= TH_CALL_OPEN_HANDLE)
 		open_calls(c, class);
 	else if (class == TH_CALL_DUP2 && c->ret >= 0 && c->arg[0] != c->arg[1])
-		close_fd(c->slot, c->tid, c->arg[1]);
+		close_fd(c->slot, c->tid, c->arg[1], 1);
 	else if (class == TH_CALL_CLOSE_RANGE && !c->ret)
 		do_close_range(c);
 	else if (class == TH_CALL_MMAP || class == TH_CALL_MREMAP) {

@@ -54,12 +54,24 @@ static __always_inline struct th_episode *episode_at(struct th_process *proc, u3
 	return hashed_at(proc->epoch, fd, 0);
 }
 
-/* Send the summary and free the place. `now` is 0 when only the epoch's end is known. */
+#define WAITS 50000 /* for another processor, of some nanoseconds each */
+
+/*
+ * Send the summary and free the place, once: two threads may come here with one episode. `now` is 0
+ * when only the epoch's end is known.
+ */
 GLOBAL int episode_end(struct th_episode *ep, u32 slot, u64 now)
 {
-	if (!ep || !(ep->state & TH_EP_LIVE))
+	u32 before;
+
+	if (!ep)
 		return 0;
-	if (!(ep->state & TH_EP_IGNORED)) {
+	before = ep->state;
+	if (!(before & TH_EP_LIVE) ||
+	    __sync_val_compare_and_swap(&ep->state, before,
+					(before & ~TH_EP_LIVE) | TH_EP_ENDING) != before)
+		return 0;
+	if (!(before & TH_EP_IGNORED)) {
 		ep->kind = TH_EPISODE;
 		ep->close_ns = now;
 		ep->nlink = K(struct inode, ep->inode, i_nlink);
@@ -70,11 +82,16 @@ GLOBAL int episode_end(struct th_episode *ep, u32 slot, u64 now)
 	return 0;
 }
 
-GLOBAL int close_fd(u32 slot, u32 tid, u32 fd)
+/*
+ * The descriptor is closed, or `replaced` by another one. Its number is free before its close
+ * returns, and another thread may have opened a file by it: then the episode there is of that one,
+ * which has ended the one before.
+ */
+GLOBAL int close_fd(u32 slot, u32 tid, u32 fd, u32 replaced)
 {
 	struct th_process *proc = process_at(slot);
 	struct th_episode *ep;
-	struct fd_key key = {.fd = fd};
+	struct fd_key key = {.fd = fd, .tid = tid};
 	u64 now;
 
 	if (!proc)
@@ -86,19 +103,21 @@ GLOBAL int close_fd(u32 slot, u32 tid, u32 fd)
 
 		if (part) {
 			episode_end(part, slot, now);
-			key.tid = tid;
 			bpf_map_delete_elem(&hashed_episodes, &key);
-			key.tid = 0;
 		}
 	}
 	ep = episode_at(proc, slot, fd);
 	if (!ep)
 		return 0;
-	episode_end(ep, slot, now);
+	if (!replaced) {
+		u64 file = fd_file(bpf_get_current_task_btf(), fd);
+
+		if (file && ep->file == file)
+			return 0;
+	}
 	if (fd < TH_DIRECT_FDS)
 		__sync_fetch_and_and(&proc->used, ~(1U << fd));
-	else
-		bpf_map_delete_elem(&hashed_episodes, &key);
+	episode_end(ep, slot, now); /* last: then another thread may begin one here */
 	return 0;
 }
 
@@ -136,12 +155,26 @@ static __always_inline void episode_identify(struct th_episode *ep, u64 file)
 	}
 }
 
+struct place {
+	u32 slot, epoch, fd;
+};
+
+static long has_ended(u32 i, struct place *at)
+{
+	struct th_episode *ep = at->fd < TH_DIRECT_FDS ? direct_at(at->slot, at->fd)
+						       : hashed_at(at->epoch, at->fd, 0);
+
+	return !ep || !(*(volatile u32 *)&ep->state & TH_EP_ENDING);
+}
+
 /* Begin an episode for c->file at `fd`, in place of whatever was there. */
 GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags)
 {
 	u32 user = SCRATCH_EXIT, n;
 	struct th_process *proc;
 	struct th_episode *ep;
+	struct place at;
+	bool fresh;
 	u64 file;
 
 	if (!c)
@@ -150,10 +183,17 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 	proc = process_at(c->slot);
 	if (!proc)
 		return 0;
+	at.slot = c->slot;
+	at.epoch = proc->epoch;
+	at.fd = fd;
 	ep = episode_at(proc, c->slot, fd);
 	if (ep && (ep->state & TH_EP_LIVE))
-		close_fd(c->slot, c->tid, fd);
-	ep = fd < TH_DIRECT_FDS ? direct_at(c->slot, fd) : bpf_map_lookup_elem(&scratches, &user);
+		close_fd(c->slot, c->tid, fd, 1);
+	if (ep && (ep->state & TH_EP_ENDING))
+		bpf_loop(WAITS, has_ended, &at, 0);
+	fresh = !ep;
+	if (fresh)
+		ep = bpf_map_lookup_elem(&scratches, &user);
 	if (!ep)
 		return 0;
 	__builtin_memset(ep, 0, sizeof(*ep));
@@ -174,7 +214,7 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 	}
 	if (fd < TH_DIRECT_FDS)
 		__sync_fetch_and_or(&proc->used, 1U << fd);
-	else
+	else if (fresh)
 		ep = hashed_new(proc, fd, 0, ep); /* frees the scratch area for the path */
 	if (ep && !(ep->state & (TH_EP_IGNORED | TH_EP_PIPE)))
 		ep->path = file_path(file, SCRATCH_EXIT, c->slot);

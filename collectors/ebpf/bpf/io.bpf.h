@@ -224,7 +224,7 @@ GLOBAL int do_close_range(struct call *c)
 		gone &= (2U << (last & 31)) - 1;
 	for (fd = 0; fd < TH_DIRECT_FDS; fd++)
 		if (gone & (1U << fd))
-			close_fd(c->slot, c->tid, fd);
+			close_fd(c->slot, c->tid, fd, 0);
 	return 0;
 }
 

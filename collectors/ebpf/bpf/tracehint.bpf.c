@@ -81,7 +81,7 @@ int BPF_PROG(th_sys_exit, struct pt_regs *regs, long ret)
 	}
 	if (class == TH_CALL_CLOSE) {
 		if (!ret || ret == -4)
-			close_fd(c.slot, c.tid, c.arg[0]);
+			close_fd(c.slot, c.tid, c.arg[0], 0);
 		return 0;
 	}
 	rare_calls(&c, class, nr);
