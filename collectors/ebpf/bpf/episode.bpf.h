@@ -107,7 +107,7 @@ GLOBAL int close_fd(u32 slot, u32 tid, u32 fd, u32 replaced)
 		}
 	}
 	ep = episode_at(proc, slot, fd);
-	if (!ep)
+	if (!ep || !(ep->state & TH_EP_LIVE))
 		return 0;
 	if (!replaced) {
 		u64 file = fd_file(bpf_get_current_task_btf(), fd);
@@ -203,7 +203,7 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 	ep->fd = fd;
 	ep->open_ns = moment_of(proc);
 	ep->next = ~0ULL;
-	ep->state = TH_EP_LIVE | begin_state;
+	ep->state = begin_state;
 	episode_identify(ep, file);
 	if (!(ep->state & TH_EP_INHERITED)) {
 		if ((K(struct file, file, f_mode) & FMODE_CREATED) || (open_flags & O_TMPFILE_BIT))
@@ -216,8 +216,11 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 		__sync_fetch_and_or(&proc->used, 1U << fd);
 	else if (fresh)
 		ep = hashed_new(proc, fd, 0, ep); /* frees the scratch area for the path */
-	if (ep && !(ep->state & (TH_EP_IGNORED | TH_EP_PIPE)))
+	if (!ep)
+		return 0;
+	if (!(ep->state & (TH_EP_IGNORED | TH_EP_PIPE)))
 		ep->path = file_path(file, SCRATCH_EXIT, c->slot);
+	ep->state |= TH_EP_LIVE; /* last: a close that is late looks at what it is of */
 	return 0;
 }
 
