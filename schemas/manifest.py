@@ -29,7 +29,7 @@ MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 64 << 20
 _MAX_NOTES = 5000
 # msgspec looks at a class when it first meets it, and crashes where two threads do that at once
-CONVERTING = threading.Lock()
+_CONVERTING = threading.Lock()
 
 
 @dataclass
@@ -140,7 +140,7 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
 
     try:
         _check_plain(data)
-        with CONVERTING:
+        with _CONVERTING:
             manifest = convert(data, Manifest)
         mounts = [mount for host in manifest.hosts for mount in host.mounts]
         if any(

@@ -50,11 +50,7 @@ def from_json(data: dict[str, Any]) -> Analysis:
 
     Raises InputError when it is not the contract's JSON or of another version.
     """
-    from msgspec import convert
-
     from tracehint.analyzer.model import ANALYSIS_SCHEMA
-    from tracehint.analyzer.output.document import AnalysisDocument
-    from tracehint.schemas.manifest import CONVERTING
 
     if not isinstance(data, dict) or data.get("schema") != ANALYSIS_SCHEMA:
         raise InputError(
@@ -62,8 +58,6 @@ def from_json(data: dict[str, Any]) -> Analysis:
             "Give the output of: tracehint analyze B --format json",
         )
     try:
-        with CONVERTING:
-            convert(data, AnalysisDocument)
         return _from(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
@@ -94,6 +88,10 @@ def _from(data: dict[str, Any]) -> Analysis:
         rows["patterns"] += [_pattern(p, file, None, groups) for p in f["patterns"]]
     for edge, e in enumerate(data["edges"], 1):
         file = files[e["file"]]
+        _one_of(e["via"], VIA)
+        _one_of(e["order"], ORDER)
+        if e["bytes"] is None:
+            raise ValueError("edges: bytes is null")
         ends = {"producer": tasks[e["producer"]], "consumer": tasks[e["consumer"]]}
         rows["edges"].append({**e, **ends, "edge": edge, "file": file})
         rows["patterns"] += [_pattern(p, file, edge, groups) for p in e["patterns"]]
