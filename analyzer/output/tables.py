@@ -40,7 +40,7 @@ _WORDS = {
 }
 
 
-# table -> what the JSON has a row of it as
+# table -> how the JSON declares its rows
 _ROWS: dict[str, Any] = {
     "tasks": document.TaskRow, "files": document.FileRow, "producers": document.ProducerRow,
     "consumers": document.ConsumerRow, "edges": document.EdgeRow, "groups": document.GroupRow,

@@ -171,17 +171,19 @@ def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
     except OSError as error:  # a place that nobody foresaw
         where = f"{error.filename}: " if error.filename else ""
         what = f"{where}{error.strerror or type(error).__name__}"
-        remedy = "Check the path, its permissions and the free space."
-        click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
-        return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED
+        return _tell(argv, what, "Check the path, its permissions and the free space.")
     except Exception as error:
         if not _is_overflow(error):
             raise
         what = f"numbers of the input cannot be added: {str(error).splitlines()[0]}"
-        remedy = "It is damaged: record, or analyze, the run again."
-        click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
-        return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED
+        return _tell(argv, what, "It is damaged: record, or analyze, the run again.")
     return result if isinstance(result, int) else 0
+
+
+def _tell(argv: Sequence[str] | None, what: str, remedy: str) -> int:
+    """An error that no command has foreseen, in words; its exit code."""
+    click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
+    return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED
 
 
 def _is_overflow(error: Exception) -> bool:

@@ -5,7 +5,6 @@
 #define MADV_NOHUGEPAGE 15
 #define MADV_WIPEONFORK 18
 #define WIPED (4UL << 20)
-#define LOST_FLAGS (~0UL)
 
 struct th_state *th_state;
 
@@ -95,6 +94,7 @@ static bool remember(unsigned int flags, unsigned long long began)
 	return false;
 }
 
+/* What it was; 0, and nothing began, where there was no room. */
 static unsigned long recall(unsigned long long *began)
 {
 	int tid = (int)th_sys(__NR_gettid);
@@ -108,7 +108,7 @@ static unsigned long recall(unsigned long long *began)
 		__atomic_store_n(&th_state->forking[i].tid, 0, __ATOMIC_SEQ_CST);
 		return flags;
 	}
-	return LOST_FLAGS;
+	return 0;
 }
 
 /* The state must be right before there are two processes. */
@@ -174,8 +174,6 @@ void th_fork_after(const struct th_call *call)
 	unsigned long long began = 0;
 	unsigned long flags = recall(&began);
 
-	if (flags == LOST_FLAGS)
-		flags = 0;
 	if ((flags & TH_CLONE_VFORK) && (flags & TH_CLONE_VM) && !(flags & TH_CLONE_THREAD)) {
 		__atomic_sub_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);
 		if (call->ret > 0)
