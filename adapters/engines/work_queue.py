@@ -1,8 +1,8 @@
-"""Work Queue: the workflow with the file lists that its tasks use, and how to start it.
+"""Work Queue: the workflow with file lists trimmed to the files in use, and its start.
 
-Workers keep the files that they got or made; `-W files` sends a task to the worker that has most of
-its inputs. Without it the manager fetches every intermediate and sends it out again. Tried with
-Makeflow 9.9.
+Workers keep the files that they received or produced; `-W files` sends a task to the worker with
+most of its inputs. Without it the manager fetches every intermediate file and sends it again.
+Tested with Makeflow 9.9.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tracehint.hintgen.hints.model import HintFile
 
 
 def emit(_: HintFile, request: EmitRequest) -> Emitted:
-    """The trimmed workflow and the command line."""
+    """Return the trimmed workflow and the command line."""
     made = declare_listed_files(request, ".wq")
     flag = " --json" if made.workflow.data is not None else ""
     run = f"Run: makeflow{flag} -T wq -W files {made.output.name}"
