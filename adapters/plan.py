@@ -90,17 +90,17 @@ def build_plan(
         codes = numbers.tolist()
         plan.costly += sum(found[code].reason == "costly" for code in codes)
         plan.untyped += sum(found[code].reason == "maker" for code in codes)
-        kinds = [_Kind.of(outcome, create) for outcome in found]
+        kinds = [_Outcome.of(outcome, create) for outcome in found]
         for path, code in zip(files, codes, strict=True):
             matched[path] = kinds[code].target(path, paths.existing)
-    _overrule(matched, planned_files(hints), paths)
+    _apply_plan(matched, planned_files(hints), paths)
     if directories:
-        plan.targets += _with_told(_directories(hints, matched, plan, create), hints, create)
+        plan.targets += _override(_directories(hints, matched, plan, create), hints, create)
     plan.targets += [target for target in matched.values() if target is not None]
     return plan
 
 
-def _overrule(
+def _apply_plan(
     matched: dict[bytes, Target | None], planned: Mapping[bytes, Mapping[str, str]], paths: Paths
 ) -> None:
     """Apply the plan: its files get its hints, the other declared files of its graph get none."""
@@ -119,7 +119,7 @@ def _overrule(
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _Outcome:
     """Properties shared by all files with the same match outcome."""
 
     hints: Mapping[str, str]
@@ -128,7 +128,7 @@ class _Kind:
     create: bool
 
     @classmethod
-    def of(cls, found: Verdict, create: bool) -> _Kind:
+    def of(cls, found: Verdict, create: bool) -> _Outcome:
         """Build from a match outcome; without hints if no rule matched."""
         values = {hint.name: hint.value for hint in found.hints}
         if found.rule is None:
@@ -171,7 +171,7 @@ def _directories(
         if target:
             rules.setdefault(folder, {})[target.rule] = target.pattern
             created[folder] += counts.get(target.rule, 1)
-    _add_unseen(hints, matched, members, rules, created)
+    _add_unmatched_rules(hints, matched, members, rules, created)
     targets = []
     for folder in sorted(rules):
         if created[folder] < (1 if folder else _SEVERAL):
@@ -204,7 +204,7 @@ def _created_by(rule: Rule) -> int:
     return 1 if parse(rule.template).literal else _SEVERAL
 
 
-def _with_told(targets: list[Target], hints: HintFile, create: bool) -> list[Target]:
+def _override(targets: list[Target], hints: HintFile, create: bool) -> list[Target]:
     """Return the defaults, overridden by the hint file's own hints of directories."""
     found = {target.path: target for target in targets}
     for one in hints.directories:
@@ -222,7 +222,7 @@ def _with_told(targets: list[Target], hints: HintFile, create: bool) -> list[Tar
     return sorted(found.values(), key=lambda target: target.path)
 
 
-def _add_unseen(
+def _add_unmatched_rules(
     hints: HintFile,
     matched: Mapping[bytes, Target | None],
     members: dict[bytes, list[Mapping[str, str]]],

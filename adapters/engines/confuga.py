@@ -20,8 +20,8 @@ from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.makeflow.file_lists import (
     Lists,
     Observed,
-    about_lists,
     declare_listed_files,
+    describe_lists,
 )
 from tracehint.adapters.engines.makeflow.workflow import Workflow
 from tracehint.hintgen.hints.model import INPUT, HintFile
@@ -40,7 +40,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     return Emitted(
         files={output: made.text, Path(f"{output}.jobs.json"): document},
         remarks=[
-            *about_lists(lists, observed.sizes, made.left),
+            *describe_lists(lists, observed.sizes, made.left),
             *_about_store(hints, lists, observed),
             *_how_to_run(workflow, base, output.name, request.nodes or hints.given_nodes),
         ],
@@ -79,13 +79,13 @@ def pull_threshold(private: Sequence[int], shared: Sequence[int]) -> int | None:
     >>> pull_threshold([100_000, 300_000], [4_000_000, 64_000_000])
     2097152
     """
-    worth = [bytes_ for bytes_ in shared if bytes_ >= MIN_THRESHOLD]
-    if not worth:
+    large = [bytes_ for bytes_ in shared if bytes_ >= MIN_THRESHOLD]
+    if not large:
         return None
-    least = min(worth)
-    power = 1 << (least.bit_length() - 1)
-    below = max((bytes_ for bytes_ in private if bytes_ < least), default=0)
-    return power if power > below else least
+    smallest = min(large)
+    power = 1 << (smallest.bit_length() - 1)
+    largest_private = max((bytes_ for bytes_ in private if bytes_ < smallest), default=0)
+    return power if power > largest_private else smallest
 
 
 def threshold_of(lists: Sequence[Lists], observed: Observed) -> tuple[int | None, int]:

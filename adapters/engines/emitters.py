@@ -42,7 +42,7 @@ class Emitted:
     gaps: dict[Gap, int] = field(default_factory=dict)
 
 
-_LOOKED_AT = 1 << 20  # bytes searched for a statement
+_SEARCHED_BYTES = 1 << 20  # bytes searched for a statement
 
 
 def refuse_other_files(engine: str, workflow: Path) -> None:
@@ -50,7 +50,7 @@ def refuse_other_files(engine: str, workflow: Path) -> None:
     try:
         fd = os.open(workflow, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as stream:
-            text = stream.read(_LOOKED_AT)
+            text = stream.read(_SEARCHED_BYTES)
     except OSError as error:
         raise InputError(
             f"{workflow}: {error.strerror}", f"Name the workflow file of {engine}."

@@ -33,8 +33,8 @@ _SPECIAL = frozenset(
     {".PHONY", ".SUFFIXES", ".DEFAULT", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".ONESHELL",
      ".DELETE_ON_ERROR", ".NOTPARALLEL", ".EXPORT_ALL_VARIABLES"}
 )  # fmt: skip  # a table
-_DEPTH = 16
-_LENGTH = 1 << 16
+_MAX_PASSES = 16
+_MAX_TEXT = 1 << 16
 
 
 @dataclass
@@ -168,7 +168,7 @@ def _read_database(lines: list[str]) -> tuple[dict[tuple[str, str], _Target], di
 
 def _cut_lines(lines: list[str]) -> Iterator[str]:
     for line in lines:
-        yield line[:_LENGTH]
+        yield line[:_MAX_TEXT]
 
 
 def _header(line: str, folder: str, targets: dict[tuple[str, str], _Target]) -> _Target | None:
@@ -200,10 +200,10 @@ def _command(recipe: list[str], variables: Mapping[str, str]) -> str:
 def _expand(text: str, variables: Mapping[str, str]) -> str:
     """Expand the variables in a text; functions and unknown variables stay unchanged.
 
-    Expansion stops before the text exceeds _LENGTH: variables can contain others repeatedly.
+    Expansion stops before the text exceeds _MAX_TEXT: variables can contain others repeatedly.
     """
-    for _ in range(_DEPTH):
-        room = _LENGTH - len(text)
+    for _ in range(_MAX_PASSES):
+        room = _MAX_TEXT - len(text)
 
         def value(found: re.Match[str]) -> str:
             nonlocal room

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MAX_FILES = 256
 _MAX_BYTES = 1 << 30
-_CLOCKS_NS = 1_000_000_000  # resolution of times in logs: one second
+_LOG_RESOLUTION_NS = 1_000_000_000  # resolution of times in logs: one second
 _NEXTFLOW_LOG = b".nextflow.log"
 _SNAKEMAKE = re.compile(rb"^(.*)/\.snakemake/metadata/", re.DOTALL)
 
@@ -89,23 +89,23 @@ def attach(bundle: Path) -> DeclaredGraph | None:
 def declared_by_run(bundle: Bundle, segmented: Segmentation) -> DeclaredGraph | None:
     """Return the graph from the logs of a run's engines; None if there is none."""
     graphs: list[DeclaredGraph] = []
-    for path in sorted(find_logs(bundle, segmented), key=_is_spare):
+    for path in sorted(find_logs(bundle, segmented), key=_is_secondary):
         try:
-            graph = relocate_graph(_of_run(read_graph(path), bundle), bundle, segmented)
+            graph = relocate_graph(_drop_earlier_tasks(read_graph(path), bundle), bundle, segmented)
         except TracehintError:
             continue  # a log of another run, or a truncated one: the trace is used alone
-        if graph.tasks.num_rows and not (_is_spare(path) and _has_all_tasks(graph, graphs)):
+        if graph.tasks.num_rows and not (_is_secondary(path) and _has_all_tasks(graph, graphs)):
             graphs.append(graph)
     return combine(graphs) if graphs else None
 
 
-def _of_run(graph: DeclaredGraph, bundle: Bundle) -> DeclaredGraph:
+def _drop_earlier_tasks(graph: DeclaredGraph, bundle: Bundle) -> DeclaredGraph:
     """Drop tasks that ended before the run began: engines append to logs of earlier runs."""
     import pyarrow.compute as pc
 
     graph = graph.plain()
     tasks = graph.tasks
-    began = bundle.manifest.started_ns - _CLOCKS_NS
+    began = bundle.manifest.started_ns - _LOG_RESOLUTION_NS
     now = pc.fill_null(pc.greater_equal(tasks.column("end_ns"), began), True)
     if graph.placed or pc.all(now).as_py() is not False:
         return graph
@@ -114,7 +114,7 @@ def _of_run(graph: DeclaredGraph, bundle: Bundle) -> DeclaredGraph:
     return replace(graph, tasks=tasks, io=graph.io.filter(kept))
 
 
-def _is_spare(path: Path) -> bool:
+def _is_secondary(path: Path) -> bool:
     """Whether a log may contain less than another file of the same run."""
     return sniff(path) == "nextflow-log"
 
@@ -147,7 +147,7 @@ def relocate_graph(
     roots = data_roots(run, (), segmented or segment_tasks(run))
     places = dict.fromkeys([os.fsencode(run.manifest.cwd) or here, here, *roots])
     moved = {place: _move_paths(graph, place) for place in places}
-    return max(moved.values(), key=lambda graph: _hits(graph.io, known))  # the first one if equal
+    return max(moved.values(), key=lambda graph: _count_hits(graph.io, known))  # first if equal
 
 
 def _paths(run: Bundle) -> pa.Array:
@@ -161,7 +161,7 @@ def _paths(run: Bundle) -> pa.Array:
     return pc.unique(pa.chunked_array(every, pa.binary()))
 
 
-def _hits(io: pa.Table, known: pa.Array) -> int:
+def _count_hits(io: pa.Table, known: pa.Array) -> int:
     import pyarrow.compute as pc
 
     return int(pc.sum(pc.is_in(pc.unique(io.column("path")), value_set=known)).as_py() or 0)

@@ -31,7 +31,7 @@ _AFTER = (
     "an output, tagged when its rule has ended, and the store places data when they are written; "
     "directory defaults act, and --precreate makes outputs beforehand"
 )
-_PLACE = "a file outside the directory of the workflow, or a name that is too long"
+_OUTSIDE = "a file outside the directory of the workflow, or a name that is too long"
 _TOO_LATE = {"F": _LATE, "A": _AFTER}  # kinds of files that hold data when they are tagged
 MAX_RECORD = 6000  # bytes
 _DRIVER = Path(__file__).resolve().parent.parent / "tag" / "tag.sh"
@@ -81,7 +81,7 @@ def encode(
                      script_value(setting), b"")
                 )  # fmt: skip  # a table
                 if len(record) > MAX_RECORD or (target.path and not inside(target.path)):
-                    gaps.append(Gap(hint=setting.hint, level="none", reason=_PLACE))
+                    gaps.append(Gap(hint=setting.hint, level="none", reason=_OUTSIDE))
                     continue
                 payload += record
                 count += 1

@@ -14,7 +14,7 @@ from tracehint.errors import InputError
 from tracehint.limits import check, limit, limit_error, values_of
 
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-_FREE = 64 << 20  # unpacked bytes allowed for a file of any size
+_ALWAYS_ALLOWED = 64 << 20  # unpacked bytes allowed for a file of any size
 
 
 class _Counted(io.RawIOBase):
@@ -22,7 +22,7 @@ class _Counted(io.RawIOBase):
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream, self._path, self._read = stream, path, 0
-        self._most = max(_FREE, path.stat().st_size * limit("unpack-ratio"))
+        self._most = max(_ALWAYS_ALLOWED, path.stat().st_size * limit("unpack-ratio"))
 
     def readable(self) -> bool:
         return True

@@ -8,7 +8,7 @@ Tested with Makeflow 9.9.
 from __future__ import annotations
 
 from tracehint.adapters.engines.emitters import EmitRequest, Emitted
-from tracehint.adapters.engines.makeflow.file_lists import about_lists, declare_listed_files
+from tracehint.adapters.engines.makeflow.file_lists import declare_listed_files, describe_lists
 from tracehint.hintgen.hints.model import HintFile
 
 
@@ -17,5 +17,5 @@ def emit(_: HintFile, request: EmitRequest) -> Emitted:
     made = declare_listed_files(request, ".wq")
     flag = " --json" if made.workflow.data is not None else ""
     run = f"Run: makeflow{flag} -T wq -W files {made.output.name}"
-    about = about_lists(made.lists, made.observed.sizes, made.left)
+    about = describe_lists(made.lists, made.observed.sizes, made.left)
     return Emitted(files={made.output: made.text}, remarks=[*about, run])

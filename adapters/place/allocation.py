@@ -40,7 +40,7 @@ _TIMES = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
 _ADDRESS = re.compile(rf"\bNodeName=({NAME.pattern}) .*?\bNodeAddr=({NAME.pattern})(?!\S)")
 _TIMEOUT_S = 10
 _TRIAL_S = 20  # for a step to start
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _MARK = 32  # bytes that identify the sender
 _BURST = 1 << 20  # bytes that a link may buffer
 
@@ -61,7 +61,7 @@ def usable(hosts: tuple[Host, ...], patience_s: float | None = None) -> Allocati
     or if the trial failed, such as a step not started within `patience_s` (default: 20 s)."""
     here = _place_here(hosts)
     other = next((host for i, host in enumerate(hosts) if i != here), None)
-    measured = _trial(other, patience_s or _TRIAL_S) if other is not None else None
+    measured = _measure_step(other, patience_s or _TRIAL_S) if other is not None else None
     return None if measured is None else measured_before(hosts, *measured)
 
 
@@ -75,11 +75,11 @@ def _place_here(hosts: tuple[Host, ...]) -> int | None:
     return next((i for i, host in enumerate(hosts) if is_here(host)), None)
 
 
-def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
+def _measure_step(host: Host, patience_s: float) -> tuple[float, float] | None:
     """Return Mbit/s from the node to this one, and seconds until a step on it starts."""
     mark = secrets.token_hex(_MARK // 2)
     with socket.create_server(("", 0)) as server:
-        server.settimeout(_LOOK_S)
+        server.settimeout(_POLL_S)
         send = [sys.executable, "-I", "-S", starter.__file__, "--send"]
         words = start_words(host, [*send, str(server.getsockname()[1]), mark], "/")
         begin = time.monotonic()
@@ -94,7 +94,7 @@ def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
             with _accept_call(server, process, patience_s) as line:
                 line.settimeout(_TRIAL_S)
                 start_s = time.monotonic() - begin
-                rate = _rate(line, mark.encode())
+                rate = _measure_rate(line, mark.encode())
         except OSError:
             rate = None
             process.terminate()
@@ -120,7 +120,7 @@ def _accept_call(
                 raise
 
 
-def _rate(line: socket.socket, mark: bytes) -> float | None:
+def _measure_rate(line: socket.socket, mark: bytes) -> float | None:
     """Return Mbit/s of received data, after the first burst; None for an unknown sender."""
     if line.recv(_MARK, socket.MSG_WAITALL) != mark:
         return None
@@ -142,7 +142,7 @@ def allocated_hosts() -> tuple[Host, ...]:
     slots = slots_of(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if not 1 < len(names) == len(slots) <= MAX_HOSTS:
         return ()
-    binds = _binds()
+    binds = _are_steps_bound()
     words = [word for word in _STEP if binds or not word.startswith("--cpu-bind")]
     hosts = [
         Host(
@@ -180,7 +180,7 @@ def slots_of(text: str) -> list[int]:
     return found
 
 
-def _binds() -> bool:
+def _are_steps_bound() -> bool:
     """Whether steps are bound to processors; otherwise `srun` warns about the option."""
     return any(
         plugin in _ask("show", "config").partition("TaskPlugin ")[2].partition("\n")[0]

@@ -51,7 +51,7 @@ _FNV_START, _FNV_PRIME, _64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 MAX_REQUEST = 4 << 20  # bytes of a task's directory and arguments
 MIN_WAIT_S = 0.3  # for a slot on the node of a task's inputs
 BOUND_WAIT_S = 10.0  # the same for a task that the plan binds to its node
-MISSES = 2  # tasks that failed to start on a node, after which it gets no more
+MAX_MISSES = 2  # tasks that failed to start on a node, after which it gets no more
 MAX_WAIT_S = 30.0  # for any slot; then a task starts without one
 _TICK_S = 0.1
 
@@ -141,7 +141,7 @@ class Dispatcher:
 
     def free(self, node: int) -> int:
         """Return the node's free slots; none if tasks fail to start on it."""
-        if self.missed[node] >= MISSES:
+        if self.missed[node] >= MAX_MISSES:
             return 0
         return self.hosts[node].slots - sum(r.node == node for r in self.running.values())
 
@@ -150,9 +150,9 @@ class Dispatcher:
         on it."""
         held = [0] * len(self.hosts)
         for number, size in task.inputs.items():
-            if number in self.located and self.missed[self.located[number]] < MISSES:
+            if number in self.located and self.missed[self.located[number]] < MAX_MISSES:
                 held[self.located[number]] += size
-        if task.part is not None and self.missed[task.part % len(self.hosts)] < MISSES:
+        if task.part is not None and self.missed[task.part % len(self.hosts)] < MAX_MISSES:
             node = task.part % len(self.hosts)
             return node, max(held[node], 1)
         node = max(range(len(held)), key=lambda i: (held[i], self.free(i)))
@@ -173,7 +173,7 @@ class Dispatcher:
         best = max(range(len(self.hosts)), key=lambda i: (self.free(i), i == node, i == self.here))
         return best if self.free(best) > 0 or waited > MAX_WAIT_S else None
 
-    def miss(self, mark: str) -> None:
+    def record_miss(self, mark: str) -> None:
         """Record that the task of this mark failed to start on its node, and runs here."""
         for request in self.running.values():
             if str(request.mark) == mark:
@@ -267,7 +267,7 @@ class _Server(threading.Thread):
         self.selector.unregister(line)
         cwd, *argv = self.begun.pop(line).split(b"\0")[:-1] or [b""]
         if not cwd and len(argv) == 1:
-            self.place.miss(os.fsdecode(argv[0]))
+            self.place.record_miss(os.fsdecode(argv[0]))
         task = self.place.tasks.get((cwd, tuple(argv)))
         if task is None or part:
             line.close()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Words = tuple[bytes, ...]
 _WORD = re.compile(rb"[^\s'\"\\();&|<>`=]+")
-_LEAST = 2  # minimum number of words of a command
-_MOST_BYTES = 1 << 16  # of a command line
+_MIN_WORDS = 2  # minimum number of words of a command
+_MAX_COMMAND = 1 << 16  # of a command line
 _KEYS = (b"--target-jobs",)
 
 
@@ -49,7 +49,7 @@ class KnownJobs:
         best: list[PlacedTask] = []
         longest = 0
         for at in range(len(words)):
-            for command, job in self.commands.get(words[at : at + _LEAST], {}).items():
+            for command, job in self.commands.get(words[at : at + _MIN_WORDS], {}).items():
                 if len(command) < longest or words[at : at + len(command)] != command:
                     continue
                 if len(command) > longest:
@@ -84,14 +84,14 @@ def known_jobs(bundle: Bundle, analysis: Analysis, plan: Plan | None) -> KnownJo
     commands: defaultdict[Words, dict[Words, PlacedTask]] = defaultdict(dict)
     for command, job in seen.items():
         if job is not None:
-            commands[command[:_LEAST]][command] = job
+            commands[command[:_MIN_WORDS]][command] = job
     return KnownJobs(dict(commands))
 
 
 def _commands(argv: Iterable[bytes]) -> Iterator[Words]:
     argv = list(argv)
-    words = words_of(b" ".join(argv)[:_MOST_BYTES])
-    if len(words) >= _LEAST:
+    words = words_of(b" ".join(argv)[:_MAX_COMMAND])
+    if len(words) >= _MIN_WORDS:
         yield words
     for key, value in pairwise(argv):
         if key in _KEYS and (named := words_of(key + b" " + value))[1:]:

@@ -31,7 +31,7 @@ _OURS = ("TRACEHINT_PLACE", "TRACEHINT_JOBS", "TRACEHINT_RECORD", "TRACEHINT_REC
 # Parts of words of a task that uses descriptors other than the standard ones.
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", *(f"{c}&{n}" for c in "<>" for n in range(3, 10)))
 # Prefixes of variables that a step sets: the task keeps only its own values of them.
-_OF_STEP = ("SLURM_", "SLURMD_", "PMI_", "PMIX_")
+_STEP_PREFIXES = ("SLURM_", "SLURMD_", "PMI_", "PMIX_")
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def start(address: str, program: str, argv: list[str]) -> NoReturn:
     status = None
     try:
         if can_leave(argv):
-            status = elsewhere(address, program, argv)
+            status = run_elsewhere(address, program, argv)
     except (OSError, ValueError):
         pass
     if status is None:
@@ -85,7 +85,7 @@ def has_jobserver() -> bool:
         return False
 
 
-def elsewhere(address: str, program: str, argv: list[str]) -> int | None:
+def run_elsewhere(address: str, program: str, argv: list[str]) -> int | None:
     """Run the task on the node that `run` chooses; return its wait status, or None to run here."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(PATIENCE_S)
@@ -125,7 +125,7 @@ def elsewhere(address: str, program: str, argv: list[str]) -> int | None:
 
 def list_own_variables() -> str:
     """Return the variables of this environment that a step changes, as NAME=VALUE lines."""
-    return "\n".join(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_OF_STEP))
+    return "\n".join(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_STEP_PREFIXES))
 
 
 def run(words: list[str]) -> int:
@@ -181,7 +181,7 @@ def send(port: int, mark: bytes) -> None:
 def begin(folder: str, mark: str, before: str, program: str, argv: list[str]) -> None:
     """Become the task, on its node, in its directory and with its environment."""
     kept = dict(line.partition("=")[::2] for line in before.split("\n"))
-    env = {k: v for k, v in os.environ.items() if not k.startswith(_OF_STEP)} | kept
+    env = {k: v for k, v in os.environ.items() if not k.startswith(_STEP_PREFIXES)} | kept
     env.pop("", None)
     os.chdir(folder)
     if "/" in program and not os.access(program, os.X_OK):

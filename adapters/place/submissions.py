@@ -30,16 +30,16 @@ from tracehint.adapters.place.submitter import ASK, TELL
 from tracehint.interrupts import start_without_signals
 
 SUBMIT = b"sbatch"
-MOST_NODES = 64
-QUEUE = 3  # maximum jobs waiting for a node, per processor
+MAX_NODES = 64
+PER_SLOT = 3  # maximum jobs waiting for a node, per processor
 MIN_WAIT_S = 2.0  # for a node while others are free
 MAX_WAIT_S = 30.0  # for a node in any case
-_LOOK_S = 1.0  # interval of checks while jobs wait
-_RARE_S = 10.0  # interval if none waits: a job may be requeued and wait again
+_CHECK_S = 1.0  # interval of checks while jobs wait
+_IDLE_CHECK_S = 10.0  # interval if none waits: a job may be requeued and wait again
 _RELEASE_S = 10.0  # for Slurm to release the jobs that still wait at the end
-_FRESH_S = 0.5  # age up to which the state of full nodes is reused
+_MAX_AGE_S = 0.5  # age up to which the state of full nodes is reused
 _TIMEOUT_S = 5.0  # of Slurm commands, while a job may wait for an answer
-_MOST_BYTES = 4 << 20  # of a request
+_MAX_REQUEST = 4 << 20  # of a request
 _SCRIPT = """import os, sys
 sys.path[:] = {path!r}
 try:
@@ -51,7 +51,7 @@ main()
 # Reads the numbers of jobs with a node; end of input means that `run` was killed, and waiting jobs
 # are released from their nodes. It is not a child of `run`, which waits for its children. Input is
 # passed as descriptor 3, because the shell redirects stdin of background processes.
-_AFTERWARDS = """exec 3<&0
+_RELEASE_SCRIPT = """exec 3<&0
 {
     while read -r job; do
         [ "$job" != end ] || exit 0
@@ -64,16 +64,16 @@ _AFTERWARDS = """exec 3<&0
 """
 _USABLE = ("idle", "mixed", "allocated", "completing")
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED")
-_GOING, _ENDED_WELL = ("RUNNING", "COMPLETING", "SUSPENDED"), "COMPLETED"
+_RUNNING, _ENDED_WELL = ("RUNNING", "COMPLETING", "SUSPENDED"), "COMPLETED"
 
 
 def batch_nodes() -> tuple[Host, ...]:
-    """Return nodes with free processors for jobs from here, at most the MOST_NODES freest; empty if
+    """Return nodes with free processors for jobs from here, at most the MAX_NODES freest; empty if
     there are none or this runs in a job itself."""
     if "SLURM_JOB_ID" in os.environ:
         return ()
     free = _free()
-    order = sorted(free, key=lambda name: (-free[name], name))[:MOST_NODES]
+    order = sorted(free, key=lambda name: (-free[name], name))[:MAX_NODES]
     return tuple(Host(name=name, slots=free[name]) for name in sorted(order))
 
 
@@ -172,7 +172,7 @@ class Submissions:
             self.look(now)
         node = self.choose_preferred_node(task)
         if node is not None and self.is_full(node):
-            if now - self.looked > _FRESH_S:
+            if now - self.looked > _MAX_AGE_S:
                 self.look(now)
             node = None if self.is_full(node) else node
         self.sent.append(SubmittedJob(task, node, now))
@@ -201,12 +201,12 @@ class Submissions:
     def pause(self) -> float | None:
         """Seconds until the next check of the jobs; None: all have ended."""
         going = [job.waits and job.node is not None for job in self.sent if not job.ended]
-        return (_LOOK_S if any(going) else _RARE_S) if going else None
+        return (_CHECK_S if any(going) else _IDLE_CHECK_S) if going else None
 
     def is_full(self, node: int) -> bool:
         """Whether the maximum number of jobs waits for the node."""
         waiting = sum(job.node == node and job.waits and not job.ended for job in self.sent)
-        return waiting >= QUEUE * self.hosts[node].slots
+        return waiting >= PER_SLOT * self.hosts[node].slots
 
     def note_submission(self, ticket: bytes, number: bytes) -> None:
         """Record a job's number; without one it was not submitted, or not as requested."""
@@ -231,8 +231,8 @@ class Submissions:
                 continue
             state, node = (*found.get(os.fsdecode(job.number), ()), "", "")[:2]
             job.waits = state in _WAITING
-            job.ended = not job.waits and state not in _GOING
-            if node in names and (state in _GOING or state == _ENDED_WELL):
+            job.ended = not job.waits and state not in _RUNNING
+            if node in names and (state in _RUNNING or state == _ENDED_WELL):
                 self.located.update(dict.fromkeys(job.task.outputs, names[node]))
 
     def release(self, *, every: bool = False) -> None:
@@ -258,7 +258,7 @@ class Submissions:
         end = time.monotonic() + _RELEASE_S
         self.release(every=True)
         while self.bound and time.monotonic() < end:
-            time.sleep(_LOOK_S)
+            time.sleep(_CHECK_S)
             self.release(every=True)
 
     def is_late(self, job: SubmittedJob, now: float) -> bool:
@@ -279,7 +279,7 @@ class SubmissionServer(threading.Thread):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(os.fspath(address))
         self.socket.listen(1024)
-        self.socket.settimeout(_LOOK_S)
+        self.socket.settimeout(_CHECK_S)
         self.closing = threading.Event()
 
     def run(self) -> None:
@@ -290,7 +290,7 @@ class SubmissionServer(threading.Thread):
                 with suppress(OSError):
                     line, _ = self.socket.accept()
                     with line:
-                        line.settimeout(_LOOK_S)
+                        line.settimeout(_CHECK_S)
                         self._serve(line)
                 pause = self.jobs.pause
                 if pause is not None and time.monotonic() - looked >= pause:
@@ -308,7 +308,7 @@ class SubmissionServer(threading.Thread):
 
     def _serve(self, line: socket.socket) -> None:
         request = b""
-        while (part := line.recv(1 << 16)) and len(request) <= _MOST_BYTES:
+        while (part := line.recv(1 << 16)) and len(request) <= _MAX_REQUEST:
             request += part
         kind, _, rest = request.partition(b"\0")
         if kind == ASK and not part:
@@ -322,13 +322,13 @@ class SubmissionServer(threading.Thread):
 
 
 @contextmanager
-def _freed_afterwards() -> Iterator[int]:
+def _release_if_killed() -> Iterator[int]:
     """Yield a descriptor for the numbers of jobs to release if this process is killed. Raises
     OSError."""
     read, write = os.pipe()
     try:
         with os.fdopen(read) as numbers:
-            words = ["/bin/sh", "-c", _AFTERWARDS, "sh", str(os.getuid())]
+            words = ["/bin/sh", "-c", _RELEASE_SCRIPT, "sh", str(os.getuid())]
             subprocess.run(
                 words, stdin=numbers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
                 start_new_session=True, check=False,
@@ -346,7 +346,7 @@ def submitting(nodes: Sequence[Host], jobs: KnownJobs, *, steal: bool) -> Iterat
     this cannot be started."""
     with (
         tempfile.TemporaryDirectory(prefix="tracehint-") as name,
-        _freed_afterwards() as afterwards,
+        _release_if_killed() as afterwards,
     ):
         own = Path(name)
         path = [os.path.abspath(entry) for entry in sys.path if entry]  # noqa: PTH100

@@ -31,7 +31,7 @@ _LONG = (
 )  # fmt: skip  # a table
 _SHORT = "wFxCaWMdhV"
 _FLAGS = "HIkOQsuv"  # short options without a value
-_ONE = {"--nodes": "N", "--ntasks": "n"}  # allowed with the value 1
+_MAY_BE_ONE = {"--nodes": "N", "--ntasks": "n"}  # allowed with the value 1
 _VARIABLES = (
     "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SBATCH_CLUSTER_CONSTRAINT", "SBATCH_CONSTRAINT",
     "SBATCH_PREFER", "SBATCH_REQ_SWITCH", "SBATCH_SPREAD_JOB", "SBATCH_WAIT", "SLURM_CLUSTERS",
@@ -56,20 +56,20 @@ def main() -> None:
 def ask_for_node(address: str, words: Sequence[str]) -> tuple[bytes, bytes] | None:
     """Return ticket and node (empty: any) of the job; None: submit it unchanged, also on errors."""
     with suppress(Exception):
-        text = what_runs(words, os.environ)
-        ticket, node = sent(address, ASK, text).split(b"\0") if text else (b"", b"")
+        text = read_job(words, os.environ)
+        ticket, node = send_message(address, ASK, text).split(b"\0") if text else (b"", b"")
         return (ticket, node) if ticket else None
     return None
 
 
-def what_runs(words: Sequence[str], env: Mapping[str, str]) -> bytes:
+def read_job(words: Sequence[str], env: Mapping[str, str]) -> bytes:
     """Return the text that identifies the job's task; empty: submit it unchanged."""
     if any(name in env for name in _VARIABLES):
         return b""
     at, script = next(((i, t) for i, w in enumerate(words) if (t := script_text(w))), (None, b""))
     lines = (line for line in script.splitlines() if line.startswith(b"#SBATCH"))
     inside = [w for line in lines for w in shlex.split(os.fsdecode(line[7:]), comments=True)]
-    if has_own_wish(words[:at]) or has_own_wish(inside):
+    if restricts_nodes(words[:at]) or restricts_nodes(inside):
         return b""
     if command := env.get("BATCH_JOB_COMMAND"):  # of Makeflow
         return os.fsencode(command)
@@ -94,27 +94,27 @@ def script_text(path: str) -> bytes:
     return text if text.startswith(b"#!") else b""
 
 
-def has_own_wish(words: Sequence[str]) -> bool:
+def restricts_nodes(words: Sequence[str]) -> bool:
     """Whether sbatch options select nodes, or request more than one plain job."""
     for at, word in enumerate(words):
         name, given, value = word.partition("=")
         following = words[at + 1] if at + 1 < len(words) else ""
-        if name.startswith("--") and name in _ONE:
+        if name.startswith("--") and name in _MAY_BE_ONE:
             if (value if given else following) != "1":
                 return True
         elif name.startswith("--"):
-            if any(option.startswith(name) for option in (*_LONG, *_ONE)):
+            if any(option.startswith(name) for option in (*_LONG, *_MAY_BE_ONE)):
                 return True  # also abbreviated options
         elif word.startswith("-"):
             rest = word[1:].lstrip(_FLAGS)
-            if rest[:1] in _ONE.values() and (rest[1:] or following) != "1":
+            if rest[:1] in _MAY_BE_ONE.values() and (rest[1:] or following) != "1":
                 return True
             if rest and rest[0] in _SHORT:
                 return True
     return False
 
 
-def sent(address: str, *fields: bytes) -> bytes:
+def send_message(address: str, *fields: bytes) -> bytes:
     """Send a message and return the answer of `run`; reports have no answer."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(PATIENCE_S)
@@ -140,7 +140,7 @@ def submit_job(
     number = _NUMBER.search(out) if not status else None
     answered = False
     with suppress(OSError):
-        sent(address, TELL, ticket, number[1] if number else b"")
+        send_message(address, TELL, ticket, number[1] if number else b"")
         answered = True
     if node and number and not answered:  # nothing else would release the job
         with suppress(OSError):

@@ -24,7 +24,7 @@ from tracehint.schemas.plain import ConfiguredName, ConfiguredPath, distrust
 NAME = "tracehint.toml"
 _REMEDY = "Write it with `tracehint init`, or correct it."
 _FILE = TextFile(kind="A project file", limit="small-bytes", check=NAME, remedy=_REMEDY)
-_WANTED = ("a text", "a list of texts")
+_VALUE_KINDS = ("a text", "a list of texts")
 # key of the file -> command parameters with this default, type of its value
 KEYS: dict[str, tuple[tuple[str, ...], type]] = {
     "store": (("store",), ConfiguredName),
@@ -34,7 +34,7 @@ KEYS: dict[str, tuple[tuple[str, ...], type]] = {
     "engine": (("engine",), str),
     "hosts": (("hosts",), ConfiguredPath),
 }
-OF_LINT = "lint"  # a table read by lint
+LINT_TABLE = "lint"  # a table read by lint
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ def find_config(folder: Path) -> ProjectConfig | None:
     values: dict[str, Any] = {}
     ignored: list[str] = []
     for key, value in data.items():
-        if key == OF_LINT:
+        if key == LINT_TABLE:
             continue
         if key not in KEYS:
             raise InputError(f"{path}: {key[:80]!r} is not known", f"Known are {', '.join(KEYS)}.")
         kind = KEYS[key][1]
         texts = value if isinstance(value, list) and kind is tuple else [value]
         if not texts or not all(isinstance(text, str) and text for text in texts):
-            raise InputError(f"{path}: {key} is not {_WANTED[kind is tuple]}", _REMEDY)
+            raise InputError(f"{path}: {key} is not {_VALUE_KINDS[kind is tuple]}", _REMEDY)
         if kind in (ConfiguredName, ConfiguredPath):
             texts = [_path_beside_config(folder, text) for text in texts]
             if why := distrust(Path(texts[0])):

@@ -26,12 +26,12 @@ from tracehint.schemas.plain import ConfiguredPath
 
 _TIMEOUT_S = 10
 # a class of one copy with a single label: NAME : 1 ; ... create_labels: [A] ; ...
-_ONE = re.compile(r"^(\S+) : 1 ;.*\bcreate_labels: \[([^\]*]+)\]", re.MULTILINE)
+_SINGLE_COPY = re.compile(r"^(\S+) : 1 ;.*\bcreate_labels: \[([^\]*]+)\]", re.MULTILINE)
 
 
 def single_classes(listing: str) -> list[str]:
     """Return the classes of one copy on one label, from `mfsscadmin list -l`."""
-    return [name for name, _ in _ONE.findall(listing)]
+    return [name for name, _ in _SINGLE_COPY.findall(listing)]
 
 
 def data_pools(listing: str) -> list[str]:
@@ -81,12 +81,12 @@ def map_text(store: str, directory: Path, hosts: Sequence[str]) -> str:
         names = places.names(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return ""
-    found = of_names(names, [host.partition(".")[0] for host in hosts])
+    found = map_from_names(names, [host.partition(".")[0] for host in hosts])
     head = f"# a {places.noun} for each node, found by their names: {' '.join(places.listed)}\n"
     return found and head + found
 
 
-def of_names(names: Sequence[str], hosts: Sequence[str]) -> str:
+def map_from_names(names: Sequence[str], hosts: Sequence[str]) -> str:
     """Return the map from the names of classes or pools, for a run on these hosts. For a single
     host, all nodes with a class or pool are groups."""
     names = [name for name in names if NAME.fullmatch(name)]
@@ -148,7 +148,7 @@ def _version(store: str) -> str:
 
 
 @dataclass(frozen=True)
-class Here:
+class LocatedStore:
     """A name for --store, a file for --map, and the reason in words (empty: not found)."""
 
     store: str
@@ -171,7 +171,7 @@ def commands_for(store: str, hosts: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def store_here(place: Path, nodes: Sequence[str] = ()) -> Iterator[Here]:
+def store_here(place: Path, nodes: Sequence[str] = ()) -> Iterator[LocatedStore]:
     """Find the store and map for hints below the directory; the map exists inside the context.
     `nodes`: nodes of the run, in the order of a plan's parts.
 
@@ -179,17 +179,17 @@ def store_here(place: Path, nodes: Sequence[str] = ()) -> Iterator[Here]:
     """
     store, why = store_of(place, mounts())
     if store in ("", LOCAL):
-        yield Here("xattr", None, "")
+        yield LocatedStore("xattr", None, "")
         return
     text = map_text(store, place, nodes or [host_name()])
     if not text:
         lines = commands_for(store, nodes or [host_name()])
-        yield Here(store, None, "\n  ".join([why, *lines]))
+        yield LocatedStore(store, None, "\n  ".join([why, *lines]))
         return
     with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
         path = Path(folder, "map.toml")
         path.write_text(text)
-        yield Here(store, path, f"{why}; a {NODE_PLACES[store].noun} for each node")
+        yield LocatedStore(store, path, f"{why}; a {NODE_PLACES[store].noun} for each node")
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ SCHEDULERS = (
 )  # fmt: skip  # a table
 HOSTS = "hosts.toml"
 # file names of node lists in the directory, one name per line
-LISTS = ("hostfile", "machinefile", "hosts.txt", "nodes.txt", "machines")
-_MOST = 100_000  # lines read of such a file
+NODE_LISTS = ("hostfile", "machinefile", "hosts.txt", "nodes.txt", "machines")
+_MAX_LINES = 100_000  # lines read of such a file
 
 
 @dataclass(frozen=True)
@@ -278,10 +278,10 @@ def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
         else:
             why["nodes"] = f"{count} nodes in {HOSTS}"
             return HOSTS, count
-    for name in LISTS:
+    for name in NODE_LISTS:
         if (directory / name).is_file():
             with (directory / name).open(encoding="utf-8", errors="replace") as stream:
-                lines = [line.partition("#")[0].split() for line in islice(stream, _MOST)]
+                lines = [line.partition("#")[0].split() for line in islice(stream, _MAX_LINES)]
             count = len({words[0] for words in lines if words})
             if count:
                 why["nodes"] = f"{count} nodes in {name} (for `place` and `emit`: {HOSTS})"

@@ -37,14 +37,14 @@ SLOWER = 1.02  # factor: tolerated slowdown of a run with hints
 NOISE, NOISE_S = 0.05, 2.0  # share and seconds: variation between equal runs
 CHANGED = 1.5  # factor: beyond this change of time a run does other work
 OWN_S = 20.0  # tracehint's own seconds that are ignored: their variation on a busy machine
-_PROOFS = 2  # slower runs with hints after which hints are not tried again
-_ASIDE = "state.json.damaged"
+_MAX_SLOWER_RUNS = 2  # slower runs with hints after which hints are not tried again
+_DAMAGED_FILE = "state.json.damaged"
 DECISION = "decision.json"  # from the last runs, for the next one
 FIRST = "first.json"  # the same, from the workflow's graph alone
-_LISTED = 1000  # runs
-_STORED = 1 << 20  # bytes of state.json
-_COMMAND, _LEFT_OUT = 1000, 1 << 17  # stored characters of a run's command, of left_out
-_LOOKED_AT = 100  # newest recordings next to .tracehint
+_MAX_RUNS = 1000  # runs
+_MAX_STATE_BYTES = 1 << 20  # bytes of state.json
+_MAX_COMMAND, _MAX_LEFT_OUT = 1000, 1 << 17  # stored characters of a run's command, of left_out
+_MAX_BUNDLES = 100  # newest recordings next to .tracehint
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class KnownRun:
             self,
             workflow=self.key,
             command=_stored_command(self.command),
-            left_out=_first_words(self.left_out, _LEFT_OUT),
+            left_out=_first_words(self.left_out, _MAX_LEFT_OUT),
         )
 
     def is_like(self, other: KnownRun) -> bool:
@@ -137,7 +137,7 @@ def _recorded_beside(directory: Path) -> list[KnownRun]:
     """Return the caller's bundles in the directory whose command succeeded, the newest 100."""
     there = [path for path in directory.glob("*.trace") if is_own_folder(path)]
     found = []
-    for path in sorted(there, key=_written_ns)[-_LOOKED_AT:]:
+    for path in sorted(there, key=_written_ns)[-_MAX_BUNDLES:]:
         try:
             manifest = read_manifest(path)
         except TracehintError:
@@ -157,7 +157,7 @@ def workflow_key(command: Sequence[str]) -> str:
 
 def _stored_command(command: Sequence[str]) -> tuple[str, ...]:
     """Return a command line without secrets, truncated for storage."""
-    return _shorten_words(redact_words_of([*_first_words(command, 4 * _COMMAND)])[0])
+    return _shorten_words(redact_words_of([*_first_words(command, 4 * _MAX_COMMAND)])[0])
 
 
 def _first_words(words: Sequence[str], most: int) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def _first_words(words: Sequence[str], most: int) -> tuple[str, ...]:
 
 def _shorten_words(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words, truncated to the stored length of a command."""
-    return tuple(word[:_COMMAND] for word in _first_words(words, _COMMAND))
+    return tuple(word[:_MAX_COMMAND] for word in _first_words(words, _MAX_COMMAND))
 
 
 @dataclass(frozen=True)
@@ -245,9 +245,9 @@ class ProjectState:
         usual = median(plain)
         noise = max(NOISE_S, NOISE * usual, max(plain) - min(plain))
         slow = [run for run in alike if run.hinted and run.cost > SLOWER * usual + noise]
-        if last not in slow or (len(slow) < _PROOFS and not alike[-1].hinted):
+        if last not in slow or (len(slow) < _MAX_SLOWER_RUNS and not alike[-1].hinted):
             return None
-        proven = len(slow) >= _PROOFS
+        proven = len(slow) >= _MAX_SLOWER_RUNS
         return Slower(last.cost, usual, by_graph=bool(others[-1].store), proven=proven)
 
     def needs_recording(self, command: tuple[str, ...]) -> bool:
@@ -297,7 +297,7 @@ def _hold_folder(folder: Path, name: Path | None = None) -> HeldFolder:
     except FileNotFoundError:
         raise
     except OSError:
-        raise _strange(folder, "it is no directory of yours") from None
+        raise _error(folder, "it is no directory of yours") from None
 
 
 def _read_runs(folder: HeldFolder) -> ProjectState:
@@ -306,7 +306,7 @@ def _read_runs(folder: HeldFolder) -> ProjectState:
     except FileNotFoundError:
         return ProjectState(folder)
     except OSError as error:
-        raise _strange(folder, f"state.json {error.strerror or 'cannot be read'}") from None
+        raise _error(folder, f"state.json {error.strerror or 'cannot be read'}") from None
     with os.fdopen(fd, "rb") as stream:
         text = stream.read(limit("small-bytes") + 1)
     try:
@@ -314,10 +314,10 @@ def _read_runs(folder: HeldFolder) -> ProjectState:
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ValueError
         return ProjectState(
-            folder, tuple(_read_run(raw).make_storable() for raw in data["runs"][-_LISTED:])
+            folder, tuple(_read_run(raw).make_storable() for raw in data["runs"][-_MAX_RUNS:])
         )
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _strange(folder, "state.json is not as tracehint wrote it") from None
+        raise _error(folder, "state.json is not as tracehint wrote it") from None
 
 
 def _read_run(raw: Any) -> KnownRun:
@@ -329,7 +329,7 @@ def _read_run(raw: Any) -> KnownRun:
     return run
 
 
-def _strange(folder: Path, why: str) -> InputError:
+def _error(folder: Path, why: str) -> InputError:
     return InputError(
         f"cannot use {folder}: {why}", "Look at it; `tracehint status --forget` removes it."
     )
@@ -366,8 +366,8 @@ def _read_or_put_aside(folder: HeldFolder) -> ProjectState:
         return _read_runs(folder)
     except InputError as error:
         with suppress(OSError):
-            (folder.inside / "state.json").rename(folder.inside / _ASIDE)
-        return ProjectState(folder, problem=f"{error.what}; it is {folder / _ASIDE} now")
+            (folder.inside / "state.json").rename(folder.inside / _DAMAGED_FILE)
+        return ProjectState(folder, problem=f"{error.what}; it is {folder / _DAMAGED_FILE} now")
 
 
 def add_run(directory: Path, run: KnownRun) -> ProjectState:
@@ -396,8 +396,8 @@ def _text(runs: Sequence[KnownRun]) -> str:
 
 def _drop_oldest_runs(runs: tuple[KnownRun, ...]) -> tuple[KnownRun, ...]:
     """Return the last runs that fit into the file."""
-    runs = runs[-_LISTED:]
-    while len(runs) > 1 and len(_text(runs)) > _STORED:
+    runs = runs[-_MAX_RUNS:]
+    while len(runs) > 1 and len(_text(runs)) > _MAX_STATE_BYTES:
         runs = runs[len(runs) // 10 + 1 :]
     return runs
 
@@ -455,7 +455,7 @@ def forget(directory: Path) -> bool:
     if not os.path.lexists(folder):
         return False
     held, there = _hold_folder(folder), False
-    for name in ("state.json", DECISION, FIRST, _ASIDE, "lock"):
+    for name in ("state.json", DECISION, FIRST, _DAMAGED_FILE, "lock"):
         with suppress(FileNotFoundError):
             (held.inside / name).unlink()
             there = True

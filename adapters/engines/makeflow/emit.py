@@ -54,7 +54,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     workflow = read_workflow(request.workflow)
     folder = Path(f"{output}.tracehint")
     parts = find_parts(hints.plan, makeflow_parts.names(workflow)) if hints.plan else None
-    planned = parts is not None and makeflow_parts.is_for(hints, parts, workflow)
+    planned = parts is not None and makeflow_parts.is_planned(hints, parts, workflow)
     moved: list[str] = []
     if parts is not None and parts.bound:
         workflow, parts, moved = order_by_parts(workflow, parts)
@@ -221,14 +221,14 @@ def find_undeclared_outputs(
 ) -> tuple[list[list[tuple[bytes, str]]], int]:
     """Return each task's undeclared outputs (path, tag kind) and the number of unused examples."""
     found: list[list[tuple[bytes, str]]] = [[] for _ in workflow.tasks]
-    catches = _Catches(hints, workflow)
+    matches = _TemplateMatches(hints, workflow)
     declared = set(workflow.files)
-    spoken_of = catches.find_fitting(declared)
+    declared_templates = matches.find_fitting(declared)
     left_out = 0
     for rule in hints.rules:
         template = parse(rule.template)
         examples = [p for p in _examples(rule) if p not in declared]
-        if not any(rule.producers) or template in spoken_of:
+        if not any(rule.producers) or template in declared_templates:
             continue
         if template.literal:
             path = to_bytes(rule.template)
@@ -237,12 +237,12 @@ def find_undeclared_outputs(
             for i in hits if inside(path) else []:
                 found[i].append((path, kind))
         else:
-            hits = _follow(catches, rule, template, examples, found)
+            hits = _add_sibling_outputs(matches, rule, template, examples, found)
         left_out += len(examples) if not hits else 0
     return found, left_out
 
 
-class _Catches:
+class _TemplateMatches:
     """Matches between all rules' templates and the declared outputs, each name matched once.
 
     A name too costly to match has no match, as it gets no hint either.
@@ -254,15 +254,15 @@ class _Catches:
         self._tasks: dict[Template, list[tuple[int, Captures]]] = defaultdict(list)
         for i, task in enumerate(workflow.tasks):
             for path in task.targets:
-                for template, caught in self._fits(path):
+                for template, caught in self._match_templates(path):
                     self._tasks[template].append((i, caught))
         self._rules: dict[tuple[tuple[str, ...], Captures], dict[str, Rule]] = defaultdict(dict)
         for rule in hints.rules:
             template = parse(rule.template)
             for _, caught in self._tasks.get(template, ()):
-                self._rules[_holes(template), caught][rule.id] = rule
+                self._rules[_list_placeholders(template), caught][rule.id] = rule
 
-    def _fits(self, path: bytes) -> list[tuple[Template, Captures]]:
+    def _match_templates(self, path: bytes) -> list[tuple[Template, Captures]]:
         try:
             found = self._index.find_fitting(Subject(path, limit("match-work")))
             return [(template, texts_at(where, path)) for template, where in found]
@@ -271,7 +271,7 @@ class _Catches:
 
     def find_fitting(self, paths: Iterable[bytes]) -> set[Template]:
         """Return the templates that match one of the paths."""
-        return {template for path in paths for template, _ in self._fits(path)}
+        return {template for path in paths for template, _ in self._match_templates(path)}
 
     def siblings(self, holes: tuple[str, ...], caught: Captures) -> Iterable[Rule]:
         """Return rules with these placeholders that captured these texts in declared outputs."""
@@ -283,20 +283,20 @@ class _Catches:
         return [(i, caught) for i, caught in found if self._types[i] in types]
 
 
-def _follow(
-    catches: _Catches,
+def _add_sibling_outputs(
+    matches: _TemplateMatches,
     rule: Rule,
     template: Template,
     examples: list[bytes],
     found: list[list[tuple[bytes, str]]],
 ) -> list[int]:
     """Append the files that go with a sibling rule's declared outputs; return their tasks."""
-    holes = _holes(template)
+    holes = _list_placeholders(template)
     wanted = {caught for p in examples if (caught := template.match(p)) is not None}
-    for other in catches.siblings(holes, next(iter(wanted), ())):
+    for other in matches.siblings(holes, next(iter(wanted), ())):
         if other is rule or not set(other.producers) & set(rule.producers):
             continue
-        by_task = catches.by_task(parse(other.template), rule.producers)
+        by_task = matches.by_task(parse(other.template), rule.producers)
         if wanted and wanted <= {caught for _, caught in by_task}:
             for task, caught in by_task:
                 path = _fill(template, caught)
@@ -306,7 +306,7 @@ def _follow(
     return []
 
 
-def _holes(template: Template) -> tuple[str, ...]:
+def _list_placeholders(template: Template) -> tuple[str, ...]:
     return tuple(part for part in template.parts if isinstance(part, str))
 
 

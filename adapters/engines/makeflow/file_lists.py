@@ -93,7 +93,7 @@ def with_lists(workflow: Workflow, lists: Sequence[Lists]) -> tuple[bytes, int]:
     return "".join([*out, workflow.text[done:]]).encode("latin-1"), left
 
 
-def about_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int) -> list[str]:
+def describe_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int) -> list[str]:
     """Return messages for the user about the new lists, one per line."""
     dropped = [path for mine in lists for path in mine.dropped]
     unknown = sum(path not in sizes for path in dropped)

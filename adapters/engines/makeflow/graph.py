@@ -128,17 +128,17 @@ def _add(out: GraphBuilder, rule: int, node: _Node, measured: list[Summary]) -> 
 def _read_log(path: Path, nodes: dict[int, _Node], out: GraphBuilder) -> None:
     for at, line in enumerate(read_lines(path), 1):
         if line.startswith("# "):
-            _declaration(line, nodes)
+            _parse_declaration(line, nodes)
             continue
         found = _EVENT.match(line)
         if found:
             time, node, state, pid = (int(g) for g in found.groups())
-            _event(nodes.setdefault(node, _Node()), time, state, pid)
+            _record_event(nodes.setdefault(node, _Node()), time, state, pid)
         elif line.strip():
             out.bad_line(at)
 
 
-def _declaration(line: str, nodes: dict[int, _Node]) -> None:
+def _parse_declaration(line: str, nodes: dict[int, _Node]) -> None:
     """Parse `# KEY <id> ...`, tab-separated; other comments do not describe the graph."""
     key, *rest = line[2:].split("\t")
     if not rest or not rest[0].isdigit() or len(rest[0]) > 9:
@@ -154,7 +154,7 @@ def _declaration(line: str, nodes: dict[int, _Node]) -> None:
         node.parents = [f"n{p}" for p in rest[1:] if p.isdigit()]
 
 
-def _event(node: _Node, time: int, state: int, pid: int) -> None:
+def _record_event(node: _Node, time: int, state: int, pid: int) -> None:
     if state == _RUNNING:
         node.attempts.append([pid, time, None, None])
     elif state in (_COMPLETE, _FAILED, _ABORTED) and node.attempts:
@@ -239,7 +239,7 @@ def _files(entries: Any) -> list[bytes]:
 
 _SUMMARY = re.compile(r"resource-rule-(\d{1,9})\.summary$")
 _MAX_FOLDERS, _MAX_FILES, _MAX_SUMMARY = 100, 1_000_000, 1 << 20
-_APART_S = 5.0  # between Makeflow's start and the monitor's, which copies itself first
+_MAX_START_GAP_S = 5.0  # between Makeflow's start and the monitor's, which copies itself first
 
 # start in seconds since the epoch; CPU time in ns, peak memory in bytes
 Summary = tuple[float, tuple[int, int | None]]
@@ -269,8 +269,8 @@ def find_usage(known: list[Summary], start_us: int | None) -> tuple[int | None, 
     if start_us is None:
         return None, None
     near = [(abs(start - start_us / 1e6), at) for at, (start, _) in enumerate(known)]
-    apart, at = min(near, default=(_APART_S + 1, 0))
-    return known[at][1] if apart <= _APART_S else (None, None)
+    apart, at = min(near, default=(_MAX_START_GAP_S + 1, 0))
+    return known[at][1] if apart <= _MAX_START_GAP_S else (None, None)
 
 
 def _summary_files(folder: Path) -> list[tuple[Path, int]]:

@@ -34,7 +34,7 @@ def names(workflow: Workflow) -> list[list[str]]:
     ]
 
 
-def is_for(hints: HintFile, parts: Parts, workflow: Workflow) -> bool:
+def is_planned(hints: HintFile, parts: Parts, workflow: Workflow) -> bool:
     """Whether the plan was made for this workflow, so files absent from the plan need no hint."""
     files = planned_files(hints).keys()
     bound = hints.plan is not None and hints.plan.tasks
@@ -103,7 +103,7 @@ def describe_runs(parts: Parts, folder: str, output: str, hosts: Path | None) ->
 # a part the order stays. A rule's number (in the log, and `%%`) is its new position.
 
 
-def in_turns(parts: Sequence[int | None]) -> list[int]:
+def interleave_parts(parts: Sequence[int | None]) -> list[int]:
     """Return rule numbers in round-robin order: the first of each part, the second of each, ..."""
     count: dict[int | None, int] = {}
     keys = []
@@ -115,7 +115,7 @@ def in_turns(parts: Sequence[int | None]) -> list[int]:
 
 def order_by_parts(workflow: Workflow, parts: Parts) -> tuple[Workflow, Parts, list[str]]:
     """Return the workflow and its parts in round-robin order, and messages for the user."""
-    order = in_turns(parts.of_task)
+    order = interleave_parts(parts.of_task)
     moved = replace(parts, of_task=tuple(parts.of_task[number] for number in order))
     if order == sorted(order):
         return workflow, parts, []
@@ -123,25 +123,25 @@ def order_by_parts(workflow: Workflow, parts: Parts) -> tuple[Workflow, Parts, l
         rules = [workflow.data["rules"][number] for number in order]
         tasks = tuple(workflow.tasks[number] for number in order)
         return Workflow(tasks=tasks, data={**workflow.data, "rules": rules}), moved, [_REORDERED]
-    text = _text(workflow.text, order)
+    text = _reorder_text(workflow.text, order)
     if text is None:
-        return workflow, parts, [_KEPT]
+        return workflow, parts, [_NOT_REORDERED]
     return Workflow(tasks=tuple(parse_rules(text)), text=text), moved, [_REORDERED]
 
 
 _REORDERED = "The rules are reordered, so that all parts have work at any time"
-_KEPT = (
+_NOT_REORDERED = (
     "The rules keep their order, since variables are set between them: where those of one part "
     "are adjacent, the nodes of the others may take them"
 )
 
 
-def _text(text: str, order: Sequence[int]) -> str | None:
+def _reorder_text(text: str, order: Sequence[int]) -> str | None:
     """Return the file with its rules in this order; None if there is other text between them."""
     spans = rule_spans(text)
     if spans is None:
         return None
     begin, end = spans[0][0], spans[-1][1]
     if not text[begin:end].endswith("\n"):  # the last rule may end with the file
-        return _text(text[:end] + "\n" + text[end:], order)
+        return _reorder_text(text[:end] + "\n" + text[end:], order)
     return text[:begin] + "".join(text[slice(*spans[number])] for number in order) + text[end:]

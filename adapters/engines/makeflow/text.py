@@ -20,7 +20,7 @@ from tracehint.limits import check, limit, limit_error
 
 _ASSIGN = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(\+?=)[ \t]*(.*)", re.DOTALL)
 _LOCAL = re.compile(r"LOCAL[ \t]+")
-_SUB = re.compile(r"MAKEFLOW[ \t]")
+_NESTED = re.compile(r"MAKEFLOW[ \t]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def parse_rules(text: str) -> list[Task]:
             header = None
             known.of_rule.clear()
         elif line[0] == "@" and (assigned := _ASSIGN.match(line, 1)) is not None:
-            known.of_rule[assigned[2]] = known.put_in(assigned[4].rstrip(), known.all)
+            known.of_rule[assigned[2]] = known.substitute(assigned[4].rstrip(), known.all)
         elif line[0] in "@.":
             continue
         elif (assigned := _ASSIGN.match(line)) is not None:
@@ -70,7 +70,7 @@ def parse_rules(text: str) -> list[Task]:
         elif not line.startswith("export"):
             if header is not None:
                 raise _make_syntax_error(text, start, "a rule without a command")
-            header = _header(text, start, known.put_in(line, known.of_file))
+            header = _header(text, start, known.substitute(line, known.of_file))
             named = (start, end)
     return rules
 
@@ -210,8 +210,8 @@ def _rule(
         at += 1
     local = _LOCAL.match(text, at)
     at = local.end() if local else at
-    command = _LOCAL.sub("", known.put_in(line.strip(), known.all), count=1)
-    nested = _SUB.match(text, at) is not None
+    command = _LOCAL.sub("", known.substitute(line.strip(), known.all), count=1)
+    nested = _NESTED.match(text, at) is not None
     return Task(
         targets=header[0],
         sources=header[1],
@@ -248,7 +248,7 @@ class Variables:
 
     def assign(self, found: re.Match[str]) -> None:
         """Apply the file's `NAME=value` or `NAME+=value`."""
-        name, value = found[2], self.put_in(found[4].rstrip(), self.of_file)
+        name, value = found[2], self.substitute(found[4].rstrip(), self.of_file)
         if found[3] == "+=" and name in self.of_file:
             value = f"{self._count_text(self.of_file[name])} {value}"
         self.of_file[name] = value
@@ -260,7 +260,7 @@ class Variables:
         default = self._of_category.get(("", name), "")
         return self.of_rule.get(name, self._of_category.get((category, name), default))
 
-    def put_in(self, text: str, known: Mapping[str, str]) -> str:
+    def substitute(self, text: str, known: Mapping[str, str]) -> str:
         """Substitute variables outside single quotes; unknown ones become empty."""
         out: list[str] = []
         at = 0

@@ -27,7 +27,7 @@ from tracehint.hintgen.text.textfile import TextFile
 from tracehint.version import __version__
 
 PROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_:]{0,200}")
-AGAIN = "CacheSize"  # the hint of files that a task reads more than once
+REREAD_HINT = "CacheSize"  # the hint of files that a task reads more than once
 # outputs are copied, not moved, from scratch: a copy is a new file in the tagged directory
 SCRATCH = ("scratch = {local}", "stageOutMode = 'copy'")
 
@@ -44,7 +44,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     for name, rules in _group_rules(hints, "producers").items():
         block = _before_script(name, rules, request, gaps)
         blocks.setdefault(name, []).extend([block] if block else [])
-        if any(_undeclared_files(name, rule) for rule in rules):
+        if any(_is_private_temporary(name, rule) for rule in rules):
             blocks[name] += [line.format(local=local) for line in SCRATCH]
     for name, rules in _group_rules(hints, "consumers").items():
         lines = [
@@ -61,13 +61,13 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
             blocks.setdefault(process, []).extend(lines)
         if not nodes:
             remarks.append("With --hosts FILE the tasks also pass their nodes to the batch system")
-    remarks += _keep_own(blocks, request, gaps)
+    remarks += _drop_own(blocks, request, gaps)
     body = _config(blocks, gaps)
     text = _head(hints, gaps) + body
     return Emitted(files={request.output: text.encode()}, gaps=merge_gaps(gaps), remarks=remarks)
 
 
-def _keep_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap]) -> list[str]:
+def _drop_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap]) -> list[str]:
     """Drop directives that the pipeline has itself; without the pipeline, list what is replaced."""
     written = {line.partition(" ")[0] for lines in blocks.values() for line in lines}
     written &= set(DIRECTIVES)
@@ -111,7 +111,7 @@ def _directory(path: str) -> str:
     return f"'{path}'"
 
 
-def _undeclared_files(name: str, rule: Rule) -> bool:
+def _is_private_temporary(name: str, rule: Rule) -> bool:
     """Whether the rule's files were deleted in the run and read only by their own process."""
     gone = any(h.name == "Lifetime" and h.value.startswith("temporary") for h in rule.hints)
     return gone and set(rule.consumers) <= {name} and set(rule.producers) == {name}
@@ -120,7 +120,7 @@ def _undeclared_files(name: str, rule: Rule) -> bool:
 def _stage_inputs(name: str, rules: Sequence[Rule], local: str, gaps: list[Gap]) -> list[str]:
     """Return directives that copy the inputs to the node, if each is read more than once."""
     reads = [rule for rule in rules if set(rule.producers) != {name}]
-    again = [rule for rule in reads if any(hint.name == AGAIN for hint in rule.hints)]
+    again = [rule for rule in reads if any(hint.name == REREAD_HINT for hint in rule.hints)]
     if again and len(again) == len(reads):
         return ["stageInMode = 'copy'", *(line.format(local=local) for line in SCRATCH)]
     if again:
@@ -226,14 +226,14 @@ def _split(task: TaskPart) -> tuple[str, str]:
 
 
 def _lines(tags: Mapping[str, int], nodes: Mapping[int, Host]) -> list[str]:
-    lines = [f"ext.tracehint_part = {_choice(tags)}"]
+    lines = [f"ext.tracehint_part = {_look_up_tag(tags)}"]
     if nodes:
         words = {tag: f"'{' '.join(slurm_options(nodes[part]))}'" for tag, part in tags.items()}
-        lines.append("clusterOptions = " + _choice(words, " ?: ''"))
+        lines.append("clusterOptions = " + _look_up_tag(words, " ?: ''"))
     return lines
 
 
-def _choice(values: Mapping[str, Any], otherwise: str = "") -> str:
+def _look_up_tag(values: Mapping[str, Any], otherwise: str = "") -> str:
     """Return a Groovy expression for the value of the task's tag, else null or `otherwise`."""
     if values.keys() == {""}:
         return str(values[""])
@@ -256,7 +256,7 @@ def _entries(rows: Iterable[tuple[str, Any]]) -> str:
 DIRECTIVES = ("beforeScript", "stageInMode", "stageOutMode", "scratch", "clusterOptions")
 _WORD = re.compile(rb"\b(" + "|".join(DIRECTIVES).encode() + rb")\b")
 _FILE = TextFile(kind="a pipeline's file", limit="small-bytes", check="Check the path.")
-_LEFT = frozenset({"work", "results"})  # folders of runs; dot folders are skipped too
+_RUN_FOLDERS = frozenset({"work", "results"})  # folders of runs; dot folders are skipped too
 _MOST = 20_000  # files of one pipeline
 
 
@@ -278,7 +278,7 @@ def _files(folder: Path) -> Iterator[Path]:
     """Yield scripts and configurations below the folder; links are not followed."""
     count = 0
     for where, folders, files in os.walk(folder, followlinks=False):
-        folders[:] = sorted(f for f in folders if f not in _LEFT and not f.startswith("."))
+        folders[:] = sorted(f for f in folders if f not in _RUN_FOLDERS and not f.startswith("."))
         for name in sorted(files):
             path = Path(where, name)
             if path.suffix in (".nf", ".config") and path.is_file():

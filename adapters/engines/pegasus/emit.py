@@ -59,7 +59,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     hints_of = {t.path: t.hints for t in plan.targets}
     nodes = nodes_of(hints.plan, request.hosts) if hints.plan else {}
     counts = _annotate_files(jobs, workflow, hints_of, temporary=request.temporary)
-    clusters = _annotate_jobs(jobs, _chains(workflow, _waits(top, jobs), parts), parts, nodes)
+    clusters = _annotate_jobs(jobs, _chains(workflow, _parents(top, jobs), parts), parts, nodes)
     return Emitted(
         files={output: render(top)},
         remarks=[
@@ -125,7 +125,7 @@ def _annotate_files(
     return counts
 
 
-def _waits(top: Any, jobs: Sequence[Any]) -> list[set[int]]:
+def _parents(top: Any, jobs: Sequence[Any]) -> list[set[int]]:
     """Return the declared predecessors of each job."""
     number = {text_of(get(job, "id")): at for at, job in enumerate(jobs)}
     before: list[set[int]] = [set() for _ in jobs]

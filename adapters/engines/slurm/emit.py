@@ -93,7 +93,7 @@ def script(
     ]
     first, last = copies.lines(len(workflow.tasks)) if copies else ("", "")
     lines = [_HEAD, first]
-    for number in _in_order(needs):
+    for number in _sort_by_needs(needs):
         part = parts.of_task[number]
         words = slurm_options(nodes[part]) if part is not None else []
         lines.append(_job(number, workflow, needs[number], words, copies))
@@ -143,7 +143,7 @@ def _command(task: Task, workflow: Workflow) -> str:
     return shell_text(task.command).encode("latin-1").decode("utf-8", "surrogateescape")
 
 
-def _in_order(needs: Sequence[Sequence[int]]) -> list[int]:
+def _sort_by_needs(needs: Sequence[Sequence[int]]) -> list[int]:
     """Return tasks in topological order. Raise InputError for a cycle."""
     left = [len(before) for before in needs]
     then: list[list[int]] = [[] for _ in needs]
@@ -169,7 +169,7 @@ def _in_order(needs: Sequence[Sequence[int]]) -> list[int]:
 
 
 SCRIPT = Path(__file__).with_name("slurm_stage.sh")
-_LEAVES = re.compile(r"\.\.|\bcd\b|\bpushd\b|\$PWD|\bpwd\b")
+_LEAVING_FOLDER = re.compile(r"\.\.|\bcd\b|\bpushd\b|\$PWD|\bpwd\b")
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Staging:
     def command(self, number: int, line: str) -> str:
         """Return the command line of a rule's job."""
         files = self.uses[number]
-        if not files or _LEAVES.search(line):
+        if not files or _LEAVING_FOLDER.search(line):
             return line
         return self._words("run", line, files)
 
@@ -226,7 +226,7 @@ def plan_staging(
             f"--local-dir {local[:80]!r}: not a plain absolute path", "Use one like /local/scratch."
         )
     shared = _shared_inputs(hints, workflow)
-    handed = _handed_files(workflow, parts)
+    handed = _find_part_files(workflow, parts)
     uses = tuple(
         tuple(p for p in dict.fromkeys((*t.sources, *t.targets)) if p in shared or p in handed)
         for t in workflow.tasks
@@ -252,7 +252,7 @@ def _readers(tasks: Sequence[Task], path: bytes) -> list[int]:
     return [number for number, task in enumerate(tasks) if path in task.sources]
 
 
-def _handed_files(workflow: Workflow, parts: Parts) -> Collection[bytes]:
+def _find_part_files(workflow: Workflow, parts: Parts) -> Collection[bytes]:
     """Return files that one rule produces and another rule of its part reads."""
     part = {p: parts.of_task[n] for n, t in enumerate(workflow.tasks) for p in t.targets}
     return {

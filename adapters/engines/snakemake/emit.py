@@ -78,11 +78,11 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         files=files,
         executable={folder / "tag", folder / "helper"},
         gaps=merge_gaps(gaps),
-        remarks=[written, *_elsewhere(request.workflow, output), *plan.remarks()],
+        remarks=[written, *_warn_of_profile(request.workflow, output), *plan.remarks()],
     )
 
 
-def _elsewhere(workflow: Path, output: Path) -> list[str]:
+def _warn_of_profile(workflow: Path, output: Path) -> list[str]:
     """Warn that Snakemake does not find the workflow's profile from another folder."""
     profile = workflow.resolve().parent / "profiles" / "default"
     if output.resolve().parent == workflow.resolve().parent or not profile.is_dir():

@@ -65,11 +65,11 @@ class _Job:
 def sniff(path: Path, head: bytes) -> bool:
     """Whether this is a log of Swift/K or a directory of wrapper logs."""
     if path.is_dir():
-        return path.name.endswith(".d") and any(_infos(path))
+        return path.name.endswith(".d") and any(_list_wrapper_logs(path))
     return bool(_KNOWN.search(head))
 
 
-def _infos(folder: Path) -> list[str]:
+def _list_wrapper_logs(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(
@@ -88,7 +88,7 @@ def read(path: Path) -> DeclaredGraph:
     if not path.is_dir():
         _read_log(path, jobs)
     infos = path if path.is_dir() else path.with_suffix(".d")
-    for name in _infos(infos) if not infos.is_symlink() else []:
+    for name in _list_wrapper_logs(infos) if not infos.is_symlink() else []:
         _read_info(infos / name, jobs.setdefault(name.removesuffix(_INFO), _Job()))
     for task, job in jobs.items():
         kind = job.kind or task.rpartition("-")[0]
@@ -117,7 +117,7 @@ def _read_log(path: Path, jobs: dict[str, _Job]) -> None:
         message = found[2]
         event = _JOB.match(message)
         if event is not None:
-            _event(jobs.setdefault(event[2], _Job()), event[1], event[3], _time(found[1]))
+            _record_event(jobs.setdefault(event[2], _Job()), event[1], event[3], _time(found[1]))
         elif (staged := _STAGE_IN.match(message)) is not None:
             job = jobs.setdefault(staged[1], _Job())
             for name in staged[2].split(", ") if staged[2] else []:
@@ -129,7 +129,7 @@ def _read_log(path: Path, jobs: dict[str, _Job]) -> None:
             job.files["out", raw_name(name)] = None
 
 
-def _event(job: _Job, event: str, rest: str, time: int | None) -> None:
+def _record_event(job: _Job, event: str, rest: str, time: int | None) -> None:
     host = re.search(r" host=(\S+)", rest)
     job.host = host[1] if host else job.host
     if event == "JOB_START":
@@ -251,15 +251,15 @@ def _line(rule: Rule, local: str, shared: str) -> tuple[str | None, str]:
 
 def java_regex(template: Template, exclude: Iterable[Template] = ()) -> str | None:
     """Return an anchored regex for a path with any leading directories; None: not UTF-8."""
-    body = _body(template)
-    others = [_body(other) for other in exclude]
+    body = _template_regex(template)
+    others = [_template_regex(other) for other in exclude]
     if body is None or None in others:
         return None
     ahead = f"(?!(?:.*/)?(?:{'|'.join(filter(None, others))})$)" if others else ""
     return f"^{ahead}(?:.*/)?{body}$"
 
 
-def _body(template: Template) -> str | None:
+def _template_regex(template: Template) -> str | None:
     out = []
     for part in template.parts:
         if isinstance(part, str):

@@ -34,7 +34,7 @@ from tracehint.hintgen.text.textfile import TextFile
 from tracehint.schemas.wording import plural
 from tracehint.version import __version__
 
-_PLACES = TextFile(
+_LOCATIONS_FILE = TextFile(
     kind="A list of locations",
     limit="hints-bytes",
     check="Check --locations.",
@@ -143,7 +143,7 @@ def read_locations(path: Path) -> dict[str, str]:
     Paths below the working directory become relative to it, as the workflow's tasks name them, so
     that the table stays valid if the folder is moved.
     """
-    data = _PLACES.json(path)
+    data = _LOCATIONS_FILE.json(path)
     here = f"{Path.cwd()}/"
     try:
         rows = [row for row in data["files"] if row["nodes"]]

@@ -50,7 +50,7 @@ def sniff(_path: Path, head: bytes) -> bool:
 
 def read(path: Path) -> DeclaredGraph:
     """Read the tasks with their files; sizes and, if given, bytes, times and machines."""
-    found = _Found()
+    found = _Contents()
     try:
         with open_packed(path) as stream:
             for where, value in JsonStream(stream, _ARRAYS, _OBJECTS).events():
@@ -66,13 +66,13 @@ def read(path: Path) -> DeclaredGraph:
     return found.graph()
 
 
-class _Found:
+class _Contents:
     """Contents of the file in columns: a text that occurs a million times is stored once."""
 
     def __init__(self) -> None:
         self.out = WfColumns()
         self.run: dict[str, Any] = {}
-        self._strange = 0  # entries that are not tasks or files
+        self._invalid_entries = 0  # entries that are not tasks or files
 
     def take(self, where: str, value: Any) -> None:
         """Add one value of the file."""
@@ -96,8 +96,8 @@ class _Found:
 
     def _skip(self, tasks: int = 0) -> None:
         self.out.skipped += tasks
-        self._strange += 1
-        check("strange-rows", "the lists of tasks and files", self._strange)
+        self._invalid_entries += 1
+        check("strange-rows", "the lists of tasks and files", self._invalid_entries)
 
     def _old_task(self, value: Any) -> None:
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
