@@ -1,6 +1,6 @@
-"""Two collectors at once: eBPF and the preload library record one run, differences are listed.
+"""Collector `all`: eBPF and the preload library record one run, and differences are listed.
 
-A check of the recorders, not a way to record: it costs both.
+A test of the recorders, not a way to record: it has the overhead of both.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 _SHOWN = 20
-_KEYS = ("pid", "dev", "ino", "op")  # a file may be named by links that are gone
+_KEYS = ("pid", "dev", "ino", "op")  # no paths: the name that was used may be gone
 
 
 class BothCollectors:
-    """eBPF writes the bundle, the preload library one beside it: NAME.preload.trace."""
+    """eBPF writes the bundle; the preload library writes NAME.preload.trace next to it."""
 
     name = "all"
 
     def check(self) -> Availability:
-        """Both must be usable."""
+        """Whether both collectors can record here."""
         for name, found in (
             ("ebpf", EbpfCollector().check()), ("preload", PreloadCollector().check()),
         ):  # fmt: skip  # a table
@@ -41,7 +41,7 @@ class BothCollectors:
         return Availability(True, "ebpf and preload can record one run")
 
     def record(self, request: RecordRequest) -> RecordResult:
-        """Record with both and list on stderr what differs."""
+        """Record with both collectors and list the differences on stderr."""
         from tracehint.collectors.preload.record import prepare
 
         beside = request.output.with_name(request.output.stem + ".preload.trace")
@@ -64,9 +64,9 @@ def _tell(found: pa.Table, beside: Path) -> None:
 
 
 def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
-    """Bytes per process, file and direction that are not the same: columns pid, path, op, ebpf,
-    preload. Without mapped files, of which both know different bounds, io_uring, and what the
-    loader reads before the library runs."""
+    """Return bytes per process, file and direction that differ: columns pid, path, op, ebpf,
+    preload. Excluded: mapped files, for which both have different bounds, io_uring, and files that
+    the loader reads before the library runs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -77,7 +77,7 @@ def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
     here, there = (
         pc.fill_null(both.column(name), 0) for name in ("bytes_sum", "bytes_sum_preload")
     )
-    # eBPF also sees the library look at a program before it is executed
+    # eBPF also records that the library reads a program before its exec
     looked = pc.is_in(path, value_set=_executed_paths(ebpf))
     looked = pc.and_(looked, pc.greater(here, there))
     found = pa.table(
@@ -87,7 +87,7 @@ def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
 
 
 def _executed_paths(bundle: Bundle) -> pa.Array:
-    """Programs, and the first arguments: of a script the first is its interpreter."""
+    """Return the executed programs and their first four arguments, which include scripts."""
     import pyarrow as pa
 
     rows = bundle.tables["processes"].select(["exe", "argv"]).to_pylist()
@@ -96,7 +96,7 @@ def _executed_paths(bundle: Bundle) -> pa.Array:
 
 
 def _bytes(bundle: Bundle) -> pa.Table:
-    """Bytes by pid, file and direction; one of the file's names."""
+    """Return bytes per pid, file and direction, with one name of the file."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -115,7 +115,7 @@ def _bytes(bundle: Bundle) -> pa.Table:
 
 
 def _of_loader(path: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Libraries, and the recorder's own files."""
+    """Return which paths are shared libraries, the loader's cache or the recorder's own files."""
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(path, r"\.so(\.|$)|/spool/(arena|sites)$|^/etc/ld\.so\.")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a process runs: its arguments, and of its environment what names a task. */
+/* Arguments of an exec, and the environment variables that name its task. */
 #define _GNU_SOURCE
 #include <string.h>
 #include "rec.h"
@@ -14,7 +14,7 @@ static bool marker(const char *text, size_t len)
 	return false;
 }
 
-/* Only the variables that name a task leave this process' memory. */
+/* Write an exec to the spool; only its task variables leave this process's memory. */
 bool exec_put(const struct th_exec *rec, size_t size)
 {
 	const char *argv = (const char *)(rec + 1), *env = argv + rec->argv_len;

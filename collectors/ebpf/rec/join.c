@@ -2,10 +2,9 @@
 /*
  * tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...
  *
- * Asks this node's recorder to follow this process, then becomes COMMAND. It
- * never keeps COMMAND from running: when there is no recorder, a line with the
- * time, the process and the command is appended to MISSED, which the next
- * recorder or `tracehint merge` counts as a loss. Needs no privileges.
+ * Asks this node's recorder to follow this process, then executes COMMAND, which always runs:
+ * without a recorder, a line with the time, the process and the command is appended to MISSED,
+ * which the next recorder or `tracehint merge` counts as a loss. Needs no privileges.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,12 +23,12 @@
 #include <unistd.h>
 #include "standard.h"
 
-#define MARK "TRACEHINT_RECORDING" /* collectors/begin.py: a nested recording does not double */
+#define MARK "TRACEHINT_RECORDING" /* collectors/begin.py: prevents a nested recording */
 #ifndef PATIENCE_S
 #define PATIENCE_S 10 /* a busy recorder answers within milliseconds */
 #endif
 #ifndef LOCK_PATIENCE_S
-#define LOCK_PATIENCE_S 60 /* a recorder that starts holds its lock for a second or a few */
+#define LOCK_PATIENCE_S 60 /* a starting recorder holds its lock for one or a few seconds */
 #endif
 #define LOOK_NS 20000000
 
@@ -62,8 +61,8 @@ static int connected(const char *path)
 }
 
 /*
- * The directories may be shared: what is opened there is not waited for, and used only if it is a
- * plain file of our own.
+ * Open a plain file of this user, without blocking: the directories may be shared, and anything
+ * else is rejected.
  */
 static int open_own(const char *name, int flags)
 {
@@ -81,7 +80,7 @@ static int open_own(const char *name, int flags)
 
 #define LOCK_TRIES (LOCK_PATIENCE_S * (1000000000LL / LOOK_NS))
 
-/* The lock, shared. A recorder that ends removes the file, the next one makes another: look again. */
+/* Lock the file, shared. A recorder that ends removes it and the next one creates it: try again. */
 static int locked(const char *name)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_NS};
@@ -107,7 +106,7 @@ static int locked(const char *name)
 	return -1;
 }
 
-/* Whether a recorder follows this process now. The lock lies beside the socket: SOCKET.lock. */
+/* Whether a recorder now follows this process. The lock file is SOCKET.lock. */
 static int joined(const char *path)
 {
 	char name[4096 + 8], answer = 0;
@@ -127,7 +126,7 @@ static int joined(const char *path)
 	return answer == 'y';
 }
 
-/* One line, one write: lines of several processes do not mix. */
+/* One write per line, so that lines of several processes do not mix. */
 static void missed(const char *path, const char *command)
 {
 	char line[256];
@@ -171,7 +170,7 @@ int main(int argc, char **argv)
 {
 	int error;
 
-	standard_fds_hold(); /* where that fails, nothing else will open either */
+	standard_fds_hold(); /* if this fails, later opens fail too */
 	if (argc < 5 || strcmp(argv[3], "--")) {
 		fputs("usage: tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...\n", stderr);
 		return 125;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Turns the kernel's path records (names from last to first) into paths, and
- * the strings of rename, link, unlink ... into absolute paths with the identity
- * of what is there afterwards. A bare name below a directory that the kernel
- * named needs no look-up; other strings may lead through symbolic links, which
- * are read.
+ * Turns the kernel's path records (names from last to first) into paths, and the strings of rename,
+ * link, unlink ... into absolute paths with the identity of the file there after the call. A bare
+ * name below a directory that the kernel named needs no look-up; other strings may lead through
+ * symbolic links, which are read.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,9 +16,9 @@
 #include "rec.h"
 
 #define TEXT (3 * TH_MAX_PATH)
-#define MAX_LINKS 40 /* as the kernel */
+#define MAX_LINKS 40 /* as in the kernel */
 
-/* Where the newest paths lie on the heap, by identifier modulo the table's size. */
+/* Heap offsets of the newest paths, by identifier modulo the table's size. */
 static struct {
 	uint64_t off;
 	unsigned int id;
@@ -66,7 +65,7 @@ static const char *path_text(unsigned int id)
 	return text;
 }
 
-/* Without ".", ".." and doubled "/", by the text alone. */
+/* Remove ".", ".." and repeated "/" from the text of a path. */
 static void lexical(char *path)
 {
 	char *out = path;
@@ -91,7 +90,7 @@ static void lexical(char *path)
 	*out = 0;
 }
 
-/* Put what the first symbolic link among the names of a path means in its place; false: none. */
+/* Replace the first symbolic link in a path by its target; false if there is none. */
 static bool follow_link(char *path, size_t size, const char *root)
 {
 	char target[TH_MAX_PATH], out[TEXT];
@@ -124,9 +123,9 @@ static bool follow_link(char *path, size_t size, const char *root)
 }
 
 /*
- * Without symbolic links, as far as they are still there. A directory that was
- * renamed or removed since the call keeps the name that it had then: it is not
- * asked for its name. schemas/spool/names.py goes on with links that are gone.
+ * Resolve symbolic links in a directory's path, as far as they still exist. A directory that was
+ * renamed or removed since the call keeps its name at that time: the current name is not queried.
+ * schemas/spool/names.py resolves links that are gone.
  */
 static void canonical_dir(char *path, size_t size, const char *root)
 {
