@@ -117,7 +117,7 @@ def recorded_already() -> bool:
     """
     if os.environ.get(ARENA) and _is_mapped("libtracehint.so"):
         return True  # the library is loaded, whatever the environment
-    return any(map(_holds, (os.environ.get(RECORDING, ""), *_marks_above())))
+    return any(map(_is_valid_mark, (os.environ.get(RECORDING, ""), *_read_marks())))
 
 
 def _is_mapped(name: str) -> bool:
@@ -127,19 +127,19 @@ def _is_mapped(name: str) -> bool:
         return False
 
 
-def _holds(text: str) -> bool:
+def _is_valid_mark(text: str) -> bool:
     mark = text.split(":")
     if len(mark) != 3 or mark[0] != boot_id() or not mark[2].isdigit():
         return False
     if mark[1] != str(_pid_namespace()):
         return True  # nested pid namespace: pids cannot be compared, the tree is followed
-    return int(mark[2]) in _ancestors() or _is_traced()
+    return int(mark[2]) in _list_ancestors() or _is_traced()
 
 
-def _marks_above() -> Iterator[str]:
+def _read_marks() -> Iterator[str]:
     """Yield the readable marks in the initial environments of this process and its ancestors."""
     name = f"{RECORDING}=".encode()
-    for pid in _ancestors():
+    for pid in _list_ancestors():
         try:
             with Path(f"/proc/{pid}/environ").open("rb") as stream:
                 entries = stream.read(_MAX_ENVIRONMENT).split(b"\0")
@@ -150,20 +150,20 @@ def _marks_above() -> Iterator[str]:
                 yield entry.removeprefix(name).decode(errors="replace")
 
 
-def _ancestors() -> Iterator[int]:
+def _list_ancestors() -> Iterator[int]:
     """Yield the pids of this process and its ancestors, without pid 1."""
     current, seen = os.getpid(), 0
     while current > 1 and seen < 10_000:
         yield current
-        current = _status(current, "PPid")
+        current = _read_status_number(current, "PPid")
         seen += 1
 
 
 def _is_traced() -> bool:
-    return _status(os.getpid(), "TracerPid") > 0
+    return _read_status_number(os.getpid(), "TracerPid") > 0
 
 
-def _status(pid: int, field: str) -> int:
+def _read_status_number(pid: int, field: str) -> int:
     return int(process_status(pid).get(field, ["0"])[0])
 
 

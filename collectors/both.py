@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tracehint.schemas.store import Bundle
 
-_SHOWN = 20
+_MAX_PRINTED = 20
 _KEYS = ("pid", "dev", "ino", "op")  # no paths: the name that was used may be gone
 
 
@@ -51,13 +51,13 @@ class BothCollectors:
         with report_failures(f"The recordings are {request.output} and {beside}."):
             prepared.finish({"exit_status": result.exit_status, "outlived": 0})
             found = differences(read_bundle(request.output), read_bundle(beside))
-            _tell(found, beside)
+            _print_differences(found, beside)
         return result
 
 
-def _tell(found: pa.Table, beside: Path) -> None:
+def _print_differences(found: pa.Table, beside: Path) -> None:
     print(f"tracehint: {len(found)} differences (preload: {beside})", file=sys.stderr)
-    for row in found.slice(0, _SHOWN).to_pylist():
+    for row in found.slice(0, _MAX_PRINTED).to_pylist():
         path = row["path"].decode("utf-8", "backslashreplace")
         seen = f"ebpf {row['ebpf']}, preload {row['preload']} bytes"
         print(f"  {row['pid']} {row['op']} {path!r}: {seen}", file=sys.stderr)
@@ -70,20 +70,20 @@ def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    both = _bytes(ebpf).join(
-        _bytes(preload), list(_KEYS), join_type="full outer", right_suffix="_preload"
+    both = _sum_bytes(ebpf).join(
+        _sum_bytes(preload), list(_KEYS), join_type="full outer", right_suffix="_preload"
     )
     path = pc.coalesce(both.column("path_min"), both.column("path_min_preload"))
-    here, there = (
+    by_ebpf, by_preload = (
         pc.fill_null(both.column(name), 0) for name in ("bytes_sum", "bytes_sum_preload")
     )
     # eBPF also records that the library reads a program before its exec
-    looked = pc.is_in(path, value_set=_executed_paths(ebpf))
-    looked = pc.and_(looked, pc.greater(here, there))
+    library_reads = pc.is_in(path, value_set=_executed_paths(ebpf))
+    library_reads = pc.and_(library_reads, pc.greater(by_ebpf, by_preload))
     found = pa.table(
-        {"pid": both["pid"], "path": path, "op": both["op"], "ebpf": here, "preload": there}
+        {"pid": both["pid"], "path": path, "op": both["op"], "ebpf": by_ebpf, "preload": by_preload}
     )
-    return found.filter(pc.invert(pc.or_(pc.equal(here, there), looked)))
+    return found.filter(pc.invert(pc.or_(pc.equal(by_ebpf, by_preload), library_reads)))
 
 
 def _executed_paths(bundle: Bundle) -> pa.Array:
@@ -95,7 +95,7 @@ def _executed_paths(bundle: Bundle) -> pa.Array:
     return pa.array(sorted(paths - {None}), pa.binary())
 
 
-def _bytes(bundle: Bundle) -> pa.Table:
+def _sum_bytes(bundle: Bundle) -> pa.Table:
     """Return bytes per pid, file and direction, with one name of the file."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -110,11 +110,11 @@ def _bytes(bundle: Bundle) -> pa.Table:
     pids = bundle.tables["processes"].select(["proc", "pid"])
     rows = extents.filter(moved).select(["open", "proc", "op", "bytes"])
     rows = rows.join(opens, "open").join(files, "file").join(pids, "proc")
-    rows = rows.filter(pc.invert(_of_loader(rows.column("path"))))
+    rows = rows.filter(pc.invert(_match_library_files(rows.column("path"))))
     return rows.group_by(list(_KEYS)).aggregate([("bytes", "sum"), ("path", "min")])
 
 
-def _of_loader(path: pa.ChunkedArray) -> pa.ChunkedArray:
+def _match_library_files(path: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return which paths are shared libraries, the loader's cache or the recorder's own files."""
     import pyarrow.compute as pc
 

@@ -21,7 +21,7 @@ from tracehint.schemas.tables import TABLES
 _LIMIT_NS = 86_400 * 10**9  # one day: a larger difference is not clock error
 
 # Per host and name on a shared file system: time of creation, first read of an existing file.
-_SEEN = """
+_USES_QUERY = """
 with shared as (
     select o.host, m.source || chr(0) || substr(hex(o.path), 2 * m.cut + 1) as name,
         o.created, o.open_ns, o.read_bytes
@@ -34,7 +34,7 @@ from shared group by all
 """
 
 # Per pair of hosts: minimum ns by which the reader's clock is behind the maker's.
-_BEHIND = """
+_LAG_QUERY = """
 with times as (select host, name, min(made) as made, min(used) as used from seen group by all)
 select a.host as maker, b.host as reader, max(a.made - b.used)::bigint as behind
 from times a join times b using (name)
@@ -95,12 +95,12 @@ def corrections(opens: Iterable[pa.Table], manifest: Manifest) -> dict[str, int]
         return {}
     with duckdb.connect() as db:
         db.register("mounts", mounts)
-        seen = [_query_table(db, _SEEN, "opens", piece) for piece in opens]
-        behind = _query_table(db, _BEHIND, "seen", pa.concat_tables(seen)).to_pylist()
+        seen = [_query_table(db, _USES_QUERY, "opens", piece) for piece in opens]
+        behind = _query_table(db, _LAG_QUERY, "seen", pa.concat_tables(seen)).to_pylist()
     rows = [(row["maker"], row["reader"], int(row["behind"])) for row in behind]
     if not any(least > 0 for _, _, least in rows):
         return {}
-    return _solve([h.name for h in manifest.hosts], rows)
+    return _solve_shifts([h.name for h in manifest.hosts], rows)
 
 
 def _query_table(db: duckdb.DuckDBPyConnection, query: str, name: str, table: pa.Table) -> pa.Table:
@@ -111,7 +111,7 @@ def _query_table(db: duckdb.DuckDBPyConnection, query: str, name: str, table: pa
     return found
 
 
-def _solve(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, int]:
+def _solve_shifts(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, int]:
     """Return smallest forward shifts with shift[reader] - shift[maker] >= behind for every pair.
 
     Empty if there are none (hosts that each read what the other made later) or one is over a day.
@@ -148,7 +148,7 @@ def statement(shifts: dict[str, int]) -> str:
     return "Clocks were aligned so that no file is read before it was made: " + ", ".join(parts)
 
 
-_UNITE = """
+_UNITE_QUERY = """
 select host, target as file, any_value(dev) as dev, any_value(ino) as ino,
     any_value(generation) as generation, max(fstype) as fstype, any_value(kind) as kind,
     arg_max(size_bytes, file) as size_bytes, bool_or(deleted) as deleted,
@@ -236,6 +236,6 @@ def _unite_files(files: pa.Table, ids: np.ndarray, target: np.ndarray) -> pa.Tab
     with duckdb.connect() as db:
         db.register("files", files)
         db.register("targets", pa.table({"file": ids, "target": target}))
-        found: pa.Table = db.sql(_UNITE).to_arrow_table()
+        found: pa.Table = db.sql(_UNITE_QUERY).to_arrow_table()
     schema = TABLES["files"]
     return found.select(schema.names).cast(schema)

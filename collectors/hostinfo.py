@@ -66,7 +66,7 @@ def mounts() -> list[dict[str, Any]]:
             {
                 "path": path,
                 "fstype": tail[0],
-                "source": _part(source, root),
+                "source": _format_source(source, root),
                 "dev": parts[2],
                 "options": parts[5],
             }
@@ -74,7 +74,7 @@ def mounts() -> list[dict[str, Any]]:
     return [*found, *_shared_rows(found)]
 
 
-def _part(source: str, root: str) -> str:
+def _format_source(source: str, root: str) -> str:
     return source if root == "/" else f"{source}[{root}]"
 
 

@@ -49,7 +49,7 @@ class BundlePart:
 
 def in_memory(bundle: Bundle) -> BundlePart:
     """Return a bundle as a part whose tables stay in memory."""
-    return _part(bundle, bundle.tables.__getitem__)
+    return _make_part(bundle, bundle.tables.__getitem__)
 
 
 def set_aside(bundle: Bundle, folder: Path) -> BundlePart:
@@ -57,16 +57,16 @@ def set_aside(bundle: Bundle, folder: Path) -> BundlePart:
     try:
         folder.mkdir()
         for name, table in bundle.tables.items():
-            _write(table, folder / name)
+            _write_table_file(table, folder / name)
     except OSError as error:
         raise TracehintError(
             f"{folder.parent}: {bundle.path.name} cannot be set aside: {error.strerror or error}",
             "Name a directory with more room in TMPDIR.",
         ) from None
-    return _part(bundle, lambda name: _read_table_file(folder / name))
+    return _make_part(bundle, lambda name: _read_table_file(folder / name))
 
 
-def _part(bundle: Bundle, table: Callable[[str], pa.Table]) -> BundlePart:
+def _make_part(bundle: Bundle, table: Callable[[str], pa.Table]) -> BundlePart:
     tables = bundle.tables
     return BundlePart(
         path=bundle.path,
@@ -109,7 +109,7 @@ def offsets_of(parts: list[dict[str, int]]) -> list[dict[str, int]]:
     return found
 
 
-def _write(table: pa.Table, file: Path) -> None:
+def _write_table_file(table: pa.Table, file: Path) -> None:
     if not table.num_rows:
         return
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -224,7 +224,7 @@ def _digest(root: Path) -> str:
     return total.hexdigest()
 
 
-AT_ONCE = 64 << 20  # bytes of a table to write at once, in whole parts
+BATCH_BYTES = 64 << 20  # bytes of a table to write at once, in whole parts
 
 
 class Joined:
@@ -295,21 +295,21 @@ class Joined:
 
 
 def batch_tables(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the pieces in order, concatenated until they have `AT_ONCE` bytes."""
+    """Yield the pieces in order, concatenated until they have `BATCH_BYTES` bytes."""
     held: list[pa.Table] = []
     size = 0
     for piece in pieces:
         held.append(piece)
         size += piece.nbytes
-        if size >= AT_ONCE:
-            yield _in_one(held)
+        if size >= BATCH_BYTES:
+            yield _concatenate(held)
             held, size = [], 0
     if held:
-        yield _in_one(held)
+        yield _concatenate(held)
 
 
-def _in_one(pieces: list[pa.Table]) -> pa.Table:
+def _concatenate(pieces: list[pa.Table]) -> pa.Table:
     """Concatenate tables; small ones into one array per column, which is faster to process."""
     whole = pa.concat_tables(pieces)
-    few = len(pieces) == 1 or whole.nbytes > 2 * AT_ONCE
+    few = len(pieces) == 1 or whole.nbytes > 2 * BATCH_BYTES
     return whole if few else whole.combine_chunks()

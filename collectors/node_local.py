@@ -23,9 +23,9 @@ from tracehint.schemas.writer import BundleWriter
 
 _VARIABLES = ("SLURM_TMPDIR", "TMPDIR")
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
-_SHARE = 4  # use at most one in so many parts of a disk's free space
-_LEAST = 64 << 20  # bytes that a disk must have free
-_IN_MEMORY = 256 << 20  # bytes, if no disk is suitable
+_FREE_DIVISOR = 4  # use at most one in so many parts of a disk's free space
+_MIN_FREE = 64 << 20  # bytes that a disk must have free
+_MEMORY_LIMIT = 256 << 20  # bytes, if no disk is suitable
 
 
 def is_local(folder: Path) -> bool:
@@ -38,10 +38,10 @@ def is_safe(folder: Path) -> bool:
     """Whether root's programs may trust files in a directory: only root can replace it or a parent.
     Always true for other users: the library checks the owner of their files."""
     path = Path(os.path.realpath(folder))
-    return bool(os.geteuid()) or all(map(_cannot_be_moved, [path, *path.parents]))
+    return bool(os.geteuid()) or all(map(_is_protected, [path, *path.parents]))
 
 
-def _cannot_be_moved(folder: Path) -> bool:
+def _is_protected(folder: Path) -> bool:
     try:
         found = folder.stat()
     except OSError:
@@ -73,7 +73,7 @@ def recorded_locally(request: RecordRequest, collector: str) -> Iterator[RecordR
     Raises BundleError; passes NotBegunError on.
     """
     elsewhere = collector not in ("preload", "all") and not is_local(request.output)
-    place = _local_folder() if elsewhere else None
+    place = _find_local_folder() if elsewhere else None
     if place is None:
         yield request
         return
@@ -113,14 +113,14 @@ def _copy(bundle: Path, to: Path) -> None:
         ) from None
 
 
-def _local_folder() -> Path | None:
+def _find_local_folder() -> Path | None:
     """Return a directory for temporary files on a local disk with enough free space, or None."""
-    for folder in _folders():
+    for folder in _list_folders():
         try:
             free = os.statvfs(folder)
             room = free.f_bavail * free.f_frsize
             writable = os.access(folder, os.W_OK | os.X_OK)
-            if room >= _LEAST and writable and is_local(folder) and is_safe(folder):
+            if room >= _MIN_FREE and writable and is_local(folder) and is_safe(folder):
                 return folder
         except OSError:
             continue
@@ -132,21 +132,21 @@ def open_node_local(most: int) -> tuple[int, int]:
 
     It is deleted when the last process that has it open ends. Raises OSError.
     """
-    for folder in _folders():
+    for folder in _list_folders():
         try:
             free = os.statvfs(folder)
             room = free.f_bavail * free.f_frsize
-            if room < _LEAST or not is_local(folder):
+            if room < _MIN_FREE or not is_local(folder):
                 continue
             with tempfile.TemporaryFile(dir=folder) as file:
-                return os.dup(file.fileno()), min(most, room // _SHARE)
+                return os.dup(file.fileno()), min(most, room // _FREE_DIVISOR)
         except OSError:
             continue
     fd = os.memfd_create("arena", os.MFD_CLOEXEC)
     os.fchmod(fd, 0o600)
-    return fd, min(most, _IN_MEMORY)
+    return fd, min(most, _MEMORY_LIMIT)
 
 
-def _folders() -> Iterator[Path]:
+def _list_folders() -> Iterator[Path]:
     yield from (Path(text) for name in _VARIABLES if (text := os.environ.get(name)))
     yield from map(Path, _FOLDERS)

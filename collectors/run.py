@@ -18,8 +18,8 @@ _SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole for
 _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip  # a table
-_AGAIN_S = 0.2  # interval of checks for signals that another thread received
-_KEYS = (signal.SIGINT, signal.SIGQUIT)  # sent by the terminal's keys
+_SIGNAL_POLL_S = 0.2  # interval of checks for signals that another thread received
+_KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)  # sent by the terminal's keys
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their default action
 
 
@@ -151,7 +151,7 @@ def run_child(
                 argv[0], list(argv), dict(env), setsigmask=before, setsigdef=_IGNORED_BY_PYTHON
             )
         except OSError as error:
-            raise _not_run(argv[0], error) from None
+            raise _failed_exec_error(argv[0], error) from None
         if started is not None:
             started(pid)
         return _wait(pid, waiting, taken)
@@ -183,9 +183,9 @@ def _wait(pid: int, waiting: set[signal.Signals], taken: list[int]) -> Ended:
             return Ended(code) if code >= 0 else Ended(128 - code, -code)
         while taken:
             number = taken.pop(0)
-            if number not in _KEYS or not _in_foreground():
+            if number not in _KEY_SIGNALS or not _in_foreground():
                 os.kill(pid, number)
-        info = signal.sigtimedwait(waiting, _AGAIN_S)
+        info = signal.sigtimedwait(waiting, _SIGNAL_POLL_S)
         if info and info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
             os.kill(pid, info.si_signo)
 
@@ -209,10 +209,10 @@ def become(argv: Sequence[str], program: str = "") -> NoReturn:
     try:
         os.execvp(program or argv[0], list(argv))
     except OSError as error:
-        raise _not_run(argv[0], error) from None
+        raise _failed_exec_error(argv[0], error) from None
 
 
-def _not_run(program: str, error: OSError) -> CommandError:
+def _failed_exec_error(program: str, error: OSError) -> CommandError:
     code = EXIT_NOT_FOUND if error.errno == errno.ENOENT else EXIT_NOT_EXECUTABLE
     return CommandError(f"{program}: {error.strerror}", "Check the program.", code)
 

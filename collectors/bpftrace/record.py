@@ -59,7 +59,7 @@ _CLONE = {
 }  # fmt: skip  # a table
 _F_DUPFD, _F_DUPFD_CLOEXEC = 0, 1030
 # system call number -> name and kinds of arguments: d descriptor, n number, p path, f open flags, o
-# offset in memory; see _word for the others
+# offset in memory; see _format_argument for the others
 CALLS: dict[int, tuple[bytes, str]] = {
     0: (b"read", "dnn"), 1: (b"write", "dnn"), 2: (b"open", "pfn"), 3: (b"close", "d"),
     8: (b"lseek", "dnw"), 9: (b"mmap", "nnPMdn"), 17: (b"pread64", "dnnn"),
@@ -77,7 +77,7 @@ CALLS: dict[int, tuple[bytes, str]] = {
     437: (b"openat2", "dphn"),
 }  # fmt: skip  # a table
 UNSEEN = {209: "io_submit", 426: "io_uring"}
-_MODES = {
+_FALLOC_MODES = {
     1: b"KEEP_SIZE",
     2: b"PUNCH_HOLE",
     8: b"COLLAPSE_RANGE",
@@ -153,7 +153,7 @@ def _add_calls(
     """Append the calls of the rows, in order; count rows that cannot be parsed."""
     for position, (at_ns, parts) in enumerate(rows, 1):
         try:
-            call = _call(log, parts, at_ns + offset_ns, offset_ns, texts, memory, argv)
+            call = _parse_row(log, parts, at_ns + offset_ns, offset_ns, texts, memory, argv)
         except (ValueError, IndexError, KeyError):
             log.bad += 1
             continue
@@ -161,7 +161,7 @@ def _add_calls(
             log.calls.append(call._replace(line=position))
 
 
-def _call(
+def _parse_row(
     log: Log,
     row: list[bytes],
     now: int,
@@ -217,17 +217,17 @@ def _parse_return(
             args.append(b"[%d]" % at if value else b"NULL")
             offsets += 1
         elif kind == "h":
-            args.append(_word("f", pair[0]))
+            args.append(_format_argument("f", pair[0]))
         elif kind == "e":
             args.append(b"[%d, %d]" % pair)
         else:
-            args.append(_word(kind, value))
+            args.append(_format_argument(kind, value))
     text = b"-1 ENOENT" if result == b"-2" else result
     t_ns, end_ns = int(start) + offset_ns, int(end) + offset_ns
     return Call("call", int(tid), t_ns, end_ns, name_of, b", ".join(args), text)
 
 
-def _word(kind: str, value: int) -> bytes:
+def _format_argument(kind: str, value: int) -> bytes:
     """Return one argument as strace prints it."""
     if kind == "d":
         low = value & 0xFFFFFFFF
@@ -250,7 +250,7 @@ def _word(kind: str, value: int) -> bytes:
             b"|MAP_ANONYMOUS" if value & 0x20 else b""
         )
     if kind == "F":
-        return b"|".join(b"FALLOC_FL_" + v for k, v in _MODES.items() if value & k) or b"0"
+        return b"|".join(b"FALLOC_FL_" + v for k, v in _FALLOC_MODES.items() if value & k) or b"0"
     if kind == "u":
         return b"AT_REMOVEDIR" if value & 0x200 else b"0"
     if kind == "x":
@@ -316,7 +316,7 @@ def record(request: RecordRequest) -> RecordResult:
         launcher = [sys.executable, "-I", "-S", announce.__file__, str(cookie), *command]
         ended = run_child(launcher, child_environment(request))
         manifest.ended_ns = time.time_ns()
-        drained = _drain(tracer, log, cookie)
+        drained = _wait_for_output(tracer, log, cookie)
     finally:
         tracer.send_signal(signal.SIGINT)
         try:
@@ -348,7 +348,7 @@ def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[by
         )  # fmt: skip  # a table
     end = time.monotonic() + ATTACH_S
     while time.monotonic() < end and tracer.poll() is None:
-        _mark(cookie, 0)
+        _request_mark(cookie, 0)
         time.sleep(0.05)
         text = log.read_bytes()
         if b"ready first\n" in text and b"ready last 0\n" in text:
@@ -363,14 +363,14 @@ def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[by
     )
 
 
-def _mark(cookie: int, number: int) -> None:
+def _request_mark(cookie: int, number: int) -> None:
     """Make bpftrace print `ready last NUMBER` at this point of this processor's queue."""
     ctypes.CDLL(None).syscall(
         ctypes.c_long(_PRCTL), ctypes.c_ulong(cookie + 1), ctypes.c_ulong(number), 0, 0, 0
     )
 
 
-def _drain(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
+def _wait_for_output(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
     """Return whether bpftrace has printed all events: when interrupted, it drops the rest.
 
     The kernel has one queue per processor, so each gets a mark, repeated after a second because a
@@ -384,7 +384,7 @@ def _drain(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
             for number in sorted(missing):
                 try:
                     os.sched_setaffinity(0, {number - 1})
-                    _mark(cookie, number)
+                    _request_mark(cookie, number)
                 except OSError:  # offline, or not allowed for us and thus for the command
                     missing.discard(number)
             os.sched_setaffinity(0, allowed)

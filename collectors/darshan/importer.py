@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def wrapper() -> Any:
+def load_backend() -> Any:
     """Return the wheel's wrapper of the Darshan library. Only for worker processes (_read_chunk).
 
     pandas is replaced by a stub: the wheel needs it for tables only, which are not used here, and
     loading it takes 0.3 s of CPU, longer than a worker's other work for a few logs.
     """
     if "pandas" not in sys.modules:
-        sys.modules["pandas"] = _Unused("pandas")
+        sys.modules["pandas"] = _ModuleStub("pandas")
     from darshan.backend import cffi_backend
 
     return cffi_backend
 
 
-class _Unused(ModuleType):
+class _ModuleStub(ModuleType):
     """Stub for a module that is used in annotations at most."""
 
     def __getattr__(self, name: str) -> type:
@@ -55,7 +55,7 @@ _PID_IN_NAME = re.compile(r"_id(\d+)-(\d{1,9})_")
 
 def read_log(path: str) -> LogFacts:
     """Return all facts of a log. Raises UnreadableLogError."""
-    backend = wrapper()
+    backend = load_backend()
     lib, ffi = backend.libdutil, backend.ffi
     handle = lib.darshan_log_open(path.encode("utf-8", "surrogateescape"))
     if handle == ffi.NULL:
@@ -177,10 +177,10 @@ def read_logs(
                 yield from future.result()
             except BrokenProcessPool:
                 retry.append(futures[future])
-    yield from _one_by_one([path for chunk in retry for path in chunk], reader, context)
+    yield from _read_one_by_one([path for chunk in retry for path in chunk], reader, context)
 
 
-def _one_by_one(
+def _read_one_by_one(
     paths: Sequence[str], reader: Callable[[str], LogFacts], context: SpawnContext
 ) -> Iterator[Outcome]:
     """Read logs of chunks that crashed the library, one by one; a new worker after each crash."""
@@ -197,7 +197,7 @@ def _one_by_one(
         pool.shutdown()
 
 
-_SHOWN = 16  # sources named in the manifest
+_MAX_NAMED_SOURCES = 16  # sources named in the manifest
 
 
 def find_logs(sources: Sequence[Path]) -> list[Path]:
@@ -220,7 +220,7 @@ def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False
     losses. Raises InputError when none can be read.
     """
     tables, manifest = gather(sources)
-    manifest.command = ["tracehint", "import", *map(str, sources[:_SHOWN])]
+    manifest.command = ["tracehint", "import", *map(str, sources[:_MAX_NAMED_SOURCES])]
     write_bundle(BundleWriter(output, force=force), tables, manifest)
     return manifest
 

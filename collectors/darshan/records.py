@@ -191,7 +191,7 @@ class UnreadableLogError(Exception):
 
 
 _DXT_HEADER = 16 + 8 + 64 + 16  # struct dxt_file_record
-_NO_KINDS = {"seq_ops": 0, "small_ops": 0}
+_NO_OP_KINDS = {"seq_ops": 0, "small_ops": 0}
 _STREAMS = (b"<STDIN>", b"<STDOUT>", b"<STDERR>")
 
 # Modules with byte counters, in the order of reading -> (struct, prefix of the counters).
@@ -232,19 +232,19 @@ class Records:
     def read(self, modules: dict[str, int]) -> None:
         """Read all modules, segments first, so that counters only add what segments lack."""
         if "DXT_POSIX" in modules:
-            self._segments(modules["DXT_POSIX"])
+            self._read_segments(modules["DXT_POSIX"])
         for name, (struct, prefix) in _COUNTED.items():
             if name in modules:
-                self._counters(modules[name], name, struct, prefix)
+                self._read_counters(modules[name], name, struct, prefix)
         if "LUSTRE" in modules:
-            self._lustre(modules["LUSTRE"])
+            self._read_stripes(modules["LUSTRE"])
         for name, attribute in _ATTRIBUTES.items():
             if name in modules:
-                self._attribute(modules[name], attribute)
+                self._read_attributes(modules[name], attribute)
         if self.parts:
             self.facts.runs = np.concatenate(self.parts)
 
-    def _buffers(self, module: int) -> Any:
+    def _raw_records(self, module: int) -> Any:
         """Yield the raw records of a module, each freed after use."""
         while True:
             buffer = self.ffi.new("void **")
@@ -263,8 +263,8 @@ class Records:
             self.facts.names.append(name)
         return self.index[record]
 
-    def _segments(self, module: int) -> None:
-        for buffer in self._buffers(module):
+    def _read_segments(self, module: int) -> None:
+        for buffer in self._raw_records(module):
             head = self.ffi.cast("struct dxt_file_record *", buffer[0])
             host = self.ffi.string(head.hostname, 64).decode("utf-8", "replace")
             self.facts.hostname = self.facts.hostname or host
@@ -288,10 +288,10 @@ class Records:
                 ops = writes if write else reads
                 self.segment_ops[record, rank, write] = (ops, int(part["length"].sum()))
 
-    def _counters(self, module: int, name: str, struct: str, prefix: str) -> None:
+    def _read_counters(self, module: int, name: str, struct: str, prefix: str) -> None:
         integers = {n: k for k, n in enumerate(self.backend.counter_names(name))}
         floats = {n: k for k, n in enumerate(self.backend.fcounter_names(name))}
-        for buffer in self._buffers(module):
+        for buffer in self._raw_records(module):
             head = self.ffi.cast(struct, buffer)
             record, rank = int(head[0].base_rec.id), int(head[0].base_rec.rank)
             file = self._file(record)
@@ -309,9 +309,9 @@ class Records:
                     continue
             self.facts.opens += self._open_rows(count, record, file, rank)
             for write in counted:
-                self._ranges(count, record, file, rank, write, stdio=name == "STDIO")
+                self._add_runs(count, record, file, rank, write, stdio=name == "STDIO")
 
-    def _ranges(
+    def _add_runs(
         self, count: Counters, record: int, file: int, rank: int, write: bool, *, stdio: bool
     ) -> None:
         ops, total, max_byte, consecutive = count.volume(write, stdio=stdio)
@@ -366,16 +366,16 @@ class Records:
         ranks = self._ranks_of(record)
         row["io"] /= max(1, len(ranks))
         for one in ranks:
-            own: dict[str, int] = dict(_NO_KINDS) if rows else {}
+            own: dict[str, int] = dict(_NO_OP_KINDS) if rows else {}
             for way, write in (("read", False), ("write", True)):
                 own[f"{way}_ops"], own[f"{way}_bytes"] = self._segments_of(record, one, write)
             rows.append({**row, "rank": one, **own})
         return rows
 
-    def _lustre(self, module: int) -> None:
+    def _read_stripes(self, module: int) -> None:
         """Add stripe layouts as attributes, such as lustre_comp_stripe_size."""
         keys = [key.lower() for key in self.backend.counter_names("LUSTRE_COMP")]
-        for buffer in self._buffers(module):
+        for buffer in self._raw_records(module):
             head = self.ffi.cast("struct darshan_lustre_record *", buffer[0])
             name = self.names.get(int(head.base_rec.id))
             if name is None:
@@ -385,8 +385,8 @@ class Records:
                 for key, value in zip(keys, values, strict=True):
                     self.facts.attributes.append((name, key, str(int(value))))
 
-    def _attribute(self, module: int, attribute: str) -> None:
-        for buffer in self._buffers(module):
+    def _read_attributes(self, module: int, attribute: str) -> None:
+        for buffer in self._raw_records(module):
             head = self.ffi.cast("struct darshan_base_record *", buffer[0])
             name = self.names.get(int(head.id))
             if name:

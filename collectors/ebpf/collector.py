@@ -42,7 +42,7 @@ NOTE = (
 )
 
 
-def wants_later(request: RecordRequest) -> bool:
+def keeps_spool(request: RecordRequest) -> bool:
     """Whether to keep the spool unconverted. Raises UsageError if that is not possible."""
     value = request.options.get("convert", "now")
     if value not in ("now", "later"):
@@ -91,7 +91,7 @@ def record(request: RecordRequest) -> RecordResult:
     become notes or messages, and the command's own status is returned.
     """
     command: tuple[str, ...] = ()
-    later = wants_later(request)
+    later = keeps_spool(request)
     if request.follow is None:
         command = runnable(request.command)
     followed = followed_command(request.follow) if request.follow is not None else None
@@ -108,7 +108,7 @@ def record(request: RecordRequest) -> RecordResult:
     manifest.exit_status = ended.status if request.follow is None else None
     losses: dict[str, int] = {}
     with report_failures(f"What was recorded is in {request.output / SPOOL_DIR}."):
-        end = _json(spool / "end.json")
+        end = _read_json(spool / "end.json")
         manifest.notes = []
         if request.follow is not None:
             manifest.notes = follow_notes(request.follow, int(end.get("outlived", 0)))
@@ -167,7 +167,7 @@ def _run_command(argv: list[str], request: RecordRequest) -> tuple[Ended, bool]:
         os.close(reader)
     if len(words) == 3:  # pid; status, signal
         return Ended(int(words[1]), int(words[2]) or None), True
-    return (_orphan(int(words[0])) if words else None) or loader, bool(words)
+    return (_wait_for_orphan(int(words[0])) if words else None) or loader, bool(words)
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def environment_file(environment: Mapping[str, str]) -> Iterator[list[str]]:
         yield ["--environment", str(file.fileno())]
 
 
-def _orphan(pid: int) -> Ended | None:
+def _wait_for_orphan(pid: int) -> Ended | None:
     """Wait for the command, which is our child since the loader was killed; None if it is not."""
     print("tracehint: the recorder was killed; the command goes on", file=sys.stderr)
     try:
@@ -195,7 +195,7 @@ def _orphan(pid: int) -> Ended | None:
     return Ended(code) if code >= 0 else Ended(128 - code, -code)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -239,12 +239,12 @@ class EbpfCollector:
 
     def check(self) -> Availability:
         """Test each condition; the last test loads the programs."""
-        return _check_all(_machine, _loader, _same_version, _btf, _loads)
+        return _check_all(_check_host, _check_loader, _check_version, _check_btf, _test_load)
 
     def conditions(self) -> Availability:
         """Test without a trial load (0.07 s CPU); if loading fails, `record` raises
         NotBegunError."""
-        return _check_all(_machine, _loader, _same_version, _btf, _check_privilege)
+        return _check_all(_check_host, _check_loader, _check_version, _check_btf, _check_privilege)
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command below the loader and write the bundle."""
@@ -256,11 +256,11 @@ def _check_all(*tests: Callable[[], tuple[str, str]]) -> Availability:
     for test in tests:
         reason, remedy = test()
         if remedy:
-            return Availability(False, reason, remedy, BLIND, COST, broken=test is _same_version)
+            return Availability(False, reason, remedy, BLIND, COST, broken=test is _check_version)
     return Availability(True, reason, "", BLIND, COST)
 
 
-def _machine() -> tuple[str, str]:
+def _check_host() -> tuple[str, str]:
     machine = f"{platform.machine()} {platform.system()}"
     if machine not in ("x86_64 Linux", "aarch64 Linux"):
         return (
@@ -270,10 +270,10 @@ def _machine() -> tuple[str, str]:
     return machine, ""
 
 
-def _loader() -> tuple[str, str]:
+def _check_loader() -> tuple[str, str]:
     if not LOADER.is_file():
         return (
-            _not_built(),
+            _read_build_note(),
             "Run `make tracer` in the source tree, or install a wheel of tracehint.",
         )
     if not os.access(LOADER, os.X_OK):
@@ -284,7 +284,7 @@ def _loader() -> tuple[str, str]:
     return "the tracer is there", ""
 
 
-def _not_built() -> str:
+def _read_build_note() -> str:
     """Return the reason why the build left the tracer out, as noted then."""
     try:
         return NOT_BUILT.read_text(encoding="utf-8", errors="replace").strip()
@@ -292,7 +292,7 @@ def _not_built() -> str:
         return f"the tracer is not built ({LOADER.name} is missing)"
 
 
-def _same_version() -> tuple[str, str]:
+def _check_version() -> tuple[str, str]:
     """Test whether the loader's spool version matches; an older loader has no --version."""
     done = _ask_loader("--version", seconds=5)
     if isinstance(done, str):
@@ -320,7 +320,7 @@ def _ask_loader(question: str, seconds: float) -> subprocess.CompletedProcess[st
         return f"the tracer does not run: {error}"
 
 
-def _btf() -> tuple[str, str]:
+def _check_btf() -> tuple[str, str]:
     if not BTF.exists():
         return (
             f"the kernel has no type information ({BTF} is missing)",
@@ -331,10 +331,10 @@ def _btf() -> tuple[str, str]:
 
 def may_trace() -> bool:
     """Whether this process or the loader has the capabilities."""
-    return _has(effective_capabilities()) or _has(_file_capabilities())
+    return _includes_tracing(effective_capabilities()) or _includes_tracing(_file_capabilities())
 
 
-def _has(caps: int) -> bool:
+def _includes_tracing(caps: int) -> bool:
     return bool(caps >> _CAP_SYS_ADMIN & 1) or all(caps >> c & 1 for c in (_CAP_BPF, _CAP_PERFMON))
 
 
@@ -365,7 +365,7 @@ def _check_privilege() -> tuple[str, str]:
 
 
 @functools.cache
-def _loads() -> tuple[str, str]:
+def _test_load() -> tuple[str, str]:
     done = _ask_loader("--check", seconds=20)
     if isinstance(done, str):
         return done, _REBUILD

@@ -12,7 +12,7 @@ from tracehint.schemas.redact.commands import redact_text
 from tracehint.schemas.writer import safe_host
 
 SUFFIX = ".missed"  # written by tracehint-join: TIME PID COMMAND per line
-_NAMED = 20
+_MAX_NAMED = 20
 _MAX_BYTES = 64 << 20
 
 
@@ -31,7 +31,7 @@ def add_missed(
     number of tasks.
     """
     try:
-        commands = _read(path, own=False) if keep else _take(path)
+        commands = _read_commands(path, own=False) if keep else _read_and_remove(path)
     except FileNotFoundError:
         return 0
     except OSError as error:
@@ -53,8 +53,8 @@ def add_missed(
         [tables["losses"], pa.Table.from_pylist([row], schema=LOSSES)]
     )
     notes.append(
-        f"Not followed on {host}: {', '.join(commands[:_NAMED])}"
-        + (f" and {len(commands) - _NAMED} more" if len(commands) > _NAMED else "")
+        f"Not followed on {host}: {', '.join(commands[:_MAX_NAMED])}"
+        + (f" and {len(commands) - _MAX_NAMED} more" if len(commands) > _MAX_NAMED else "")
     )
     return len(commands)
 
@@ -80,17 +80,17 @@ def missed_in(folders: Iterable[Path], host: str) -> list[Path]:
     return [path for path in found if os.path.lexists(path)]
 
 
-def _take(path: Path) -> list[str]:
+def _read_and_remove(path: Path) -> list[str]:
     """Read and remove the file; a task that appends meanwhile starts a new one or is still read."""
     os.close(open_plain(path))  # raises if it is not plain: do not move it then
     taken = path.with_name(f"{path.name}.{os.getpid()}")
     path.rename(taken)
-    found = _read(taken, own=True)
+    found = _read_commands(taken, own=True)
     taken.unlink()
     return found
 
 
-def _read(path: Path, *, own: bool) -> list[str]:
+def _read_commands(path: Path, *, own: bool) -> list[str]:
     """Return the redacted commands. Raises OSError: in a shared directory it may be anything."""
     with os.fdopen(open_plain(path, own=own), "rb") as stream:
         text = stream.read(_MAX_BYTES).decode("utf-8", "replace")

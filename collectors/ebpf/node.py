@@ -32,7 +32,7 @@ from tracehint.errors import CollectorError, TracehintError
 from tracehint.schemas.plain import open_plain
 
 PATIENCE_S = 60.0  # a starting recorder holds its lock for one or a few seconds
-_LOOK_S = 0.02
+_RETRY_S = 0.02
 
 
 @contextlib.contextmanager
@@ -67,7 +67,7 @@ def _open_locked(path: Path, how: int, end: float) -> int:
             except BlockingIOError:
                 if time.monotonic() >= end:
                     raise BlockingIOError(errno.EAGAIN, "another process holds it") from None
-                time.sleep(_LOOK_S)
+                time.sleep(_RETRY_S)
     except BaseException:
         os.close(fd)
         raise
@@ -159,13 +159,13 @@ def _connect(place: Place) -> socket.socket | None:
     client.settimeout(_READY_SECONDS)
     with contextlib.suppress(OSError):
         client.connect(str(place.socket))
-        if _peer(client)[1] == os.geteuid():
+        if _read_peer(client)[1] == os.geteuid():
             return client
     client.close()
     return None
 
 
-def _peer(client: socket.socket) -> tuple[int, int]:
+def _read_peer(client: socket.socket) -> tuple[int, int]:
     """Return the pid and uid of the peer."""
     form = struct.Struct("3i")
     pid, uid, _ = form.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, form.size))
@@ -212,7 +212,7 @@ def serve(
             if detach:
                 child = os.fork()
                 if child == 0:
-                    _in_background(place, server, record, idle, status=status, lose=lock)
+                    _run_in_background(place, server, record, idle, status=status, lock=lock)
                 os.waitpid(child, 0)
                 server.close()
                 os.close(status)
@@ -224,10 +224,10 @@ def serve(
             f"this node's recorder: {place.lock}: {error.strerror or error}",
             f"Set {NODE_DIR} to a directory of yours with mode 700 and a short name.",
         ) from None
-    return _record(place, server, record, idle, status)
+    return _run_recorder(place, server, record, idle, status)
 
 
-def _record(
+def _run_recorder(
     place: Place, server: socket.socket, record: Callable[[Follow], int], idle: float, status: int
 ) -> int:
     """Run the recorder in this process until it ends."""
@@ -242,10 +242,10 @@ def _record(
             )
         )
     finally:
-        _tidy(place, server)
+        _remove_leftovers(place, server)
 
 
-def _tidy(place: Place, server: socket.socket) -> None:
+def _remove_leftovers(place: Place, server: socket.socket) -> None:
     """Remove the socket, the lock and an empty log, unless another process holds the lock.
 
     Its holder starts another recorder, or waits in vain for this one to record.
@@ -259,14 +259,14 @@ def _tidy(place: Place, server: socket.socket) -> None:
             place.lock.unlink()  # waiting processes check the name again
 
 
-def _in_background(
+def _run_in_background(
     place: Place,
     server: socket.socket,
     record: Callable[[Follow], int],
     idle: float,
     *,
     status: int,
-    lose: int,
+    lock: int,
 ) -> NoReturn:
     """Run the recorder as a process that is not a child of the task, as that waits for its
     children.
@@ -278,18 +278,18 @@ def _in_background(
         os.setsid()
         if os.fork():
             os._exit(0)
-        os.close(lose)
-        _close_all(place, keep={server.fileno(), status})
+        os.close(lock)
+        _detach_descriptors(place, keep={server.fileno(), status})
         log = 2
         server.listen(_BACKLOG)
-        code = _record(place, server, record, idle, status)
+        code = _run_recorder(place, server, record, idle, status)
     except (TracehintError, OSError) as error:
         os.write(log, f"\n{error}\n".encode("utf-8", "replace"))
     finally:
         os._exit(code)
 
 
-def _close_all(place: Place, keep: set[int]) -> None:
+def _detach_descriptors(place: Place, keep: set[int]) -> None:
     """Send stderr to the log and close the task's descriptors: its pipes must end with it."""
     log = open_plain(place.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     null = os.open(os.devnull, os.O_RDWR)
@@ -324,7 +324,7 @@ def stop(place: Place) -> bool:
         return False
     with client:
         try:
-            handle = os.pidfd_open(_peer(client)[0])
+            handle = os.pidfd_open(_read_peer(client)[0])
         except OSError:
             handle = -1
         client.send(b"s")

@@ -1,7 +1,7 @@
 """Joining of a node's bundles, so that there are few however many recorders ran.
 
 A batch system kills a recorder together with the job that started it, and the next job starts
-another: 10,000 jobs, 10,000 bundles. So a recorder that finds more than MOST bundles of its node,
+another: 10,000 jobs, 10,000 bundles. So a recorder that finds more than MAX_BUNDLES of its node,
 none of which is being written, joins them first.
 
 It works in its own folder next to them. If that is interrupted while the joined bundle is in the
@@ -22,7 +22,7 @@ from tracehint.collectors.ebpf.node import Place, hold_lock
 from tracehint.errors import BundleError
 from tracehint.schemas.plain import is_own_folder
 
-MOST = 8
+MAX_BUNDLES = 8
 _JOINED = "joined"
 
 
@@ -43,13 +43,13 @@ def _join_if_alone(busy: Path, place: Place) -> None:
         busy.unlink()
 
 
-def join_segments(folder: Path, host: str, most: int = MOST) -> int:
+def join_segments(folder: Path, host: str, most: int = MAX_BUNDLES) -> int:
     """Join the bundles of this node's recorders if there are more than `most`.
 
     No recorder may be writing them. Unreadable bundles and those of other users are left unchanged.
     Returns the number of joined bundles.
     """
-    _put_back(folder, host)
+    _undo_join(folder, host)
     found = segments(folder, host)
     if len(found) <= most:
         return 0
@@ -83,7 +83,7 @@ def segments(folder: Path, host: str) -> list[Path]:
     return sorted(p for p in entries if name.fullmatch(p.name) and is_own_folder(p))
 
 
-def _put_back(folder: Path, host: str) -> None:
+def _undo_join(folder: Path, host: str) -> None:
     """Clean up after a process that was killed while joining."""
     work = folder / f"{node_stem(host)}.joining"
     if not is_own_folder(work):

@@ -5,7 +5,7 @@
 #include "rec.h"
 #include "../../markers.h"
 
-static bool marker(const char *text, size_t len)
+static bool is_task_marker(const char *text, size_t len)
 {
 	for (size_t i = 0; i < TASK_MARKERS; i++)
 		if (len > strlen(task_markers[i]) &&
@@ -27,7 +27,7 @@ bool exec_put(const struct th_exec *rec, size_t size)
 	for (size_t at = 0; at < rec->env_len;) {
 		size_t len = strnlen(env + at, rec->env_len - at) + 1;
 
-		if (marker(env + at, len - 1) && at + len <= rec->env_len &&
+		if (is_task_marker(env + at, len - 1) && at + len <= rec->env_len &&
 		    used + len <= sizeof(chosen)) {
 			memcpy(chosen + used, env + at, len);
 			used += len;

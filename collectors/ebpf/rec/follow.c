@@ -52,7 +52,7 @@ int follow_begin(const struct options *o, unsigned long long cookie)
 }
 
 /* Whether any process is in the cgroup or below; true if that is unknown. */
-static bool populated(void)
+static bool is_populated(void)
 {
 	char text[256];
 	int fd = openat(cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -94,7 +94,7 @@ static bool all_ended(const struct options *o)
 	if (o->pid)
 		return !follow_any_wanted();
 	/* an empty cgroup may be waiting for its first process */
-	return !populated() &&
+	return !is_populated() &&
 	       (tracer_epochs() > 1 || faccessat(cgroup_fd, "cgroup.procs", F_OK, 0));
 }
 

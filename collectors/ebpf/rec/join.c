@@ -30,9 +30,9 @@
 #ifndef LOCK_PATIENCE_S
 #define LOCK_PATIENCE_S 60 /* a starting recorder holds its lock for one or a few seconds */
 #endif
-#define LOOK_NS 20000000
+#define RETRY_NS 20000000
 
-static int connected(const char *path)
+static int connect_recorder(const char *path)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -78,12 +78,12 @@ static int open_own(const char *name, int flags)
 	return -1;
 }
 
-#define LOCK_TRIES (LOCK_PATIENCE_S * (1000000000LL / LOOK_NS))
+#define LOCK_TRIES (LOCK_PATIENCE_S * (1000000000LL / RETRY_NS))
 
 /* Lock the file, shared. A recorder that ends removes it and the next one creates it: try again. */
-static int locked(const char *name)
+static int take_lock(const char *name)
 {
-	const struct timespec pause = {.tv_nsec = LOOK_NS};
+	const struct timespec pause = {.tv_nsec = RETRY_NS};
 
 	for (long long i = 0; i < LOCK_TRIES; i++) {
 		int lock = open_own(name, O_RDONLY);
@@ -107,16 +107,16 @@ static int locked(const char *name)
 }
 
 /* Whether a recorder now follows this process. The lock file is SOCKET.lock. */
-static int joined(const char *path)
+static int ask_recorder(const char *path)
 {
 	char name[4096 + 8], answer = 0;
 	int lock, fd;
 
 	snprintf(name, sizeof(name), "%s.lock", path);
-	lock = locked(name);
+	lock = take_lock(name);
 	if (lock < 0)
 		return 0;
-	fd = connected(path);
+	fd = connect_recorder(path);
 	if (fd >= 0) {
 		if (send(fd, "j", 1, MSG_NOSIGNAL) != 1 || recv(fd, &answer, 1, 0) != 1)
 			answer = 0;
@@ -127,7 +127,7 @@ static int joined(const char *path)
 }
 
 /* One write per line, so that lines of several processes do not mix. */
-static void missed(const char *path, const char *command)
+static void note_missed(const char *path, const char *command)
 {
 	char line[256];
 	int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND);
@@ -146,7 +146,7 @@ static void missed(const char *path, const char *command)
 		close(fd);
 }
 
-static void mark(void)
+static void set_mark(void)
 {
 	char boot[64] = "", text[160];
 	unsigned long long space = 0;
@@ -175,14 +175,14 @@ int main(int argc, char **argv)
 		fputs("usage: tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...\n", stderr);
 		return 125;
 	}
-	if (joined(argv[1])) {
-		mark();
+	if (ask_recorder(argv[1])) {
+		set_mark();
 	} else {
 		/* neither a limit of file sizes nor a closed standard error may end the command */
 		void (*size)(int) = signal(SIGXFSZ, SIG_IGN),
 		     (*pipe)(int) = signal(SIGPIPE, SIG_IGN);
 
-		missed(argv[2], argv[4]);
+		note_missed(argv[2], argv[4]);
 		signal(SIGXFSZ, size);
 		signal(SIGPIPE, pipe);
 	}

@@ -19,7 +19,7 @@
 #include "rec.h"
 
 #define PATIENCE_MS 1000 /* for the request of a connected task of our own user */
-#define SOON_MS 20
+#define BUSY_POLL_MS 20
 #define JOIN 'j'
 #define STOP 's'
 #define FOLLOWED 'y'
@@ -36,7 +36,7 @@ int node_check(const struct options *o)
 }
 
 /* Request following of the connected process. */
-static char join(pid_t pid)
+static char request_following(pid_t pid)
 {
 	if (pid <= 0 || tracer_want_pid((unsigned int)pid))
 		return REFUSED; /* not in our pid namespace, or no free entry */
@@ -56,7 +56,7 @@ static bool serve(int connection)
 	if (poll(&wait, 1, PATIENCE_MS) != 1 || recv(connection, &wish, 1, MSG_DONTWAIT) != 1)
 		return false;
 	if (wish == JOIN)
-		answer = join(peer.pid);
+		answer = request_following(peer.pid);
 	else if (wish == STOP)
 		answer = FOLLOWED;
 	if (send(connection, &answer, 1, MSG_NOSIGNAL) != 1 && answer == FOLLOWED && wish == JOIN)
@@ -120,7 +120,7 @@ void node_serve(const struct options *o, int signals)
 	for (;;) {
 		bool stop;
 
-		poll(fds, 3, busy == now ? SOON_MS : 100);
+		poll(fds, 3, busy == now ? BUSY_POLL_MS : 100);
 		stop = accept_all(o);
 		/* the batch system may kill us at the end of a job: write it out first */
 		if (tracer_consume() > 0)

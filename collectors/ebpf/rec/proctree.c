@@ -79,7 +79,7 @@ static void add(unsigned char *set, int pid)
 }
 
 /* Mark the process and its descendants, without the recorder and its parent. */
-static void mark(struct proc_row *rows, size_t n, int root, unsigned char *tree)
+static void mark_tree(struct proc_row *rows, size_t n, int root, unsigned char *tree)
 {
 	bool more = true;
 
@@ -107,7 +107,7 @@ static int want_tree(int root, unsigned char *tree, unsigned char *known)
 
 	if (!rows)
 		return -ENOMEM;
-	mark(rows, n, root, tree);
+	mark_tree(rows, n, root, tree);
 	for (size_t i = 0; i < n && !err; i++) {
 		int pid = rows[i].pid;
 

@@ -46,7 +46,7 @@ static struct {
 };
 
 static struct bpf_link *links[PROGRAMS];
-static int handler;
+static int prog_handler;
 static bool faults;
 
 static struct bpf_program *program_of(struct bpf_object *object, size_t i)
@@ -95,7 +95,7 @@ static int name_function(struct bpf_program *program)
 }
 
 /* Called by libbpf right before a program goes to the kernel. */
-static int by_number(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
+static int prepare_load(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
 {
 	size_t i = 0;
 	int err;
@@ -114,22 +114,22 @@ static int by_number(struct bpf_program *program, struct bpf_prog_load_opts *opt
 /* Load programs by number; to be called before the object is opened. */
 int programs_prepare_by_number(void)
 {
-	LIBBPF_OPTS(libbpf_prog_handler_opts, how, .prog_prepare_load_fn = by_number);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, how, .prog_prepare_load_fn = prepare_load);
 
 	for (size_t i = 0; i <= PROGRAMS; i++)
 		if (!wanted[i].id && (i == CAST || !programs[i].optional))
 			return -ENOENT;
-	handler = libbpf_register_prog_handler("tp_btf+", BPF_PROG_TYPE_RAW_TRACEPOINT,
-					       BPF_TRACE_RAW_TP, &how);
-	return handler < 0 ? handler : 0;
+	prog_handler = libbpf_register_prog_handler("tp_btf+", BPF_PROG_TYPE_RAW_TRACEPOINT,
+						    BPF_TRACE_RAW_TP, &how);
+	return prog_handler < 0 ? prog_handler : 0;
 }
 
 /* Load programs by name, as libbpf does by default. */
 void programs_prepare_by_name(void)
 {
-	if (handler > 0)
-		libbpf_unregister_prog_handler(handler);
-	handler = 0;
+	if (prog_handler > 0)
+		libbpf_unregister_prog_handler(prog_handler);
+	prog_handler = 0;
 }
 
 void programs_choose(struct bpf_object *object, struct th_config *cfg, bool direct)

@@ -66,7 +66,7 @@ static const char *path_text(unsigned int id)
 }
 
 /* Remove ".", ".." and repeated "/" from the text of a path. */
-static void lexical(char *path)
+static void normalize_path(char *path)
 {
 	char *out = path;
 
@@ -127,7 +127,7 @@ static bool follow_link(char *path, size_t size, const char *root)
  * renamed or removed since the call keeps its name at that time: the current name is not queried.
  * schemas/spool/names.py resolves links that are gone.
  */
-static void canonical_dir(char *path, size_t size, const char *root)
+static void resolve_dir_links(char *path, size_t size, const char *root)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 			       .resolve = RESOLVE_NO_SYMLINKS};
@@ -138,10 +138,11 @@ static void canonical_dir(char *path, size_t size, const char *root)
 	else
 		for (int i = 0; i < MAX_LINKS && follow_link(path, size, root); i++)
 			;
-	lexical(path);
+	normalize_path(path);
 }
 
-static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, const char *text)
+static size_t make_absolute(char *out, const struct th_name *rec, unsigned int dir,
+			    const char *text)
 {
 	const char *slash = strrchr(text, '/'), *base = slash ? slash + 1 : text;
 	char parent[TEXT], root[TH_MAX_PATH + 512];
@@ -165,7 +166,7 @@ static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, c
 		slash = strrchr(out, '/');
 		base = slash ? slash + 1 : out;
 		if (!strcmp(base, ".") || !strcmp(base, "..")) {
-			canonical_dir(out, TEXT, root);
+			resolve_dir_links(out, TEXT, root);
 			return strlen(out);
 		}
 		snprintf(parent, sizeof(parent), "%.*s", (int)(slash ? slash - out : 0), out);
@@ -177,7 +178,7 @@ static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, c
 
 	snprintf(keep, sizeof(keep), "%s", base);
 	if (*parent)
-		canonical_dir(parent, sizeof(parent), root);
+		resolve_dir_links(parent, sizeof(parent), root);
 	if (!strcmp(parent, "/"))
 		*parent = 0;
 	return (size_t)snprintf(out, TEXT, "%s/%s", parent, keep);
@@ -197,11 +198,11 @@ void resolve_name(const struct th_name *rec)
 	struct stat st;
 	const char *now = first;
 
-	out.len = (unsigned int)absolute(first, rec, rec->dir, text);
+	out.len = (unsigned int)make_absolute(first, rec, rec->dir, text);
 	if (rec->op == TH_NAME_SYMLINK) {
 		out.new_len = (unsigned int)snprintf(second, TEXT, "%s", other);
 	} else if (rec->new_len) {
-		out.new_len = (unsigned int)absolute(second, rec, rec->new_dir, other);
+		out.new_len = (unsigned int)make_absolute(second, rec, rec->new_dir, other);
 		now = second;
 	}
 	if (rec->op != TH_NAME_UNLINK && rec->op != TH_NAME_RMDIR &&

@@ -28,10 +28,10 @@ static struct {
 } files[SPOOL_FILES];
 static int folder = -1; /* held open: its name may later refer to another directory */
 static uint64_t heap_size;
-static unsigned long long lost;
+static unsigned long long lost_records;
 
 /* Reserve space for the counts of all kinds; zeros are no loss. */
-static int losses_place(int fd)
+static int reserve_losses(int fd)
 {
 	static const struct th_spool_loss none[16];
 
@@ -54,7 +54,7 @@ int spool_open(const char *dir)
 		if (files[i].fd < 0 || !files[i].buffer)
 			return -(errno ? errno : ENOMEM);
 	}
-	int err = losses_place(files[SPOOL_LOSSES].fd);
+	int err = reserve_losses(files[SPOOL_LOSSES].fd);
 
 	return err ? err : spool_write_json("end.json", "");
 }
@@ -74,7 +74,7 @@ static void write_out(int i)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			lost += records;
+			lost_records += records;
 			if (i == SPOOL_HEAP) {
 				/* offsets in use must stay valid: leave a hole */
 				lseek(files[i].fd, start + (off_t)used, SEEK_SET);
@@ -157,7 +157,7 @@ void spool_close(void)
 
 unsigned long long spool_lost(void)
 {
-	return lost;
+	return lost_records;
 }
 
 int spool_write_json(const char *name, const char *text)
