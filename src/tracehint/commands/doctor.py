@@ -87,7 +87,7 @@ def command(
 
 
 def _collectors() -> tuple[str | None, list[dict[str, Any]]]:
-    """What `auto` would take, and the answer of each."""
+    """Return the collector that `auto` would use, and the check of each."""
     answers = {name: check(name) for name in COLLECTORS}
     picked = next((n for n, e in COLLECTORS.items() if e.auto and answers[n].decides), None)
     if picked is not None and answers[picked].broken:

@@ -73,7 +73,7 @@ def command(
 
 
 def _by_ending(output: str | None) -> str:
-    """The format that the file's name asks for. Raises UsageError."""
+    """Return the format for the file's name. Raises UsageError."""
     ending = Path(output).suffix[1:].lower() if output else "dot"
     if ending not in FORMATS:
         raise UsageError(

@@ -67,7 +67,7 @@ def _nodes() -> list[str]:
 
 
 def _map(store: str, directory: Path, *, dry_run: bool) -> dict[str, str]:
-    """The map of the classes or pools that are there, written beside the project file."""
+    """Write a map of the store's classes or pools; return its line of the project file."""
     from tracehint.adapters.project.discover import map_text
 
     text = map_text(store, directory, _nodes())
@@ -79,7 +79,7 @@ def _map(store: str, directory: Path, *, dry_run: bool) -> dict[str, str]:
 
 
 def _takes(found: Discovered) -> list[str]:
-    """What the store can and cannot take, and what comes next."""
+    """Return lines on what the store supports, and the next command."""
     from tracehint.adapters.stores.registry import open_store
 
     store = open_store(found.store or "xattr")

@@ -38,7 +38,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 
 @dataclass(frozen=True, kw_only=True)
 class LintRequest:
-    """The run, and what the rules may know beside it."""
+    """The run, and further inputs of the rules."""
 
     bundle: str
     workflow: str | None
@@ -137,7 +137,7 @@ def _find_findings(context: Context, codes: Sequence[str]) -> list[Finding]:
 
 
 def _context(asked: LintRequest, settings: Settings) -> Context:
-    """The run under the linter, with what belongs to it."""
+    """Load the run as the context of the lint rules."""
     from tracehint.analyzer.model import Options
     from tracehint.analyzer.sites import read_sites
     from tracehint.hintgen import inputs

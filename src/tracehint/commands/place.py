@@ -111,7 +111,7 @@ def _planned_part(
 
 
 def size_of(path: str) -> int:
-    """Bytes of the file; 0 where it cannot be asked."""
+    """Return the size of the file in bytes; 0 if it is not accessible."""
     try:
         return Path(path).stat().st_size
     except (OSError, ValueError):
@@ -119,7 +119,7 @@ def size_of(path: str) -> int:
 
 
 def _look(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> InputPlaces:
-    """The inputs' locations; a store that does not report them is an error."""
+    """Query the inputs' locations; a store that does not report them is an error."""
     from tracehint.adapters.place.choose import look
 
     store = cluster.store
@@ -229,7 +229,7 @@ def command(
 
 
 def _choice(found: PlaceFacts, slots: Slots, policy: str, longest_s: float) -> NodeChoice:
-    """The node for the task; what hinders a task of a plan is printed."""
+    """Choose the node for the task; print the obstacles of a task of a plan."""
     from tracehint.adapters.place.choose import Roll, choose
     from tracehint.adapters.place.parts import Queue, choose_part
 
@@ -295,7 +295,7 @@ def _print(choice: NodeChoice, known: InputPlaces, policy: str, fmt: str) -> Non
 
 
 def _start(choice: NodeChoice, slots: Slots, argv: list[str]) -> NoReturn:
-    """Become the command that runs `argv` on the node; here where that program is missing."""
+    """Exec the command that runs `argv` on the node, or `argv` here if that one is missing."""
     from tracehint.adapters.place.hosts import start_words
 
     if slots.problem:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.lint.finding import Finding
 
-LARGE = 300_000  # tasks: from here on memory is dearer than time
+LARGE = 300_000  # tasks; larger runs save memory at the cost of time
 
 
 @click.command()
@@ -100,7 +100,7 @@ def command(
 
 
 def _open(page: Path) -> None:
-    """In the user's browser; without one, its name."""
+    """Open the page in the user's browser; without one, print its address."""
     import webbrowser
 
     address = page.resolve().as_uri()
@@ -109,8 +109,8 @@ def _open(page: Path) -> None:
 
 
 def _learned_first(run: Input) -> HintFile | None:
-    """The hint rules of a large run, learned before anything else is in memory: beside the lint
-    rules they would take a gigabyte more. None: the run is small. Labels of edges go."""
+    """Learn the hint rules of a large run before anything else is in memory: beside the lint rules
+    they would take a gigabyte more. Drops the labels of edges. None: the run is small."""
     from tracehint.analyzer.memory import give_back
     from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.lint.facts import without_edge_labels
@@ -128,8 +128,8 @@ def _learned_first(run: Input) -> HintFile | None:
 def _find_findings(
     context: Context, first: HintFile | None, *, rules: bool
 ) -> tuple[list[Finding], HintFile | None]:
-    """The findings, and the hint rules where they are wanted and are not there `first`: those are
-    learned in a thread of their own, while SQL is asked."""
+    """Return the findings and, if wanted, the hint rules: those learned `first`, else learned in a
+    thread while SQL queries run."""
     from tracehint.analyzer.execution.resources import (
         Resources,
         cores,
@@ -159,7 +159,7 @@ def _find_findings(
 def _on_cluster(
     run: Input, rules: HintFile | None, cluster: str | None, nodes: int | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """The predictions for the cluster, and the decision; nothing without a cluster."""
+    """Return the predictions for the cluster and the decision; nothing without a cluster."""
     if cluster is None or rules is None:
         return None, ""
     from tracehint.app.planning import decided_or_why
@@ -172,7 +172,7 @@ def _on_cluster(
 def _compare_runs(
     before: str | None, run: Input, path: Path, options: Options
 ) -> dict[str, Any] | None:
-    """The report of `compare` on the earlier run and this one, where there is an earlier one."""
+    """Return the report of `compare` on the earlier run and this one; None without one."""
     if before is None:
         return None
     from tracehint.commands.compare import hints_of
