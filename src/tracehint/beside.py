@@ -14,12 +14,12 @@ _NICE = 10  # a tenth of the command's CPU share where no processor is idle
 
 
 @contextmanager
-def done_beside(work: Callable[[], object]) -> Iterator[None]:
+def run_in_background(work: Callable[[], object]) -> Iterator[None]:
     """Do the work in a child process, which is terminated when the block ends. Its output is
     discarded. It is forked, so no other thread may be running. Raises OSError."""
     pid = os.fork()
     if not pid:
-        _do(work)
+        _run_and_exit(work)
     try:
         yield
     finally:
@@ -31,7 +31,7 @@ def done_beside(work: Callable[[], object]) -> Iterator[None]:
             os.waitpid(pid, 0)
 
 
-def _do(work: Callable[[], object]) -> NoReturn:
+def _run_and_exit(work: Callable[[], object]) -> NoReturn:
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

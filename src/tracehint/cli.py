@@ -171,16 +171,16 @@ def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
     except OSError as error:  # an error that no command handles
         where = f"{error.filename}: " if error.filename else ""
         what = f"{where}{error.strerror or type(error).__name__}"
-        return _tell(argv, what, "Check the path, its permissions and the free space.")
+        return _print_unhandled(argv, what, "Check the path, its permissions and the free space.")
     except Exception as error:
         if not _is_overflow(error):
             raise
         what = f"numbers of the input cannot be added: {str(error).splitlines()[0]}"
-        return _tell(argv, what, "It is damaged: record, or analyze, the run again.")
+        return _print_unhandled(argv, what, "It is damaged: record, or analyze, the run again.")
     return result if isinstance(result, int) else 0
 
 
-def _tell(argv: Sequence[str] | None, what: str, remedy: str) -> int:
+def _print_unhandled(argv: Sequence[str] | None, what: str, remedy: str) -> int:
     """Print an error that no command handles; return its exit code."""
     click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
     return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED

@@ -191,7 +191,7 @@ def _size(count: int) -> str:
     return human_bytes(count)
 
 
-def for_a_run(*, sql: bool = False, keep: bool = True) -> None:
+def prepare_for_analysis(*, sql: bool = False, keep: bool = True) -> None:
     """Keep freed memory and turn the garbage collector off: a run consists of a few large arrays
     and millions of live objects, without growing reference cycles.
 

@@ -122,7 +122,7 @@ def inspect_program(program: str) -> SeenProgram:
     return SeenProgram(program, kind, enters(number), becomes)
 
 
-def seen_of(command: Sequence[str]) -> list[SeenProgram]:
+def inspect_programs(command: Sequence[str]) -> list[SeenProgram]:
     """Return each program that the command and its scripts name, unrecorded ones first."""
     named = programs_named(command, Path.cwd()) if command else {}
     rows = [replace(inspect_program(path), named_in=where) for path, where in named.items()]
@@ -134,7 +134,7 @@ def workflow_lines(command: Sequence[str]) -> list[str]:
     """Return the section on the command's programs; empty without a command."""
     if not command:
         return []
-    rows = seen_of(command)
+    rows = inspect_programs(command)
     escape = [row for row in rows if not row.recorded]
     lines = [f"\nPrograms that `{shlex.join(command)}` and its scripts name, below the library\n"]
     lines.append(f"  {len(rows) - len(escape)} are recorded, {len(escape)} are not\n")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-def written_down(
+def add_recorded_run(
     directory: Path,
     bundle: Path,
     command: tuple[str, ...],
@@ -77,7 +77,7 @@ def written_down(
     return [*_against_first(state, run, directory), *(again if run.unrecognised else [])]
 
 
-def note_seconds(
+def add_unrecorded_run(
     directory: Path,
     place: Path,
     command: tuple[str, ...],

@@ -29,7 +29,7 @@ SIZES = (1_000_000, 10_000_000, 100_000_000)  # bytes per file, in the simulatio
 RUNS = 5  # simulated runs per size
 MOST_TASKS = 2_000  # a larger graph would delay the command too much
 DRY_RUN_S = 20.0  # timeout of an engine that prints its graph
-_READ = 1 << 20  # bytes; larger files are identified by their mtime, and not searched
+_MAX_READ = 1 << 20  # bytes; larger files are identified by their mtime, and not searched
 LOCAL_WRITES = "local-writes"
 
 
@@ -39,7 +39,7 @@ def graph_key(command: tuple[str, ...], cluster: str | None, hosts: int) -> str:
     if cluster is None or hosts < 2 or not (files := _files_of_graph(command)[1]):
         return ""
     named = [*files, *(path for path in (Path(cluster),) if path.is_file())]
-    parts = [(path.read_bytes() if path.stat().st_size < _READ else path.stat().st_mtime_ns)
+    parts = [(path.read_bytes() if path.stat().st_size < _MAX_READ else path.stat().st_mtime_ns)
              for path in named]  # fmt: skip  # a table
     text = repr((__version__, str(Path.cwd()), command, cluster, hosts, parts))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
@@ -62,7 +62,7 @@ def graph_hints(
     try:
         bundle = _read_graph(engine, command, files)
         analysis = analyze(bundle, owned=True) if bundle is not None else None
-        plan = _plan(analysis, cluster, hosts) if analysis is not None else None
+        plan = _plan_local_writes(analysis, cluster, hosts) if analysis is not None else None
     except TracehintError:
         return None  # the engine itself reports what is wrong with its file
     if analysis is None or plan is None:
@@ -92,7 +92,7 @@ def _files_of_graph(command: tuple[str, ...]) -> tuple[str, list[Path]]:
 
 def _may_contain(path: Path, pattern: bytes) -> bool:
     """Whether the text of the file matches; a large file is not read and counts as a match."""
-    return path.stat().st_size >= _READ or re.search(pattern, path.read_bytes()) is not None
+    return path.stat().st_size >= _MAX_READ or re.search(pattern, path.read_bytes()) is not None
 
 
 def _read_graph(engine: str, command: tuple[str, ...], files: Sequence[Path]) -> Bundle | None:
@@ -131,7 +131,7 @@ def _print_graph(words: Sequence[str], to: Path) -> bool:
             engine.wait()
 
 
-def _plan(analysis: Analysis, given: str, hosts: int) -> Plan | None:
+def _plan_local_writes(analysis: Analysis, given: str, hosts: int) -> Plan | None:
     """Return the plan of local writes if it beats the default for every file size, else None."""
     from tracehint.analyzer.predict.cluster_file import read_cluster
     from tracehint.analyzer.predict.model import COMPUTE

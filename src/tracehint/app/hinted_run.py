@@ -60,10 +60,10 @@ class Hinted:
         """Add the settings made by the run to the bundle, and print a summary to stderr. Returns
         the number of files created below the data roots."""
         with report_failures("The recording itself is whole."):
-            return self._tell(bundle, host, quiet=quiet)
+            return self._report_settings(bundle, host, quiet=quiet)
         return 0
 
-    def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
+    def _report_settings(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
         from tracehint.adapters.creation.outcome import (
             Renames,
             explain_lost_hints,

@@ -28,8 +28,8 @@ _SILENT = (
     "directory and tracehint)"
 )
 _LATE = "the job runs, and the next `tracehint run` here joins it; or it was killed"
-_OF_RUN = "run"  # file in the folder, written when the run ends: its bundle's name
-_MARKS = ("TRACEHINT_SHARED",)  # variables that the run's own recorder needs too
+_BUNDLE_NAME_FILE = "run"  # file in the folder, written when the run ends: its bundle's name
+_SHARED_VARS = ("TRACEHINT_SHARED",)  # variables that the run's own recorder needs too
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Jobs:
         whole = [part for part in recordings_in(self.folder) if part not in late]
         lines = _report_missing(bundle, whole, late)
         joined = _join_jobs(bundle, whole) if whole else []
-        (self.folder / _OF_RUN).write_text(bundle.name)
+        (self.folder / _BUNDLE_NAME_FILE).write_text(bundle.name)
         for line in [*joined, *lines]:
             if not quiet or late:
                 _say(line)
@@ -65,9 +65,9 @@ def join_late(directory: Path, *, quiet: bool) -> None:
     from tracehint.collectors.preload.jobs import find_unfinished, recordings_in
 
     for folder in jobs_folders(directory):
-        if not (folder / _OF_RUN).is_file():
+        if not (folder / _BUNDLE_NAME_FILE).is_file():
             continue  # the run has not ended
-        bundle = folder.parent / Path((folder / _OF_RUN).read_text()).name
+        bundle = folder.parent / Path((folder / _BUNDLE_NAME_FILE).read_text()).name
         late = find_unfinished(recordings_in(folder))
         whole = [part for part in recordings_in(folder) if part not in late]
         if not bundle.is_dir():  # deleted: older than the runs that are kept
@@ -111,14 +111,14 @@ def jobs_recorded(directory: Path) -> Iterator[Jobs]:
         yield Jobs()
         return
     try:
-        with _set({name: environment[name] for name in _MARKS if name in environment}):
+        with _set_env({name: environment[name] for name in _SHARED_VARS if name in environment}):
             yield Jobs(folder, environment)
     finally:
         _remove_empty(folder)
 
 
 @contextmanager
-def _set(variables: Mapping[str, str]) -> Iterator[None]:
+def _set_env(variables: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 SCHEMA = "tracehint.decision/3"
-ALIKE = 1.25  # maximum ratio of measured links, or step start times, that one plan serves
-ALIKE_S = 0.2  # seconds; start times that differ by at most this are alike
+MAX_RATIO = 1.25  # maximum ratio of measured links, or step start times, that one plan serves
+MAX_DIFFERENCE_S = 0.2  # seconds; start times that differ by at most this are alike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def decision_key(
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def keep_decision(folder: Path, key: str, decision: Decision, name: str = DECISION) -> None:
+def save_decision(folder: Path, key: str, decision: Decision, name: str = DECISION) -> None:
     """Write the decision to the folder; a failed write is ignored."""
     from tracehint.hintgen.hints.hintfile import to_json
 
@@ -109,7 +109,7 @@ def keep_decision(folder: Path, key: str, decision: Decision, name: str = DECISI
         stream.write(encode(kept))
 
 
-def kept_decision(folder: Path, key: str, name: str = DECISION) -> Decision | None:
+def load_decision(folder: Path, key: str, name: str = DECISION) -> Decision | None:
     """Return the decision that was kept for this key; None if there is none."""
     from tracehint.hintgen.hints.hintfile import parse_hints
 
@@ -133,5 +133,5 @@ def _are_near(known: Sequence[float], now: Sequence[float]) -> bool:
     if len(known) != len(now):
         return False
     pairs = list(zip(known, now, strict=True))
-    near = [max(pair) <= ALIKE * min(pair) for pair in pairs]
-    return all(near) or (near[:1] == [True] and abs(known[1] - now[1]) <= ALIKE_S)
+    near = [max(pair) <= MAX_RATIO * min(pair) for pair in pairs]
+    return all(near) or (near[:1] == [True] and abs(known[1] - now[1]) <= MAX_DIFFERENCE_S)

@@ -36,7 +36,7 @@ LOCATION = "location"
 MOST_FILES = 20_000
 SECONDS = 20.0
 _BATCH = 128  # open descriptors at a time
-_SILENT = 256  # files without an answer after which the queries end
+_MAX_UNANSWERED = 256  # files without an answer after which the queries end
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _LOCAL = re.compile(r"\|-- ([0-9.]+)\n\s+/32 host LOCAL")
 
@@ -58,18 +58,18 @@ def locations(bundle: Bundle, store: Locator, roots: Sequence[bytes], host: str)
     if isinstance(store, NameLocator) and not store.mounted:
         return Located()
     devices = {os.stat(root).st_dev for root in roots if os.path.isdir(root)}  # noqa: PTH112, PTH116
-    files, until = _read_by(bundle), time.monotonic() + SECONDS
+    files, until = _list_read_files(bundle), time.monotonic() + SECONDS
     found, names = Located(files=len(files)), _addresses(bundle, host, until)
     for at in range(0, len(files), _BATCH):
-        if time.monotonic() > until or (at >= _SILENT and not found.rows):
+        if time.monotonic() > until or (at >= _MAX_UNANSWERED and not found.rows):
             break
-        _batch(files[at : at + _BATCH], store, devices, found, names, until)
+        _locate_batch(files[at : at + _BATCH], store, devices, found, names, until)
     for row in found.rows:
         row["host"] = host
     return found
 
 
-def _read_by(bundle: Bundle) -> list[tuple[bytes, int]]:
+def _list_read_files(bundle: Bundle) -> list[tuple[bytes, int]]:
     """Return (path, file) of the files that were read, most bytes first."""
     import pyarrow.compute as pc
 
@@ -81,7 +81,7 @@ def _read_by(bundle: Bundle) -> list[tuple[bytes, int]]:
     return list(zip(files["path"].to_pylist(), files["file_min"].to_pylist(), strict=True))
 
 
-def _batch(
+def _locate_batch(
     files: Sequence[tuple[bytes, int]],
     store: Locator,
     devices: set[int],
@@ -107,7 +107,7 @@ def _batch(
                 found.rows.append(row)
 
 
-def held_by(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int, int]:
+def find_holders(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int, int]:
     """Map each file of the analysis to the index of the host that holds all of it, as the store
     reported after the run."""
     import pyarrow as pa

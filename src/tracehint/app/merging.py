@@ -68,7 +68,7 @@ def _list_bundles(where: str) -> list[str]:
 
 
 _READERS = 4  # maximum of bundles read in parallel
-_IN_MEMORY = 64 << 20  # bytes of rows kept in memory; more go to temporary files
+_MEMORY_BUDGET = 64 << 20  # bytes of rows kept in memory; more go to temporary files
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _read_each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart
     the small files of jobs: their reading is Python code, where threads wait for each other."""
     from tracehint.schemas.recovery import JOB_SUFFIX
 
-    numbers, memory = range(len(paths)), _Memory(_IN_MEMORY)
+    numbers, memory = range(len(paths)), _Memory(_MEMORY_BUDGET)
     large = sum(Path(path).suffix != JOB_SUFFIX for path in paths)
     with ThreadPoolExecutor(max(1, min(_READERS, large, len(os.sched_getaffinity(0))))) as pool:
         try:
@@ -139,7 +139,7 @@ class _Memory:
     def __init__(self, size: int) -> None:
         self._left, self._lock = size, Lock()
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Reserve `size` bytes if the budget allows it; return whether it does."""
         with self._lock:
             if size > self._left:
@@ -161,7 +161,7 @@ def _read_part(path: str | Path, folder: Path, memory: _Memory) -> BundlePart | 
         bundle = _refuse_empty(read_bundle(here))
     except TracehintError as error:
         return error
-    room = memory.take(sum(table.nbytes for table in bundle.tables.values()))
+    room = memory.reserve(sum(table.nbytes for table in bundle.tables.values()))
     return in_memory(bundle) if room else set_aside(bundle, folder)
 
 

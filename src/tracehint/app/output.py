@@ -81,10 +81,10 @@ def wants_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-_SHOWN = 100  # maximum length of a command that is shown for reuse
+_MAX_REUSE_LENGTH = 100  # maximum length of a command that is shown for reuse
 
 
-def typed_again(ran: Sequence[str]) -> str:
+def format_for_reuse(ran: Sequence[str]) -> str:
     """Return the recorded command for reuse; COMMAND if it is empty, long or not printable."""
     command = shlex.join(ran)
-    return command if 0 < len(command) <= _SHOWN and command.isprintable() else "COMMAND"
+    return command if 0 < len(command) <= _MAX_REUSE_LENGTH and command.isprintable() else "COMMAND"

@@ -10,8 +10,8 @@ from tracehint.hintgen.text.units import size
 from tracehint.schemas.wording import plural
 
 Row = dict[str, Any]
-UNKNOWN = 0.9  # share of times or sizes that are guessed: from here on no prediction is reported
-LITTLE = 0.05  # share of the time: smaller gains are reported as network traffic
+GUESSED_SHARE = 0.9  # share of guessed times or sizes, from which on no prediction is made
+MINIMUM_GAIN = 0.05  # share of the time: smaller gains are reported as network traffic
 
 
 def text(data: Row, hint_file: str | None, *, own: bool) -> str:
@@ -43,7 +43,7 @@ def decision(data: Row, own: bool) -> str:
         return f"No hint improves this workflow ({where}): makespan {makespan} with and without."
     text = f"On {'your' if own else 'the built-in'} cluster model ({where}) "
     times = f"{seconds(default['seconds'])} -> {seconds(best['seconds'])}"
-    if best["seconds"] > (1 - LITTLE) * default["seconds"]:
+    if best["seconds"] > (1 - MINIMUM_GAIN) * default["seconds"]:
         moved = f"{size(default['network_bytes'])} -> {size(best['network_bytes'])}"
         return (
             f"{text}makespan unchanged within model error ({times}); network traffic falls with "
@@ -65,7 +65,7 @@ def decision(data: Row, own: bool) -> str:
 
 def _lacks_data(data: Row) -> bool:
     """Whether the default was chosen because nearly all times or sizes are guessed."""
-    return bool(data["chosen"] == "default" and data.get("guessed", 0.0) >= UNKNOWN)
+    return bool(data["chosen"] == "default" and data.get("guessed", 0.0) >= GUESSED_SHARE)
 
 
 def _table(data: Row, rows: dict[str, Row]) -> list[str]:

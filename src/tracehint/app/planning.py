@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_CLUSTER = "moosefs"
-QUICK = 1.0  # seconds for improving a plan, in commands other than `plan`
-QUICK_SHARE = 0.02  # the same as a share of the run, for a plan on an allocation
+QUICK_BUDGET_S = 1.0  # seconds for improving a plan, in commands other than `plan`
+QUICK_BUDGET_SHARE = 0.02  # the same as a share of the run, for a plan on an allocation
 MOST_TASKS = 20_000  # larger runs are planned only for a named cluster
 LARGE = "no rules by name: they are learned of runs with up to 50,000 files"
 RULES = {
@@ -94,7 +94,7 @@ def cluster_for(
     return (cluster.with_nodes(nodes) if nodes else cluster), notes
 
 
-def of_allocation(
+def model_allocation(
     cluster: Cluster, nodes: Allocation, analysis: Analysis
 ) -> tuple[Cluster, Cluster]:
     """Return two models: the cluster with these nodes, their slots, measured link and task start
@@ -106,7 +106,7 @@ def of_allocation(
     part = part.with_number("link_efficiency", 1.0)  # bytes of files were measured
     part = part.with_number("cores", round(sum(slots) / len(slots)))
     others = part.with_number("count", len(slots) - 1)
-    first = part.with_number("count", 1).with_number("cores", most_at_once(analysis))
+    first = part.with_number("count", 1).with_number("cores", count_parallel_tasks(analysis))
     first = replace(first, words={**first.words, "host": "own"})
     processors = ClusterSection({}, {}).with_number("processors", slots[0])
     placed = replace(
@@ -117,7 +117,7 @@ def of_allocation(
     return placed, replace(cluster, nodes=(first, others), hosts=(("own", processors),))
 
 
-def of_batch(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
+def model_batch_nodes(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
     """Return the cluster with these nodes, which a batch system fills with jobs one by one."""
     slots = [host.slots for host in hosts]
     part = cluster.nodes[0].with_number("cores", max(1, round(sum(slots) / len(slots))))
@@ -151,7 +151,7 @@ def with_link(
     return cluster.with_link(link), note
 
 
-def most_at_once(analysis: Analysis) -> int:
+def count_parallel_tasks(analysis: Analysis) -> int:
     """Return the peak number of tasks that ran in parallel."""
     import numpy as np
 
@@ -205,7 +205,7 @@ def decide(
     import numpy as np
 
     from tracehint.analyzer.predict.workload import from_analysis
-    from tracehint.app.locations import held_by
+    from tracehint.app.locations import find_holders
     from tracehint.app.user_cluster import users_own
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
@@ -215,16 +215,16 @@ def decide(
     if too_large or not moves_data(analysis):
         return None
     where, notes = cluster_for(cluster, nodes, analysis)
-    own, budget, work = None, QUICK, from_analysis(analysis)
+    own, budget, work = None, QUICK_BUDGET_S, from_analysis(analysis)
     hosts = allocation.hosts if allocation is not None else batch
     if bundle is not None and hosts:
-        held = held_by(bundle, analysis, hosts)
+        held = find_holders(bundle, analysis, hosts)
         work.held = np.array([held.get(file, -1) for file in work.file_id.tolist()], np.int32)
     if allocation is not None:
-        budget = min(QUICK, QUICK_SHARE * float(analysis.run["duration_s"] or 0))
-        where, own = of_allocation(where, allocation, analysis)
+        budget = min(QUICK_BUDGET_S, QUICK_BUDGET_SHARE * float(analysis.run["duration_s"] or 0))
+        where, own = model_allocation(where, allocation, analysis)
     elif batch:
-        where = of_batch(where, batch)
+        where = model_batch_nodes(where, batch)
         if plain and not users_own(cluster):
             where, note = with_link(where, work, analysis, batch)
             notes += [note] if note else []
@@ -233,7 +233,7 @@ def decide(
     return DecidedPlanning(planning, cluster)
 
 
-def decided_or_why(
+def try_decide(
     analysis: Analysis,
     rules: HintFile,
     cluster: str | None,

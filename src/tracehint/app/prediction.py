@@ -26,11 +26,11 @@ MOST_STAGES = 24  # the longest task types are listed in the text
 def text(data: Row) -> str:
     """Format the object of `--format json` as a summary."""
     rows = data["configurations"]
-    lines = _sweep(rows, data["best"], data["front"])
+    lines = _format_configurations(rows, data["best"], data["front"])
     if len(rows) == 1:
-        lines += [*_stages(rows[0]), *_format_reason(rows[0])]
+        lines += [*_format_stages(rows[0]), *_format_reason(rows[0])]
     if "validation" in data:
-        lines += _validation(data["validation"])
+        lines += _format_validation(data["validation"])
     notes = [*data["assumptions"], *(f"{r['name']}: {n}" for r in rows[:8] for n in r["notes"])]
     lines += ["", "Assumed:", *(f"  - {note}" for note in dict.fromkeys(notes))] if notes else []
     return "\n".join([*lines, "", f"Left out of the model: {data['left_out']}."]) + "\n"
@@ -53,7 +53,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), *(line(row) for row in rows)]
 
 
-def _sweep(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
+def _format_configurations(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
     sites = any(row["site_bytes"] is not None for row in rows)
     between = ["between sites"] if sites else []
     head = ["configuration", "time", "90 %", "network", *between, "busiest link", "energy", "cost"]
@@ -81,7 +81,7 @@ def _sweep(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
     return lines
 
 
-def _stages(row: Row) -> list[str]:
+def _format_stages(row: Row) -> list[str]:
     """Return a table of the task types: their time span, and what their tasks wait for."""
     end = row["seconds"] or 1.0
     kinds = ("compute", "network", "disk", "metadata", "requests", "queue")
@@ -124,7 +124,7 @@ def _format_reason(row: Row) -> list[str]:
     return lines
 
 
-def _validation(found: Row) -> list[str]:
+def _format_validation(found: Row) -> list[str]:
     def error(value: float | None) -> str:
         return "-" if value is None else f"{value:+.1%}"
 
@@ -206,10 +206,10 @@ def configurations(
 
     strategies = {name: _strategy(name, analysis) for name in placements or ("default",)}
     axes = {
-        "nodes": numbers(nodes, "--nodes", 1, 10_000),
-        "chunk": numbers(chunk, "--chunk", 0.001, 1e6, whole=False),
-        "copies": numbers(copies, "--copies", 1, 64),
-        "split": numbers(split_nodes, "--split-nodes", 1, 9_999),
+        "nodes": parse_numbers(nodes, "--nodes", 1, 10_000),
+        "chunk": parse_numbers(chunk, "--chunk", 0.001, 1e6, whole=False),
+        "copies": parse_numbers(copies, "--copies", 1, 64),
+        "split": parse_numbers(split_nodes, "--split-nodes", 1, 9_999),
     }
     found = []
     for given in clusters:
@@ -267,7 +267,7 @@ def _distinct(found: list[Configuration]) -> list[Configuration]:
     return result
 
 
-def numbers(
+def parse_numbers(
     text: str | None, option: str, least: float, most: float, *, whole: bool = True
 ) -> list[float]:
     """Parse a comma-separated list of numbers; empty for None. Raises UsageError."""
@@ -306,7 +306,7 @@ def _strategy(name: str, analysis: Analysis) -> Strategy:
     )
 
 
-TIMES = (0.5, 1, 2, 4)  # node counts of a sweep, as multiples of the cluster's
+NODE_COUNT_FACTORS = (0.5, 1, 2, 4)  # node counts of a sweep, as multiples of the cluster's
 PLACEMENTS = ("default", "local")
 
 
@@ -319,7 +319,7 @@ def sweep(analysis: Analysis, cluster: str) -> dict[str, Any]:
     from tracehint.analyzer.predict.workload import from_analysis
 
     own = read_cluster(cluster).count
-    counts = sorted({min(10_000, max(1, round(own * k))) for k in TIMES})
+    counts = sorted({min(10_000, max(1, round(own * k))) for k in NODE_COUNT_FACTORS})
     points = configurations([cluster], analysis, PLACEMENTS, nodes=",".join(map(str, counts)))
     work = from_analysis(analysis)
     found = predict(work, points)

@@ -38,7 +38,7 @@ class Work:
     cut: dict[str, Any] = field(default_factory=dict)  # options that define a task
     nodes: int | None = None  # number of nodes for savings; None: that of the run
     cluster: str | None = None  # to plan the next run for; None: a built-in model
-    begun: Callable[[], None] | None = None  # waits for the thread that `begin` started
+    wait: Callable[[], None] | None = None  # waits for the thread that `begin` started
 
     @cached_property
     def run(self) -> Input:
@@ -46,7 +46,7 @@ class Work:
         from tracehint.analyzer.model import Options
         from tracehint.hintgen.inputs import load_run
 
-        return load_run(short(self.bundle), Options(nodes=self.nodes, **self.cut))
+        return load_run(shorten(self.bundle), Options(nodes=self.nodes, **self.cut))
 
     @cached_property
     def hints(self) -> HintFile:
@@ -83,10 +83,10 @@ class Work:
     @cached_property
     def decision(self) -> tuple[DecidedPlanning | None, str]:
         """The plan for the cluster and its summary, or None and the reason."""
-        from tracehint.app.planning import decided_or_why
+        from tracehint.app.planning import try_decide
 
         run = self.run.analysis
-        return decided_or_why(run, self.learned, self.cluster, self.nodes, self.facts, self.matcher)
+        return try_decide(run, self.learned, self.cluster, self.nodes, self.facts, self.matcher)
 
     @cached_property
     def lint(self) -> Context:
@@ -96,7 +96,7 @@ class Work:
 
         run = self.run
         where = where_of(self.cluster, self.nodes, run.analysis, self.bundle)
-        return Context(run.analysis, run.bundle, bundle_name=short(self.bundle), where=where)
+        return Context(run.analysis, run.bundle, bundle_name=shorten(self.bundle), where=where)
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -126,7 +126,7 @@ class Work:
 
         found = self.run.analysis
         small = found.tasks.num_rows <= SMALL
-        self.begun = start_beside(self._picture_and_findings, Resources(cores() if small else 1))
+        self.wait = start_beside(self._picture_and_findings, Resources(cores() if small else 1))
         return found
 
     def _picture_and_findings(self) -> None:
@@ -135,13 +135,13 @@ class Work:
 
     def wait_for_idle(self) -> Work:
         """Wait for the thread that `begin` started, and return self."""
-        if self.begun is not None:
-            self.begun()
-            self.begun = None
+        if self.wait is not None:
+            self.wait()
+            self.wait = None
         return self
 
 
-def short(path: Path) -> str:
+def shorten(path: Path) -> str:
     """Return the path relative to the working directory if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
@@ -224,7 +224,7 @@ def _render(work: Work, path: Path, form: str) -> None:
 
     info = Info(
         tool=f"tracehint {__version__}",
-        subject=short(work.bundle),
+        subject=shorten(work.bundle),
         rules={code: load(code).name for code in RULES},
         skipped=skipped_rules(work.lint),
         troubles=work.run.analysis.run.get("troubles", []),

@@ -15,9 +15,9 @@ from tracehint.adapters.project.state import FIRST
 from tracehint.app.kept_decision import (
     Decision,
     decision_key,
-    keep_decision,
-    kept_decision,
+    load_decision,
     measured_of,
+    save_decision,
 )
 from tracehint.errors import TracehintError
 from tracehint.schemas.arrow import skip_pandas
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 DECIDE_S, DECIDE_TASK_S = 1.2, 0.003  # CPU seconds of a decision, and further ones per task
 DECIDE_SHARE = 0.05  # maximum share of a run that a decision after it may take
-BESIDE_TRIES = 2  # runs that a background decision may take, before it is made at once
-OWN_SHARE = 0.02  # share of a run that tracehint may take although its hints save less
-TRIED_S = 5.0  # seconds; shorter runs are trials, in which tracehint's overhead does not count
+MAX_BACKGROUND_RUNS = 2  # runs that a background decision may take, before it is made at once
+OVERHEAD_SHARE = 0.02  # share of a run that tracehint may take although its hints save less
+TRIAL_RUN_S = 5.0  # seconds; shorter runs are trials, in which tracehint's overhead does not count
 GRAPH_SHARE = 0.01  # as DECIDE_SHARE, after a run that had hints from the graph
 FIRST_TRIAL_S = 3.0  # seconds that a first run waits for a trial step on another node
 
@@ -110,11 +110,11 @@ def learn_hints(
     last = runs[-1]
     if (slower := state.slower(command)) is not None:
         return _drop_hints(state, slower, last, command, cluster, hosts)
-    short = TRIED_S <= last.seconds < _decide_s(last) / GRAPH_SHARE
-    at_once = at_once or len(state.unrecorded_since(last)) >= BESIDE_TRIES
+    short = TRIAL_RUN_S <= last.seconds < _estimate_decision_s(last) / GRAPH_SHARE
+    at_once = at_once or len(state.unrecorded_since(last)) >= MAX_BACKGROUND_RUNS
     if not at_once and short and last.by_graph and hosts and not state.changed_since(last):
         key = decision_key(state, runs, cluster, hosts, batch)
-        decided = kept_decision(state.folder, key) is not None
+        decided = load_decision(state.folder, key) is not None
         if not decided and (again := _learn_from_graph(state, command, cluster, hosts)) is not None:
             notes = ["as the first run, not recorded: the next one is decided on meanwhile"]
             return replace(again, notes=notes, tasks=last.tasks, recorded=False, beside=True)
@@ -148,7 +148,7 @@ def _drop_hints(
     return Learned(None, none, (), last.left_out, [text], tasks=last.tasks, recorded=recorded)
 
 
-def _decide_s(last: KnownRun) -> float:
+def _estimate_decision_s(last: KnownRun) -> float:
     return DECIDE_S + DECIDE_TASK_S * last.tasks
 
 
@@ -164,7 +164,7 @@ def prepare_next(
 
     state = read_state(directory)
     last = state.runs[-1]
-    least = _decide_s(last) / (GRAPH_SHARE if last.by_graph else DECIDE_SHARE)
+    least = _estimate_decision_s(last) / (GRAPH_SHARE if last.by_graph else DECIDE_SHARE)
     if cluster and (hosts or batch) and last.teaches and last.seconds >= least:
         learn_hints(state, command, cluster, hosts, batch)
 
@@ -177,14 +177,14 @@ def _learn_from_graph(
     from tracehint.app.first_run import graph_hints, graph_key
 
     key = graph_key(command, cluster, len(hosts))
-    kept = kept_decision(state.folder, key, FIRST) if key else None
+    kept = load_decision(state.folder, key, FIRST) if key else None
     if key and kept is None:
         with _node_trial(hosts, FIRST_TRIAL_S) as trial:
             found = graph_hints(command, cluster, len(hosts))
             measured = measured_of(trial())
         if found is not None:
             kept = Decision(hints=found[0], placed=False, roots=found[1], measured=measured)
-            keep_decision(state.folder, key, kept, FIRST)
+            save_decision(state.folder, key, kept, FIRST)
     if kept is None:
         return None
     notes = ["first run: by the workflow's graph, files stay on the node that writes them"]
@@ -202,8 +202,8 @@ def _learn_rules(
 ) -> Learned:
     last, notes = runs[-1], list[str]()
     key = decision_key(state, runs, cluster, hosts, batch)
-    decision = kept_decision(state.folder, key) if hosts or batch else None
-    if decision is not None and (alone := _run_alone(state, last, decision)) is not None:
+    decision = load_decision(state.folder, key) if hosts or batch else None
+    if decision is not None and (alone := _run_without_hints(state, last, decision)) is not None:
         return alone
     skip_pandas()
     from tracehint.adapters.paths import Paths, run_paths
@@ -222,7 +222,7 @@ def _learn_rules(
         batch = ()
     if not hosts and not batch:
         key = decision_key(state, runs, cluster, hosts, batch)
-        decision = kept_decision(state.folder, key)
+        decision = load_decision(state.folder, key)
     if decision is not None and (tried or not hosts) and not decision.serves(nodes):
         decision = None
     paths = Paths(files=(), declared=known.files, known=known.known)
@@ -233,26 +233,26 @@ def _learn_rules(
         decision = _decide(state, runs, inputs, paths, cluster, nodes, batch)
         spent = time.monotonic() - begin
         decision = replace(decision, seconds=spent, measured=measured_of(nodes))
-        keep_decision(state.folder, key, decision)
-        if (hosts or batch) and (alone := _run_alone(state, last, decision)) is not None:
+        save_decision(state.folder, key, decision)
+        if (hosts or batch) and (alone := _run_without_hints(state, last, decision)) is not None:
             return alone
         spent = 0.0
     elif state.runs[-1:] == (last,):  # only the first run that uses it is charged
         spent = decision.seconds
     notes += decision.notes
     hints, left_out = decision.hints, decision.left_out
-    roots = _roots_now(state, last, tuple(run.analysis.run["data_roots"]), notes)
+    roots = _adapt_roots(state, last, tuple(run.analysis.run["data_roots"]), notes)
     found = Learned(hints, paths, roots, left_out, notes, tasks=last.tasks, spent=spent)
     if _sets_nothing(hints):
         return replace(found, hints=None)
     if hints.plan is None or not decision.placed:
-        return _skip_recording(replace(found, hints_digest=_digest(hints)), state, last)
+        return _skip_recording(replace(found, hints_digest=_hash_hints(hints)), state, last)
     if nodes is not None:
         return replace(found, placing=_make_task_placing(nodes, state, last, run, hints.plan))
     return replace(found, submitting=_make_job_placing(batch, run, hints.plan))
 
 
-def _digest(hints: HintFile) -> str:
+def _hash_hints(hints: HintFile) -> str:
     """Return a hash of the settings that the hints request, independent of their source runs."""
     rules = {
         (rule.template, tuple((hint.name, hint.value, hint.when) for hint in rule.hints))
@@ -268,24 +268,24 @@ def _skip_recording(found: Learned, state: ProjectState, last: KnownRun) -> Lear
     """Disable recording if there is nothing new to learn: the last recorded run had the same hints,
     all in force, and the runs since then were similar."""
     worked = last.hinted and 0 < last.wanted == last.in_force
-    same = worked and last.hints_digest == found.hints_digest and last.seconds >= TRIED_S
+    same = worked and last.hints_digest == found.hints_digest and last.seconds >= TRIAL_RUN_S
     if not same or state.changed_since(last):
         return found
     text = "not recorded: the last recorded run had these hints, all in force"
     return replace(found, notes=[*found.notes, text], recorded=False)
 
 
-def _run_alone(state: ProjectState, last: KnownRun, decision: Decision) -> Learned | None:
+def _run_without_hints(state: ProjectState, last: KnownRun, decision: Decision) -> Learned | None:
     """Return a run without hints, if these save less than tracehint's overhead; recorded if the
     last run differed from the recorded one. None: hints save enough, or the run is too short."""
     from tracehint.adapters.paths import Paths
 
-    plan, own = decision.hints.plan, min(last.around, _decide_s(last))
-    if last.seconds < TRIED_S:
+    plan, own = decision.hints.plan, min(last.around, _estimate_decision_s(last))
+    if last.seconds < TRIAL_RUN_S:
         return None
     if not _sets_nothing(decision.hints):
         saved = plan.seconds.default - plan.seconds.planned if plan is not None else own
-        if saved >= own or own <= OWN_SHARE * last.seconds:
+        if saved >= own or own <= OVERHEAD_SHARE * last.seconds:
             return None
     changed = state.changed_since(last)
     text = f"it runs by itself: hints save less than tracehint takes ({own:.1f} s)"
@@ -309,9 +309,9 @@ def _decide(
 
     analyses = [run.analysis for run in inputs]
     last = runs[-1]
-    notes = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_changes(analyses)]
+    notes = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_list_changes(analyses)]
     rules = learn(analyses)
-    useless = _useless(state.bundle(last), _unhelpful(runs, inputs))
+    useless = _find_useless(state.bundle(last), _find_unhelpful(runs, inputs))
     before = next((run.left_out for run in reversed(runs) if run.place is None), ())
     left_out = tuple(dict.fromkeys([*before, *useless]))
     planned, placed = _plan_hints(
@@ -324,7 +324,7 @@ def _decide(
         notes.append(f"{out} left out, of which nothing held or helped before")
     hints = replace(hints, rules=kept)
     roots = tuple(analyses[-1].run["data_roots"])
-    more = _first_names(state.bundle(last), hints, paths, roots, notes)
+    more = _learn_first_names(state.bundle(last), hints, paths, roots, notes)
     hints = replace(hints, rules=(*kept, *more))
     return Decision(hints=hints, placed=placed, left_out=left_out, notes=tuple(notes))
 
@@ -370,7 +370,7 @@ def _make_task_placing(
     return TaskPlacing(nodes, tasks, plan.steal == "any") if tasks else None
 
 
-def _roots_now(
+def _adapt_roots(
     state: ProjectState, last: KnownRun, roots: tuple[str, ...], notes: list[str]
 ) -> tuple[str, ...]:
     """Return the last run's data roots, adapted if the workflow's directory has moved."""
@@ -385,7 +385,7 @@ def _roots_now(
     return now
 
 
-def _first_names(
+def _learn_first_names(
     bundle: Path, hints: HintFile, paths: Paths, roots: tuple[str, ...], notes: list[str]
 ) -> list[Rule]:
     """Return rules for first names: those of files that are renamed after their creation."""
@@ -400,7 +400,7 @@ def _first_names(
     return rules
 
 
-def _changes(analyses: list[Analysis]) -> list[str]:
+def _list_changes(analyses: list[Analysis]) -> list[str]:
     """Return notes on how the last run's work differs from that of the run before it."""
     from tracehint.hintgen.compare.proof import drift
 
@@ -409,7 +409,7 @@ def _changes(analyses: list[Analysis]) -> list[str]:
     return [f"the last run was not as the one before: {line}" for line in drift(*analyses[-2:])]
 
 
-def _unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
+def _find_unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
     """Return rules of the last run that saved nothing, compared with the last run without hints."""
     from tracehint.hintgen.compare.proof import not_helped
 
@@ -417,7 +417,7 @@ def _unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
     return not_helped(plain[-1], inputs[-1]) if plain and runs[-1].hinted else []
 
 
-def _useless(bundle: Path, unhelpful: list[str]) -> list[str]:
+def _find_useless(bundle: Path, unhelpful: list[str]) -> list[str]:
     """Return templates of rules with no hint in force in that run (all refused or lost), and of
     `unhelpful` rules; a plan is named by its strategy."""
     from tracehint.hintgen.hints.hintfile import load

@@ -24,7 +24,7 @@ from tracehint.commands._options import (
     options_from,
 )
 from tracehint.errors import UsageError
-from tracehint.progress import for_a_run, stages
+from tracehint.progress import prepare_for_analysis, stages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +92,7 @@ def command(
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
-    for_a_run()
+    prepare_for_analysis()
     options = options_from(values, ranges=not no_ranges)
     with stages() as seen:
         resources = _resources(computing, seen.tell)

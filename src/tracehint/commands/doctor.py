@@ -15,8 +15,8 @@ from tracehint.app.checks import (
     CHECKS,
     Condition,
     inspect_program,
+    inspect_programs,
     program_lines,
-    seen_of,
     workflow_lines,
 )
 from tracehint.collectors.registry import COLLECTORS, check
@@ -73,7 +73,7 @@ def command(
         rows: Mapping[str, Sequence[Any]] = {
             "checks": findings,
             "ways": ways,
-            "workflow": seen_of(workflow),
+            "workflow": inspect_programs(workflow),
         }
         data: dict[str, Any] = {"auto": picked, "collectors": collectors}
         data["programs"] = [dataclasses.asdict(inspect_program(name)) for name in programs]

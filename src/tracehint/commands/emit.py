@@ -17,7 +17,7 @@ from tracehint.app.stores import make_plan, open_directory, report_gaps, require
 from tracehint.commands._options import gather_options, option
 from tracehint.commands._stores import hints_argument, plan_options, store_options
 from tracehint.errors import UsageError
-from tracehint.progress import for_a_run, stages
+from tracehint.progress import prepare_for_analysis, stages
 from tracehint.schemas.plain import is_own_folder
 from tracehint.schemas.wording import plural
 
@@ -138,7 +138,7 @@ def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> 
 
     Example: tracehint emit plan.json --workflow-engine slurm w.mf --hosts hosts.toml -o jobs.sh
     """
-    for_a_run()
+    prepare_for_analysis()
     from tracehint.hintgen.hints.hintfile import load
 
     if _is_typed("store") and not _is_typed("engine") and goal.source is None:

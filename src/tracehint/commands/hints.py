@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.app.last_runs import runs_or_last
-from tracehint.app.output import refuse_own_input, typed_again, write_result
+from tracehint.app.output import format_for_reuse, refuse_own_input, write_result
 from tracehint.commands._options import (
     Backend,
     backend_options,
@@ -24,7 +24,7 @@ from tracehint.commands._options import (
     task_options,
 )
 from tracehint.errors import InputError, UsageError
-from tracehint.progress import for_a_run, stage
+from tracehint.progress import prepare_for_analysis, stage
 from tracehint.schemas.plain import ConfiguredName
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _next_command(hints: HintFile, ran: Sequence[str], output: str) -> str:
     file = shlex.quote(output)
     plan = build_plan(hints, known_paths(hints, None, None, None, None))
     if not any(target.hints for target in plan.targets):  # no file name is known before the run
-        return f"tracehint run --hints {file} -- {typed_again(ran)}"
+        return f"tracehint run --hints {file} -- {format_for_reuse(ran)}"
     return f"tracehint emit {file} --store xattr -o {unused_name('hints.sh', '.data')}"
 
 
@@ -224,7 +224,7 @@ def command(asked: SourceRuns, question: Inquiry, bounds: Bounds, result: Result
 
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
-    for_a_run()
+    prepare_for_analysis()
     output, sources = result.output, asked.sources
     refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if question.other is not None and question.path is not None:
@@ -292,7 +292,7 @@ def _plan_hints(
     analyses: Sequence[Analysis], hints: HintFile, cluster: str, nodes: int | None
 ) -> HintFile:
     """Return the best rules for the cluster, with the run's plan; print the decision to stderr."""
-    from tracehint.app.planning import decided_or_why
+    from tracehint.app.planning import try_decide
 
     if len(analyses) != 1 and isinstance(cluster, ConfiguredName):
         return hints  # the cluster of tracehint.toml: gains are simulated on it
@@ -300,7 +300,7 @@ def _plan_hints(
         raise UsageError(
             "--cluster plans one run", "Give one bundle, or use `tracehint plan --learned`."
         )
-    decided, why = decided_or_why(analyses[0], hints, cluster, nodes)
+    decided, why = try_decide(analyses[0], hints, cluster, nodes)
     if why:
         click.echo(click.wrap_text(why, 78), err=True)
     return hints if decided is None else decided.hints

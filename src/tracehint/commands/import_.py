@@ -98,7 +98,7 @@ IMPORTERS: tuple[Importer, ...] = (
 
 
 _HEAD = 1 << 16
-_OURS = 200  # bytes in which a JSON file of tracehint names its schema
+_SCHEMA_BYTES = 200  # bytes in which a JSON file of tracehint names its schema
 _MAX_FILES = 2_000_000
 _SHOWN = 5  # names of one reason
 _UNKNOWN = "not a log that tracehint knows"
@@ -154,7 +154,7 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> ImportSources:
         else:
             _sort_file(source, str(source), found)
     if kind is None:
-        _tidy(found)
+        _remove_copies(found)
     if not found.work:
         known = ", ".join(f"{i.name} ({i.text})" for i in IMPORTERS)
         reasons = "; ".join(n.removeprefix("left out: ") for n in found.notes()[:3])
@@ -213,7 +213,7 @@ def _sort_file(path: Path, name: str, found: ImportSources, *, of_engine: bool =
         return found.fail(name, error)
     if not head:
         return found.leave(name, "empty")
-    if b'"tracehint.' in head[:_OURS]:
+    if b'"tracehint.' in head[:_SCHEMA_BYTES]:
         return found.leave(name, "written by tracehint itself, not a log")
     for importer in IMPORTERS:
         if importer.recognises(path, head):
@@ -223,7 +223,7 @@ def _sort_file(path: Path, name: str, found: ImportSources, *, of_engine: bool =
     return None if of_engine else found.leave(name, _UNKNOWN)
 
 
-def _tidy(found: ImportSources) -> None:
+def _remove_copies(found: ImportSources) -> None:
     """Remove copies, and files that are read together with another one."""
     from tracehint.adapters.engines.graphs import companions
 
@@ -332,7 +332,7 @@ def _run_importers(work: list[tuple[Importer, list[Path]]], output: Path) -> Man
             bundles.append(read_bundle(part))
         if not bundles:
             raise InputError("none of the sources could be read", "\n  ".join(problems))
-        _only_declared(bundles)
+        _clear_graph_limits(bundles)
         manifest = join_manifests([b.manifest for b in bundles])
         manifest.notes += problems
         joined = Bundle(output, manifest, join_tables([b.tables for b in bundles]))
@@ -350,7 +350,7 @@ def add_unreadable(writer: BundleWriter, manifest: Manifest, names: list[str]) -
         writer.write_table("losses", table, segment=len(segment_files(writer.path, "losses")))
 
 
-def _only_declared(bundles: list[Bundle]) -> None:
+def _clear_graph_limits(bundles: list[Bundle]) -> None:
     """Clear blind spots and placed times of graphs, if other sources observed processes."""
     from tracehint.adapters.engines.graphs import NOTHING_OBSERVED
 

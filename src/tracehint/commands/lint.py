@@ -25,7 +25,7 @@ from tracehint.commands._options import (
     task_options,
 )
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
-from tracehint.progress import for_a_run, stages
+from tracehint.progress import prepare_for_analysis, stages
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def command(asked: LintRequest, choice: Choice, fmt: str, output: str | None, fo
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
-    for_a_run(sql=True)
+    prepare_for_analysis(sql=True)
     from tracehint.hintgen.lint import baseline as baselines
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config

@@ -61,7 +61,7 @@ class PlaceFacts:
     part: int | None
 
 
-def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
+def gather_facts(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
     """The nodes, the inputs and their locations."""
     from tracehint.adapters.place.choose import InputPlaces
 
@@ -72,7 +72,7 @@ def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
         listed = _of_rule(task.workflow, task.task)
     names = [*task.inputs, *listed]
     return PlaceFacts(
-        nodes, names, InputPlaces() if part is not None else _look(cluster, nodes, names), part
+        nodes, names, InputPlaces() if part is not None else _locate(cluster, nodes, names), part
     )
 
 
@@ -118,7 +118,7 @@ def size_of(path: str) -> int:
         return 0
 
 
-def _look(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> InputPlaces:
+def _locate(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> InputPlaces:
     """Query the inputs' locations; a store that does not report them is an error."""
     from tracehint.adapters.place.choose import look
 
@@ -212,7 +212,7 @@ def command(
     if cluster.store is None and not task.planned:
         raise UsageError("no --store given", "Give the store that holds the inputs, or --parts.")
     try:
-        found = found_for(task, cluster)
+        found = gather_facts(task, cluster)
     except TracehintError as error:
         if not argv:
             raise

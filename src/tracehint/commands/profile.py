@@ -69,7 +69,7 @@ def show(
     cluster: str | None = None,
 ) -> None:
     """Print the first screen to stderr; write the results beside the bundle."""
-    from tracehint.app.profile import Work, prepare, results_folder, short, write_all
+    from tracehint.app.profile import Work, prepare, results_folder, shorten, write_all
 
     skip_pandas()
     join_engine_logs(bundle)
@@ -77,7 +77,7 @@ def show(
     work = Work(bundle, prepare(bundle, force=force), cut, nodes, cluster)
     if work.folder != wanted and not quiet:
         click.echo(
-            f"tracehint: {short(wanted)} exists: the results go to {short(work.folder)} "
+            f"tracehint: {shorten(wanted)} exists: the results go to {shorten(work.folder)} "
             "(--force replaces)",
             err=True,
         )
@@ -89,7 +89,7 @@ def show(
         raise
     if not quiet:
         _print_screen(work)
-        _idle(analysis)
+        _report_idle_run(analysis)
     made, failed = write_all(work)
     for name, why in failed.items():
         click.echo(f"tracehint: {name} was not written: {why}", err=True)
@@ -109,15 +109,15 @@ def _print_screen(work: Work) -> None:
     base = None if simulation.reason else simulation.baseline
     engine, staging = engine_of(analysis), simulation.where.staging
     todo = actions(findings, base, engine, staging=staging, nodes=nodes_of(analysis))
-    print_screen(analysis, simulation, todo, _steps(work), console_for(sys.stderr))
+    print_screen(analysis, simulation, todo, _propose_commands(work), console_for(sys.stderr))
 
 
-def _steps(work: Work) -> list[str]:
+def _propose_commands(work: Work) -> list[str]:
     """Return the next commands; a run with hints is proposed if it gains something."""
-    from tracehint.app.output import typed_again
-    from tracehint.app.profile import short
+    from tracehint.app.output import format_for_reuse
+    from tracehint.app.profile import shorten
 
-    where, trace = shlex.quote(short(work.folder)), shlex.quote(short(work.bundle))
+    where, trace = shlex.quote(shorten(work.folder)), shlex.quote(shorten(work.bundle))
     steps = [f"tracehint report {trace} --open"]
     simulation, ran = work.lint.simulation, work.run.analysis.run["command"]
     if simulation.reason or not simulation.all.pays(simulation.baseline):
@@ -125,7 +125,7 @@ def _steps(work: Work) -> list[str]:
     if not simulation.where.takes_hints:  # only placement helps there
         steps += work.lint.hints_command.split(" && ")
     elif work.hints.rules or work.hints.plan:
-        steps.append(f"tracehint run --hints {where}/hints.json -- {typed_again(ran)}")
+        steps.append(f"tracehint run --hints {where}/hints.json -- {format_for_reuse(ran)}")
         if engine := _emitter(ran):
             steps.append(f"tracehint emit {where}/hints.json {_annotations(engine, ran)}")
     return steps
@@ -139,7 +139,7 @@ def _emitter(ran: list[str]) -> str:
     return engine if engine in EMITTERS else ""
 
 
-def _idle(analysis: Analysis) -> None:
+def _report_idle_run(analysis: Analysis) -> None:
     """Report a run in which no task read or wrote a file, with a possible reason."""
     from tracehint.adapters.engines.registry import ENGINES, engine_of_program
     from tracehint.hintgen.summary.tallies import moves_data
@@ -157,10 +157,10 @@ def _idle(analysis: Analysis) -> None:
 
 
 def _report_files(work: Work, made: dict[str, str]) -> None:
-    from tracehint.app.profile import short
+    from tracehint.app.profile import shorten
     from tracehint.schemas.wording import plural
 
-    where, trace = shlex.quote(short(work.folder)), shlex.quote(short(work.bundle))
+    where, trace = shlex.quote(shorten(work.folder)), shlex.quote(shorten(work.bundle))
     click.echo(f"\nWritten to {where}/: {', '.join(made)} (recording: {trace})", err=True)
     click.echo(f"Task types, patterns, groups of files: tracehint analyze {trace}", err=True)
     found = plural(len(work.findings), "finding")

@@ -82,7 +82,7 @@ def run_node(
 ) -> int:
     """Do what `--node` asks for; does not return when a command was given."""
     if command and recorded_already():
-        _become(command)
+        _exec_command(command)
     place = _place(host_id, command)
 
     def record(follow: Follow) -> int:
@@ -132,7 +132,7 @@ def _place(host_id: str, command: tuple[str, ...]) -> Place:
         if not command:
             raise
         _warn(error)
-        _become(command)
+        _exec_command(command)
 
 
 def _warn(error: object) -> None:
@@ -160,10 +160,10 @@ def _join(
     except (TracehintError, OSError) as error:  # the task runs anyway and is counted as missed
         if not quiet:
             _warn(error)
-    _become(command, place.prefix())
+    _exec_command(command, place.prefix())
 
 
-def _become(command: tuple[str, ...], prefix: Sequence[str] = ()) -> NoReturn:
+def _exec_command(command: tuple[str, ...], prefix: Sequence[str] = ()) -> NoReturn:
     """Exec the command, behind `prefix` if that program exists."""
     argv = runnable(command)
     if prefix:

@@ -12,7 +12,7 @@ from tracehint.app.output import refuse_existing, write_result
 from tracehint.app.profile import results_folder
 from tracehint.app.user_cluster import where_of
 from tracehint.commands._options import load, nodes_option, placement_option, task_options
-from tracehint.progress import for_a_run, stage
+from tracehint.progress import prepare_for_analysis, stage
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -70,7 +70,7 @@ def command(
     if opened and kept.is_file() and not (data or output or cluster or before or nodes):
         _open(kept)
         return
-    for_a_run(keep=False)
+    prepare_for_analysis(keep=False)
     target = str(Path(bundle).name.removesuffix(".trace") or "run")
     target = output or target + (".json" if data else ".html")
     if target != "-":
@@ -81,7 +81,7 @@ def command(
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     wanted = hints or cluster is not None
-    first = _learned_first(run) if wanted else None
+    first = _learn_large_run(run) if wanted else None
     where = where_of(cluster, nodes, run.analysis, bundle)
     context = Context.of(run, bundle_name=run.name, where=where)
     findings, rules = _find_findings(context, first, rules=wanted)
@@ -108,7 +108,7 @@ def _open(page: Path) -> None:
         click.echo(f"tracehint: found no browser; open {address}", err=True)
 
 
-def _learned_first(run: Input) -> HintFile | None:
+def _learn_large_run(run: Input) -> HintFile | None:
     """Learn the hint rules of a large run before anything else is in memory: beside the lint rules
     they would take a gigabyte more. Drops the labels of edges. None: the run is small."""
     from tracehint.analyzer.memory import give_back
@@ -162,10 +162,10 @@ def _on_cluster(
     """Return the predictions for the cluster and the decision; nothing without a cluster."""
     if cluster is None or rules is None:
         return None, ""
-    from tracehint.app.planning import decided_or_why
+    from tracehint.app.planning import try_decide
     from tracehint.app.prediction import sweep
 
-    why = decided_or_why(run.analysis, rules, cluster, nodes)[1]
+    why = try_decide(run.analysis, rules, cluster, nodes)[1]
     return sweep(run.analysis, cluster), why
 
 

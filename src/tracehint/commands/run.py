@@ -211,7 +211,7 @@ def _learn_more(
     from tracehint.adapters.project.discover import CLUSTERS
     from tracehint.adapters.project.state import claim
     from tracehint.app.run_loop import learn_hints, prepare_next
-    from tracehint.beside import done_beside
+    from tracehint.beside import run_in_background
 
     here, quiet, command = working_directory(), options["quiet"], options["command"]
     at_once = cluster is not None  # with a named cluster, this run has the plan
@@ -232,7 +232,7 @@ def _learn_more(
         recorded = found is None or found.recorded or not kept
         if found is not None and found.beside:
             later = partial(learn, state, command, cluster, measured=found.measured)
-            stack.enter_context(done_beside(later))
+            stack.enter_context(run_in_background(later))
         hinted = None
         placed: Dispatcher | Submissions | None = None
         if found is not None and found.placing is not None:
@@ -251,10 +251,10 @@ def _learn_more(
         seconds = time.monotonic() - start
         created = hinted.tell(bundle, options["host_id"], quiet=quiet) if hinted is not None else 0
     if found is not None and place is not None and not recorded:
-        _note_seconds(place, found, ended, (wanted.store, created, seconds, began), options)
+        _add_unrecorded_run(place, found, ended, (wanted.store, created, seconds, began), options)
     if bundle is not None and kept:
         with report_failures(f"The recording is whole: {bundle}"):
-            _write_down(bundle, found, placed, (wanted.store, created, began), options)
+            _add_recorded_run(bundle, found, placed, (wanted.store, created, began), options)
             prepare_next(Path(), command, cluster, nodes[0], batch)
     return ended
 
@@ -269,7 +269,7 @@ def _join_late(directory: Path, *, quiet: bool) -> None:
         join_late(directory, quiet=quiet)
 
 
-def _note_seconds(
+def _add_unrecorded_run(
     place: Path,
     found: Learned,
     ended: Ended,
@@ -278,15 +278,15 @@ def _note_seconds(
 ) -> None:
     """Add a run that was not recorded to the state. `about`: the store, files created,
     seconds of the command, and start time of tracehint."""
-    from tracehint.app.ended_run import note_seconds
+    from tracehint.app.ended_run import add_unrecorded_run
 
     command = options["command"]
     words = (workflow_name(command),) if options["no_args"] else command
     with report_failures("The command has ended."):
-        note_seconds(Path(), place, words, found, ended, *about)
+        add_unrecorded_run(Path(), place, words, found, ended, *about)
 
 
-def _write_down(
+def _add_recorded_run(
     bundle: Path,
     found: Learned | None,
     placed: Dispatcher | Submissions | None,
@@ -295,9 +295,9 @@ def _write_down(
 ) -> None:
     """Add a recorded run to the state. `about`: the store, files created, and start time of
     tracehint."""
-    from tracehint.app.ended_run import written_down
+    from tracehint.app.ended_run import add_recorded_run
 
-    for line in written_down(Path(), bundle, options["command"], found, placed, *about):
+    for line in add_recorded_run(Path(), bundle, options["command"], found, placed, *about):
         if not options["quiet"]:
             click.echo(f"tracehint: {line}", err=True)
 
