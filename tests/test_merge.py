@@ -303,7 +303,7 @@ def rows_wait_in_files(monkeypatch: pytest.MonkeyPatch, memory: int) -> list[Pat
 
     aside = join.set_aside
     monkeypatch.setattr(join, "set_aside", set_aside)
-    monkeypatch.setattr("tracehint.app.merging._IN_MEMORY", memory)
+    monkeypatch.setattr("tracehint.app.merging._MEMORY_BUDGET", memory)
     return waited
 
 
