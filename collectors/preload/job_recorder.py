@@ -1,4 +1,4 @@
-"""The recorder of a job that a batch system started: what job/join.c makes of its first program."""
+"""The recorder of a batch job, which job/join.c executes in place of the job's first program."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tracehint.errors import TracehintError
 
 
 def record_program(folder: str, program: str, argv: Sequence[str]) -> int:
-    """Record the program into a file in `folder` and end as it does; where that cannot be, go on
-    as the program: a job never fails because of its recording."""
+    """Record the program into a file in `folder` and end as it does. If that is impossible,
+    execute the program unrecorded: a job never fails because of its recording."""
     command = _typed_command(program, argv)
     if command is None or recorded_already() or not PreloadCollector().check().usable:
         _go_on(program, argv)
@@ -42,7 +42,7 @@ def _record(folder: Path, command: tuple[str, ...]) -> Ended:
 
 
 def _typed_command(program: str, argv: Sequence[str]) -> tuple[str, ...] | None:
-    """The command that execs this program under this name; None: there is none."""
+    """Return the command that executes this program under its argv[0]; None: there is none."""
     try:
         same = argv and Path(find_command(argv[0])).samefile(program)
     except (TracehintError, OSError):
@@ -56,5 +56,5 @@ def _children() -> tuple[int, float]:
 
 
 def _go_on(program: str, argv: Sequence[str]) -> None:
-    """As the program itself."""
+    """Execute the program in place of the recorder."""
     become(argv, program)
