@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every call of interest passes here: the call itself, then the observers. */
+/* Makes every call of interest, and calls the observers before and after it. */
 #include <asm/errno.h>
 #include "bare.h"
 
@@ -21,7 +21,7 @@ static const struct {
 #define MAX_OBSERVERS 8
 static const struct th_observer *on[MAX_OBSERVERS];
 static unsigned int observers;
-static unsigned char wanted_before[TH_CALLS], wanted[TH_CALLS]; /* by whom: one bit each */
+static unsigned char wanted_before[TH_CALLS], wanted[TH_CALLS]; /* one bit per observer */
 static bool creations;
 
 long th_dispatch(struct th_call *call);
@@ -34,7 +34,7 @@ static void want(const unsigned short *calls, unsigned char *by_whom, enum th_ac
 	}
 }
 
-/* Moves of bytes that one observer alone wants, after the call. */
+/* Set th_quick for transfers that a single observer wants, and only after the call. */
 static void choose_quick(void)
 {
 	static const unsigned char calls[] = {__NR_read, __NR_write, __NR_pread64, __NR_pwrite64};
@@ -47,7 +47,7 @@ static void choose_quick(void)
 	}
 }
 
-/* Turn on the observers that the environment names; false where there are none. */
+/* Start the observers that the environment enables; false: none. */
 bool th_dispatch_start(const struct th_program *program)
 {
 	for (const struct th_observer *const *at = th_observers; *at; at++) {
@@ -87,7 +87,7 @@ static bool is_in(const unsigned short *calls, int nr)
 	return false;
 }
 
-/* Whether some observer would want calls of this number, on or not. */
+/* Whether any observer, enabled or not, wants calls of this number. */
 bool th_wanted_by_any(int nr)
 {
 	for (const struct th_observer *const *at = th_observers; *at; at++)
@@ -127,7 +127,7 @@ static inline __attribute__((always_inline)) long make(const struct th_call *cal
 		       call->arg[4], call->arg[5]);
 }
 
-/* Returns where no observer has another command, or it could not be started. */
+/* Execute the command that an observer has instead; returns if there is none or it fails. */
 static void execute_other(const struct th_call *call)
 {
 	for (unsigned int i = 0; i < observers; i++) {
@@ -206,14 +206,14 @@ long th_dispatch(struct th_call *call)
 	return call->ret;
 }
 
-#pragma weak th_quick_after /* not there with observers of others */
+#pragma weak th_quick_after /* missing if linked with other observers */
 
-#define CANCELED 8 /* in the thread's state */
+#define CANCELED 8 /* bit of the thread's state */
 
 /*
- * A call in which the thread can be cancelled: `function` of the C library makes it. False: go on there
- * as if we were not. A static program's unwinder does not find our frames: there only calls that may
- * make a file are ours, they hardly wait, and a thread that is cancelled meanwhile ends at its next call.
+ * Makes a cancellable call by `function` of the C library. False: continue there unobserved. The
+ * unwinder of a static program does not find the library's frames: only calls that may create a
+ * file are intercepted there. They rarely block; a thread cancelled then ends at its next call.
  */
 bool th_dispatch_cancel(struct th_call *call, const void *function, const int *thread)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which process this is, and calls that make another one. */
+/* Identity of this process, and calls that create another one. */
 #include "core.h"
 
 #define MADV_NOHUGEPAGE 15
@@ -8,14 +8,14 @@
 
 struct th_state *th_state;
 
-/* Memory of children of vfork, which their exec leaves behind; zeroed in children by fork too. */
+/* Mappings that children of vfork leave behind by exec; also zeroed in children by fork. */
 static struct th_left {
 	int pid; /* 0: free */
 	void *at;
 	size_t bytes;
 } * left;
 
-/* Mapped once, given out in pieces that lie together: fewer pages are touched. */
+/* Mapped once and divided into adjacent pieces, so that fewer pages are touched. */
 static char *wiped;
 static size_t wiped_left;
 
@@ -31,7 +31,7 @@ void *th_map_wiped(size_t bytes)
 			wiped = NULL;
 			return NULL;
 		}
-		/* where huge pages are the rule, one would be 2 MiB of each process */
+		/* where huge pages are the default, one would use 2 MiB of each process */
 		th_sys(__NR_madvise, wiped, WIPED, MADV_NOHUGEPAGE);
 		wiped_left = WIPED - TH_FORKING * sizeof(*left);
 		left = (struct th_left *)(wiped + wiped_left);
@@ -76,7 +76,7 @@ static unsigned long clone_flags(const struct th_call *call)
 	return call->nr == __NR_vfork ? TH_CLONE_VM | TH_CLONE_VFORK : 0;
 }
 
-/* Remember what this thread is about to do; false where there is no room. */
+/* Store the flags of the process that this thread is about to create; false: no space. */
 static bool remember(unsigned int flags, unsigned long long began)
 {
 	int tid = (int)th_sys(__NR_gettid);
@@ -94,7 +94,7 @@ static bool remember(unsigned int flags, unsigned long long began)
 	return false;
 }
 
-/* What it was; 0, and nothing began, where there was no room. */
+/* Return the stored flags and set `began`; if there was no space, return 0. */
 static unsigned long recall(unsigned long long *began)
 {
 	int tid = (int)th_sys(__NR_gettid);
@@ -111,7 +111,7 @@ static unsigned long recall(unsigned long long *began)
 	return 0;
 }
 
-/* The state must be right before there are two processes. */
+/* Update the state before there are two processes. */
 void th_fork_before(const struct th_call *call)
 {
 	unsigned long flags = clone_flags(call);
@@ -126,10 +126,10 @@ void th_fork_before(const struct th_call *call)
 		th_state->shared = 1;
 	th_tell_forking(flags, &began);
 	if (!remember((unsigned int)flags, began) && vfork)
-		th_state->shared = 1; /* the count stays too high: slow, but right */
+		th_state->shared = 1; /* the count stays too high: slow, but correct */
 }
 
-/* The parent gives this memory back after the exec of its child of vfork. */
+/* Let the parent unmap this memory after the exec of its child by vfork. */
 void th_leave(void *at, size_t bytes)
 {
 	int pid = th_pid();
@@ -146,7 +146,7 @@ void th_leave(void *at, size_t bytes)
 	}
 }
 
-/* The exec failed. */
+/* Undo th_leave after a failed exec. */
 void th_unleave(void *at)
 {
 	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++)
