@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads and writes of a file that this thread opened and nobody shares: most calls of most programs.
- * All else goes the way of every call.
+ * Fast path for reads and writes of a file that this thread opened and does not share: most calls
+ * of most programs. Other calls use the general path.
  */
 #include "process.h"
 #include "runs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that make, change and remove names. */
+/* Calls that create, change and remove names. */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 #include "handlers.h"

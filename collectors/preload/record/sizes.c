@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that change a file by ranges without moving bytes to or from memory. */
+/* Calls that change ranges of a file without a transfer to or from memory. */
 #include <linux/fs.h>
 #include "handlers.h"
 
@@ -11,7 +11,7 @@ void do_ftruncate(struct rec *rec, const struct th_call *c)
 		(unsigned long)c->arg[1], 0);
 }
 
-/* All that lies behind is copied to another place within the file. */
+/* Record a shift of all bytes after a range, as a copy within the file. */
 static void shifted(struct rec *rec, const struct th_call *c, bool inserted)
 {
 	unsigned long long offset = (unsigned long)c->arg[2], len = (unsigned long)c->arg[3];
