@@ -1,13 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * A new file's name from what the program gave. The kernel tells it for any descriptor, but a look
- * into /proc/self/fd costs as much as three other calls: it is left where the name given is true as
- * it stands, below the working directory or a root, without a link on its way.
+ * A new file's name from the path of the call. The kernel reports the name of any descriptor, but a
+ * readlink in /proc/self/fd costs as much as three other calls. It is omitted if the given path is
+ * the true one already: below the working directory or a root, without symbolic links.
  */
 #include "hinter.h"
 
 #define EINVAL 22
-#define MOST_LOOKS 2 /* at parts of a name; a third one costs as much as /proc does */
+#define MOST_LOOKS 2 /* readlink calls per name; a third one costs as much as /proc */
 
 static bool is_link(const char *path)
 {
@@ -16,7 +15,7 @@ static bool is_link(const char *path)
 	return th_sys(__NR_readlink, path, &first, 1) != -EINVAL;
 }
 
-/* Whether the name holds nothing but plain parts, of which none is a link; it is as given after. */
+/* Whether all parts of the name are plain and none is a link; the name is restored. */
 static bool is_true(const char *whole, char *name)
 {
 	unsigned int looks = 0;
@@ -55,7 +54,7 @@ uint32_t tag_name_given(const struct tag_table *t, int dirfd, const char *path, 
 
 		if (th_failed(n) || *out != '/')
 			return 0;
-		base = (size_t)n; /* with its NUL, where the slash goes */
+		base = (size_t)n; /* with its NUL, which the slash replaces */
 		out[base - 1] = '/';
 	}
 	if (base + size >= TAG_MAX_NAME)
