@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tracehint.collectors.begin import ARENA as ARENA_NAMED_BY
+from tracehint.collectors.begin import ARENA as ARENA_VARIABLE
 from tracehint.collectors.hostinfo import boot_id
 from tracehint.collectors.node_local import is_local, open_node_local
 from tracehint.collectors.preload.library import LIBRARY
@@ -21,7 +21,7 @@ from tracehint.errors import NotBegunError
 from tracehint.schemas.plain import try_sharing
 from tracehint.schemas.spool.constants import VERSION
 
-NAMED_BY = "TRACEHINT_SITES"  # hook/sites.h
+SITES_VARIABLE = "TRACEHINT_SITES"  # hook/sites.h
 
 
 def write_sites(path: Path) -> dict[str, str]:
@@ -37,7 +37,7 @@ def write_sites(path: Path) -> dict[str, str]:
         fill_sites(fd)
     finally:
         os.close(fd)
-    return {NAMED_BY: str(path)}
+    return {SITES_VARIABLE: str(path)}
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def sites_for(folder: Path) -> Iterator[dict[str, str]]:
     try:
         os.fchmod(fd, 0o600)
         fill_sites(fd)
-        yield {NAMED_BY: f"/proc/{os.getpid()}/fd/{fd}"}
+        yield {SITES_VARIABLE: f"/proc/{os.getpid()}/fd/{fd}"}
     finally:
         os.close(fd)
 
@@ -132,7 +132,7 @@ class ArenaFile:
                 "Make room for temporary files on a disk of this node (TMPDIR), or use "
                 "--collector strace.",
             ) from None
-        boot, real = _boot_and_real()
+        boot, real = _sample_boot_and_real()
         self.start = {
             "version": VERSION, "boot_ns": boot, "real_ns": real, "boot_id": boot_id(),
             "tick_hz": hertz, "command": 1, "mounts": _mount_table(), **first,
@@ -159,11 +159,11 @@ class ArenaFile:
     def environment(self) -> dict[str, str]:
         """Return the environment variables that name the files to the library."""
         if self.folder:
-            return {ARENA_NAMED_BY: str(self.folder), NAMED_BY: str(self.folder / SITES)}
+            return {ARENA_VARIABLE: str(self.folder), SITES_VARIABLE: str(self.folder / SITES)}
         place = f"/proc/{os.getpid()}/fd"
         return {
-            ARENA_NAMED_BY: f"{place}/{self._fds[ARENA]}",
-            NAMED_BY: f"{place}/{self._fds[SITES]}",
+            ARENA_VARIABLE: f"{place}/{self._fds[ARENA]}",
+            SITES_VARIABLE: f"{place}/{self._fds[SITES]}",
         }
 
     def note_end(self, end: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def _mount_namespace() -> tuple[int, int, int]:
         return 0, 0, 0
 
 
-def _boot_and_real() -> tuple[int, int]:
+def _sample_boot_and_real() -> tuple[int, int]:
     """Return CLOCK_BOOTTIME and CLOCK_REALTIME at one moment: the best of 16 samples."""
     found, least = (0, 0), 1 << 62
     for _ in range(16):

@@ -25,11 +25,11 @@ from tracehint.errors import NotBegunError, TracehintError
 from tracehint.schemas.cache_directory import CacheDirectory
 
 PASSED = CacheDirectory("preload", ".passed")
-_MOST = 4096  # bytes of the cache
+_MAX_CACHE = 4096  # bytes of the cache
 _PHASES = ("before a thread", "in a thread", "after a thread")
-_BYTES = 1000  # size of the first file; each further file has one byte more
+_MIN_SIZE = 1000  # size of the first file; each further file has one byte more
 # I/O functions of the trial: name in messages -> write and read back file `p` with the bytes `b`.
-_WAYS = {
+_CALLS = {
     "write, read": "f = opened(p); os.write(f, b); os.lseek(f, 0, 0); os.read(f, len(b))",
     "pwrite, pread": "f = opened(p); os.pwrite(f, b, 0); os.pread(f, len(b), 0)",
     "writev, readv": "f = opened(p); os.writev(f, [b]); os.lseek(f, 0, 0); os.readv(f, [b[:]])",
@@ -70,7 +70,7 @@ def find_unsupported_calls() -> str:
 
     Raises OSError or TracehintError if the trial failed, or if nothing at all was recorded.
     """
-    key = _key()
+    key = _hash_conditions()
     if PASSED.get(key) is not None:
         return ""
     missing = _find_losses()
@@ -78,11 +78,11 @@ def find_unsupported_calls() -> str:
         return (
             f"calls of this C library ({c_library()}) that are not recorded: {'; '.join(missing)}"
         )
-    PASSED.put(key, _note, _MOST)
+    PASSED.put(key, _write_library_name, _MAX_CACHE)
     return ""
 
 
-def _note(stream: BinaryIO) -> None:
+def _write_library_name(stream: BinaryIO) -> None:
     stream.write(c_library().encode())
 
 
@@ -94,7 +94,7 @@ def c_library() -> str:
         return "not glibc"
 
 
-def _key() -> str:
+def _hash_conditions() -> str:
     """Return a hash of what the result depends on: the files, the search path and the boot."""
     facts: list[object] = [sys.executable, os.environ.get("LD_LIBRARY_PATH", ""), boot_id()]
     lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
@@ -115,7 +115,7 @@ def _find_losses() -> list[str]:
         folder = Path(name)
         (folder / "work").mkdir()
         words = ("sh", "-c", 'cd "$0" && exec "$@"', str(folder / "work"), sys.executable)
-        program = ("-I", "-S", "-c", _PROGRAM, str(_BYTES), *_WAYS.values())
+        program = ("-I", "-S", "-c", _PROGRAM, str(_MIN_SIZE), *_CALLS.values())
         request = RecordRequest((*words, *program), folder / "run.trace")
         request.output.mkdir()
         ended = record(request)
@@ -131,14 +131,14 @@ def _find_losses() -> list[str]:
         raise NotBegunError("a program with the library was not recorded", "")
     found = []
     for i, phase in enumerate(_PHASES):
-        numbers = range(i * len(_WAYS), (i + 1) * len(_WAYS))
+        numbers = range(i * len(_CALLS), (i + 1) * len(_CALLS))
         ways = [
             way
-            for number, way in zip(numbers, _WAYS, strict=True)
-            if (read[f"file{number}"], written[f"file{number}"]) != (_BYTES + number,) * 2
+            for number, way in zip(numbers, _CALLS, strict=True)
+            if (read[f"file{number}"], written[f"file{number}"]) != (_MIN_SIZE + number,) * 2
         ]
         if ways:
-            found.append(f"{phase} " + (", ".join(ways) if len(ways) < len(_WAYS) else "all"))
+            found.append(f"{phase} " + (", ".join(ways) if len(ways) < len(_CALLS) else "all"))
     return found
 
 

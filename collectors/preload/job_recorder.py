@@ -20,7 +20,7 @@ def record_program(folder: str, program: str, argv: Sequence[str]) -> int:
     execute the program unrecorded: a job never fails because of its recording."""
     command = _typed_command(program, argv)
     if command is None or recorded_already() or not PreloadCollector().check().usable:
-        _go_on(program, argv)
+        _execute_program(program, argv)
     assert command is not None
     before = _children()
     try:
@@ -28,7 +28,7 @@ def record_program(folder: str, program: str, argv: Sequence[str]) -> int:
     except Exception:
         if _children() != before:
             raise  # the program has run, and must not run twice
-        _go_on(program, argv)
+        _execute_program(program, argv)
     return die_like(ended)
 
 
@@ -55,6 +55,6 @@ def _children() -> tuple[int, float]:
     return used.ru_minflt, used.ru_utime
 
 
-def _go_on(program: str, argv: Sequence[str]) -> None:
+def _execute_program(program: str, argv: Sequence[str]) -> None:
     """Execute the program in place of the recorder."""
     become(argv, program)

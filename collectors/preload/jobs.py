@@ -29,7 +29,7 @@ VARIABLES = (
     "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX",
 )  # fmt: skip  # a table
 SUBMIT = ("sbatch", "srun", "salloc", "qsub", "bsub")
-_OF_ALL = ("SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")  # of submitted jobs
+_JOB_IDS = ("SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")  # of submitted jobs
 _SCRIPT = "recorder.py"
 _TEXT = '''"""Started by jobs of a run: becomes their recorder, else the program itself."""
 import os, sys
@@ -42,9 +42,9 @@ except Exception:
 status = record_program(os.path.dirname(os.path.abspath(__file__)), program, argv)
 os._exit(status)  # to finalize the interpreter would take a seventh of the recorder's time
 '''
-_LOOK_S = 0.2
-_ASK_S, _SEEN_S = 2.0, 5.0  # interval of Slurm queries; delay until other nodes' files appear
-_MOST = 100_000  # recordings of one job on one host
+_POLL_S = 0.2
+_QUERY_S, _VISIBLE_S = 2.0, 5.0  # interval of Slurm queries; delay until other nodes' files appear
+_MAX_RECORDINGS = 100_000  # recordings of one job on one host
 
 
 def identity(env: Mapping[str, str]) -> str:
@@ -82,10 +82,10 @@ def shared_directories(directory: Path) -> str:
 
 def file_of_job(folder: Path, env: Mapping[str, str]) -> Path:
     """Create and return an empty file for the job that begins. Raises InputError, OSError."""
-    job = next((env[name] for name in _OF_ALL if env.get(name)), "job")
+    job = next((env[name] for name in _JOB_IDS if env.get(name)), "job")
     job = re.sub(r"\[.*\]", "", job)  # PBS: the index of an array job
     stem = f"{re.sub(r'[^A-Za-z0-9]', '_', job)[:60]}.{safe_host(host_name())}"
-    for number in range(1, _MOST):
+    for number in range(1, _MAX_RECORDINGS):
         place = folder / f"{stem}.{number}{JOB_SUFFIX}"
         try:
             place.touch(mode=0o600, exist_ok=False)
@@ -112,15 +112,15 @@ def find_unfinished(recordings: Iterable[Path]) -> list[Path]:
 
 def wait_for_jobs(folder: Path, seconds: float) -> list[Path]:
     """Wait up to `seconds` for the jobs that began; return the unfinished recordings. When Slurm
-    lists none of their jobs (killed with the recorder, as with a node), wait only _SEEN_S more."""
+    lists none of their jobs (killed with the recorder, as with a node), wait only _VISIBLE_S more."""
     deadline = time.monotonic() + seconds
     asked = 0.0
     while (rest := find_unfinished(recordings_in(folder))) and time.monotonic() < deadline:
-        if time.monotonic() - asked >= _ASK_S:
+        if time.monotonic() - asked >= _QUERY_S:
             asked = time.monotonic()
             if _left_queue(rest):
-                deadline = min(deadline, asked + _SEEN_S)
-        time.sleep(_LOOK_S)
+                deadline = min(deadline, asked + _VISIBLE_S)
+        time.sleep(_POLL_S)
     return rest
 
 
@@ -131,7 +131,7 @@ def _left_queue(recordings: Iterable[Path]) -> bool:
     try:
         words = ["squeue", "-h", "-u", str(os.getuid()), "-o", "%F"]
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_SEEN_S, stdin=subprocess.DEVNULL
+            words, capture_output=True, text=True, timeout=_VISIBLE_S, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

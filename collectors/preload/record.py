@@ -181,13 +181,13 @@ def record_job(command: tuple[str, ...], place: Path) -> Ended:
         # the signals that end a job must not interrupt the writing of its recording
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         with report_failures(f"The recording of the job is lost ({place})."):
-            _pack(job, job.note_end(end), place)
+            _write_recording(job, job.note_end(end), place)
     finally:
         job.arena.close()
     return ended
 
 
-def _pack(job: Prepared, end: dict[str, Any], place: Path) -> None:
+def _write_recording(job: Prepared, end: dict[str, Any], place: Path) -> None:
     job.manifest.complete = True
     with replacing(place, 0o600) as fd, os.fdopen(os.dup(fd), "wb", buffering=1 << 20) as out:
         write_packed(out, job.manifest, job.arena.start, end, job.arena.content())

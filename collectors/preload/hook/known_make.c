@@ -80,7 +80,7 @@ static bool copy_code(struct making *m)
 	return true;
 }
 
-static unsigned int keep_any(struct site *sites, unsigned int n)
+static unsigned int drop_unwanted_sites(struct site *sites, unsigned int n)
 {
 	unsigned int kept = 0;
 
@@ -149,7 +149,7 @@ static bool put_object(struct making *m, const struct link_map *map, long fd, st
 
 	th_copy(known->id, build_id(m->base), TH_BUILD_ID);
 	known->count = find_sites(&m->text, m->sites, TH_MAX_SITES);
-	known->count = keep_any(m->sites, known->count);
+	known->count = drop_unwanted_sites(m->sites, known->count);
 	for (unsigned int i = 0; i < known->count; i++) {
 		cancels |= !!m->sites[i].cancel;
 		m->offsets[i] = (unsigned int)(site_mark(&m->sites[i]) - m->text.start);

@@ -71,12 +71,12 @@ size_t island_size(unsigned int sites)
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
-static const char *const usual[ENTRIES] = {th_entry, th_fork_entry_after, th_cancel_entry};
+static const char *const own_entries[ENTRIES] = {th_entry, th_fork_entry_after, th_cancel_entry};
 
 void entries_of(unsigned int entry[ENTRIES])
 {
 	for (unsigned int i = 0; i < ENTRIES; i++)
-		entry[i] = (unsigned int)(usual[i] - __ehdr_start);
+		entry[i] = (unsigned int)(own_entries[i] - __ehdr_start);
 }
 
 /* Write a jump to an entry. With the loader's list it uses rcx, which a system call changes too. */
@@ -120,7 +120,7 @@ void lead_sites(unsigned char *island, const struct site *sites, unsigned int n)
 
 void write_slots(unsigned char *slots)
 {
-	th_copy(slots, usual, sizeof(usual));
+	th_copy(slots, own_entries, sizeof(own_entries));
 }
 
 /* Map memory within reach of jumps from `near`. */
@@ -187,7 +187,7 @@ static void patch_alone(const struct text *text, const struct known *known, stru
 	unsigned int n = known ? known_sites(known, text, sites) : 0;
 
 	n = keep_wanted(sites, n ? n : find_sites(text, sites, TH_MAX_SITES));
-	if (n && patch(text, sites, n, usual))
+	if (n && patch(text, sites, n, own_entries))
 		done->sites += n;
 	else
 		done->failed += n;

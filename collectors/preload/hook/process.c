@@ -13,7 +13,7 @@ static struct th_left {
 	int pid; /* 0: free */
 	void *at;
 	size_t bytes;
-} * left;
+} * left_mappings;
 
 /* Mapped once and divided into adjacent pieces, so that fewer pages are touched. */
 static char *wiped;
@@ -33,8 +33,8 @@ void *th_map_wiped(size_t bytes)
 		}
 		/* where huge pages are the default, one would use 2 MiB of each process */
 		th_sys(__NR_madvise, wiped, WIPED, MADV_NOHUGEPAGE);
-		wiped_left = WIPED - TH_FORKING * sizeof(*left);
-		left = (struct th_left *)(wiped + wiped_left);
+		wiped_left = WIPED - TH_FORKING * sizeof(*left_mappings);
+		left_mappings = (struct th_left *)(wiped + wiped_left);
 	}
 	if (bytes > wiped_left)
 		return NULL;
@@ -77,7 +77,7 @@ static unsigned long clone_flags(const struct th_call *call)
 }
 
 /* Store the flags of the process that this thread is about to create; false: no space. */
-static bool remember(unsigned int flags, unsigned long long began)
+static bool store_fork(unsigned int flags, unsigned long long began)
 {
 	int tid = (int)th_sys(__NR_gettid);
 
@@ -95,7 +95,7 @@ static bool remember(unsigned int flags, unsigned long long began)
 }
 
 /* Return the stored flags and set `began`; if there was no space, return 0. */
-static unsigned long recall(unsigned long long *began)
+static unsigned long take_fork(unsigned long long *began)
 {
 	int tid = (int)th_sys(__NR_gettid);
 
@@ -125,7 +125,7 @@ void th_fork_before(const struct th_call *call)
 	else if (flags & TH_CLONE_VM && !thread)
 		th_state->shared = 1;
 	th_tell_forking(flags, &began);
-	if (!remember((unsigned int)flags, began) && vfork)
+	if (!store_fork((unsigned int)flags, began) && vfork)
 		th_state->shared = 1; /* the count stays too high: slow, but correct */
 }
 
@@ -137,11 +137,11 @@ void th_leave(void *at, size_t bytes)
 	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++) {
 		int none = 0;
 
-		if (!__atomic_compare_exchange_n(&left[i].pid, &none, pid, false, __ATOMIC_SEQ_CST,
-						 __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&left_mappings[i].pid, &none, pid, false,
+						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			continue;
-		left[i].bytes = bytes;
-		left[i].at = at;
+		left_mappings[i].bytes = bytes;
+		left_mappings[i].at = at;
 		return;
 	}
 }
@@ -150,21 +150,21 @@ void th_leave(void *at, size_t bytes)
 void th_unleave(void *at)
 {
 	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++)
-		if (left[i].at == at && left[i].pid == th_pid()) {
-			left[i].at = NULL;
-			__atomic_store_n(&left[i].pid, 0, __ATOMIC_SEQ_CST);
+		if (left_mappings[i].at == at && left_mappings[i].pid == th_pid()) {
+			left_mappings[i].at = NULL;
+			__atomic_store_n(&left_mappings[i].pid, 0, __ATOMIC_SEQ_CST);
 		}
 }
 
 static void give_back(int pid)
 {
 	for (unsigned int i = 0; i < TH_FORKING; i++) {
-		if (__atomic_load_n(&left[i].pid, __ATOMIC_SEQ_CST) != pid)
+		if (__atomic_load_n(&left_mappings[i].pid, __ATOMIC_SEQ_CST) != pid)
 			continue;
-		if (left[i].at)
-			th_sys(__NR_munmap, left[i].at, left[i].bytes);
-		left[i].at = NULL;
-		__atomic_store_n(&left[i].pid, 0, __ATOMIC_SEQ_CST);
+		if (left_mappings[i].at)
+			th_sys(__NR_munmap, left_mappings[i].at, left_mappings[i].bytes);
+		left_mappings[i].at = NULL;
+		__atomic_store_n(&left_mappings[i].pid, 0, __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -172,7 +172,7 @@ static void give_back(int pid)
 void th_fork_after(const struct th_call *call)
 {
 	unsigned long long began = 0;
-	unsigned long flags = recall(&began);
+	unsigned long flags = take_fork(&began);
 
 	if ((flags & TH_CLONE_VFORK) && (flags & TH_CLONE_VM) && !(flags & TH_CLONE_THREAD)) {
 		__atomic_sub_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);

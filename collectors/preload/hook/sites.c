@@ -88,8 +88,8 @@ unsigned char *site_mark(const struct site *site)
 /* Whether a site begins at or before the `0f 05` at `p`. */
 bool site_at(const struct text *text, unsigned char *p, struct site *site)
 {
-	bool told = p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2;
-	unsigned char before = told ? 5 : stack_load(text, p);
+	bool has_number = p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2;
+	unsigned char before = has_number ? 5 : stack_load(text, p);
 
 	site->cancel = NULL;
 	if (before) {
@@ -97,7 +97,7 @@ bool site_at(const struct text *text, unsigned char *p, struct site *site)
 		site->length = before + 2;
 		site->compare = 0;
 		site->before = before;
-		site->nr = told ? p[-4] | p[-3] << 8 : -1;
+		site->nr = has_number ? p[-4] | p[-3] << 8 : -1;
 		return true;
 	}
 	if (p + 8 > text->end)

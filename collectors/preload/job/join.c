@@ -51,7 +51,7 @@ static bool write_mark(char *const *envp)
 	return any;
 }
 
-static size_t count(char *const *words)
+static size_t count_words(char *const *words)
 {
 	size_t n = 0;
 
@@ -91,7 +91,7 @@ static const char *script_of(const char *value)
 
 static void become_recorder(const char *script, const struct th_program *program)
 {
-	size_t words = count(program->argv), variables_there = count(program->envp);
+	size_t words = count_words(program->argv), variables_there = count_words(program->envp);
 	long n = th_sys(__NR_readlink, "/proc/self/exe", executable, sizeof(executable) - 1);
 	char **table = th_map((words + variables_there + OUR_WORDS + 2) * sizeof(*table));
 	char **argv = table, **envp = table + words + OUR_WORDS;

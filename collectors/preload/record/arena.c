@@ -185,7 +185,7 @@ static enum th_unit unit_use(unsigned long long unit)
 }
 
 /* Return an offset in a ready unit, or 0. The rest of a unit that cannot be used stays empty. */
-static unsigned long long place(unsigned int size)
+static unsigned long long allocate_space(unsigned int size)
 {
 	for (unsigned int i = 0; i < TRIES; i++) {
 		unsigned long long at = __atomic_fetch_add(&arena->used, size, __ATOMIC_SEQ_CST);
@@ -224,7 +224,7 @@ static char *window_of(unsigned long long at)
 
 struct th_chunk *chunk_new(unsigned int kind, unsigned int size, unsigned int epoch)
 {
-	unsigned long long at = place(size);
+	unsigned long long at = allocate_space(size);
 	char *window = at ? window_of(at) : NULL;
 
 	if (!window) {

@@ -5,7 +5,7 @@
 #define MAX_PATH 4096
 
 /* Record the next program here, because it does not load the library. */
-static void successor(struct rec *rec, const struct th_call *call, enum th_class class)
+static void record_successor(struct rec *rec, const struct th_call *call, enum th_class class)
 {
 	bool at = call->nr == __NR_execveat;
 	char *const *argv = (char *const *)call->arg[at ? 2 : 1];
@@ -46,7 +46,7 @@ void process_executing(const struct th_call *call, enum th_class class)
 		class = TH_CLASS_FOREIGN;
 	slots_settle(rec);
 	if (class != TH_CLASS_DYNAMIC)
-		successor(rec, call, class);
+		record_successor(rec, call, class);
 	rec->page->proc.cpu_ns = cpu_used();
 	rec->page->proc.end_ns = now_ticks();
 	rec->page->proc.kind = TH_EXEC;

@@ -2,8 +2,8 @@
 /* Processes: creation, waits and exits. */
 #include "process.h"
 
-static void event(struct rec *rec, enum th_event_kind kind, int pid, int status,
-		  unsigned long long t)
+static void put_event(struct rec *rec, enum th_event_kind kind, int pid, int status,
+		      unsigned long long t)
 {
 	struct th_event *out = record_new(rec, TH_EVENT, sizeof(*out));
 
@@ -20,7 +20,7 @@ static void event(struct rec *rec, enum th_event_kind kind, int pid, int status,
 
 void process_waited(struct rec *rec, int pid, int status)
 {
-	event(rec, TH_EVENT_WAIT, pid, status, now_ticks());
+	put_event(rec, TH_EVENT_WAIT, pid, status, now_ticks());
 }
 
 /* From now on a child may move the positions of the open descriptors. */
@@ -45,7 +45,7 @@ void process_forked(long pid, unsigned long flags, unsigned long long began)
 	struct rec *rec = (flags & TH_CLONE_THREAD) || pid <= 0 ? NULL : rec_here();
 
 	if (rec && began)
-		event(rec, TH_EVENT_FORK, (int)pid, 0, began);
+		put_event(rec, TH_EVENT_FORK, (int)pid, 0, began);
 	else if (rec) /* too many threads created processes at once */
 		lose(rec, TH_LOST_LIFECYCLE, 1);
 }

@@ -6,8 +6,8 @@
 #include "record.h"
 
 /* Return `len` limited to the bytes of the file after `start`; 0: none. */
-static unsigned long long within(unsigned long long start, unsigned long long len,
-				 unsigned long long size)
+static unsigned long long limit_to_file(unsigned long long start, unsigned long long len,
+					unsigned long long size)
 {
 	if (start >= size)
 		return 0;
@@ -37,7 +37,7 @@ static void map_remember(struct rec *rec, const struct mapping *new)
 static void map_used(struct rec *rec, const struct mapping *m, unsigned long long start,
 		     unsigned long long len, bool read, bool written)
 {
-	len = within(start, len, m->size);
+	len = limit_to_file(start, len, m->size);
 	if (!len)
 		return;
 	if (read)

@@ -7,7 +7,7 @@
 #define AT_SYMLINK_NOFOLLOW 0x100
 
 /* Set the attributes of the file that has the name now, if there is one. */
-static void identify(struct th_spool_name *out, long dir, const char *path)
+static void set_attributes(struct th_spool_name *out, long dir, const char *path)
 {
 	struct statx facts;
 
@@ -48,8 +48,8 @@ void name_changed(struct rec *rec, const struct name_change *change)
 	if (change->op != TH_NAME_UNLINK && change->op != TH_NAME_RMDIR) {
 		bool second = change->new_path && change->op != TH_NAME_SYMLINK;
 
-		identify(&found, second ? change->new_dir : change->dir,
-			 second ? change->new_path : change->path);
+		set_attributes(&found, second ? change->new_dir : change->dir,
+			       second ? change->new_path : change->path);
 	}
 	struct th_spool_name *out = record_new(rec, TH_NAME, sizeof(*out));
 

@@ -9,7 +9,7 @@
 
 #define SPINS 2000
 
-static long ask(long fd, struct statx *facts)
+static long read_facts(long fd, struct statx *facts)
 {
 	return facts_of(fd, STATX_BASIC_STATS | STATX_BTIME, facts);
 }
@@ -37,7 +37,7 @@ static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int
 	enum slot_kind kind = SLOT_OTHER;
 	struct th_episode *ep = NULL;
 
-	if (!th_failed(ask(fd, &facts)))
+	if (!th_failed(read_facts(fd, &facts)))
 		kind = slot_kind_of(fd, &facts, flags);
 	if (!path && (kind == SLOT_FILE || kind == SLOT_DIR))
 		path = path_asked(rec, fd, !facts.stx_nlink);
@@ -136,7 +136,7 @@ void slot_settle(struct rec *rec, long fd)
 	struct slot *slot = slot_at(rec, fd);
 	struct statx facts;
 
-	if (!slot || slot->kind != SLOT_FILE || !slot->writes || th_failed(ask(fd, &facts)))
+	if (!slot || slot->kind != SLOT_FILE || !slot->writes || th_failed(read_facts(fd, &facts)))
 		return;
 	slot->ep->size_close = facts.stx_size;
 	slot->ep->nlink = facts.stx_nlink;

@@ -92,7 +92,7 @@ static void run_tool(const char *tool, const char *class, int fd)
 }
 
 /* Whether the process ended in time; signals of the program do not shorten the wait. */
-static bool ends(int pidfd)
+static bool wait_for_end(int pidfd)
 {
 	struct pollfd32 wait = {.fd = pidfd, .events = POLLIN};
 	int64_t patience[2] = {PATIENCE_S, 0};
@@ -119,7 +119,7 @@ long tag_class(const char *tool, const char *name, size_t size, int fd)
 		run_tool(tool, class, fd);
 	if (th_failed(pid))
 		return pid;
-	bool ended = ends(pidfd);
+	bool ended = wait_for_end(pidfd);
 
 	if (!ended)
 		th_sys(__NR_kill, pid, SIGKILL);

@@ -16,7 +16,7 @@ static bool is_link(const char *path)
 }
 
 /* Whether all parts of the name are plain and none is a link; the name is restored. */
-static bool is_true(const char *whole, char *name)
+static bool is_plain_name(const char *whole, char *name)
 {
 	unsigned int looks = 0;
 
@@ -28,15 +28,15 @@ static bool is_true(const char *whole, char *name)
 		if (end == part || (*part == '.' && (end == part + 1 || part[1] == '.')) ||
 		    looks++ == MOST_LOOKS)
 			return false;
-		char there = *end;
+		char end_char = *end;
 
 		*end = '\0';
 		bool link = is_link(whole);
 
-		*end = there;
+		*end = end_char;
 		if (link)
 			return false;
-		if (!there)
+		if (!end_char)
 			return true;
 		part = end;
 	}
@@ -63,9 +63,9 @@ uint32_t tag_name_given(const struct tag_table *t, int dirfd, const char *path, 
 	uint32_t length = (uint32_t)(base + size);
 
 	if (base)
-		return is_true(out + base, out + base) ? length : 0;
+		return is_plain_name(out + base, out + base) ? length : 0;
 	uint32_t below = length;
 	const char *name = tag_below(t, out, &below, &root);
 
-	return name && is_true(out, out + (name - out)) ? length : 0;
+	return name && is_plain_name(out, out + (name - out)) ? length : 0;
 }

@@ -114,7 +114,7 @@ static bool excluded(const struct tag_table *t, const struct tag_rule *rule, con
 }
 
 /* Whether a rule applies to the type of the task that creates the file. */
-static bool is_for(const struct tag_table *t, const struct tag_rule *rule, struct tag_match *m)
+static bool fits_type(const struct tag_table *t, const struct tag_rule *rule, struct tag_match *m)
 {
 	const uint32_t *types = tag_rows(t, rule->types.at, rule->types.count, sizeof(*types));
 
@@ -146,7 +146,7 @@ static void weigh(const struct tag_table *t, uint32_t number, const char *name, 
 	if (!rule || (best && rule->rank > best->rank))
 		return;
 	if (!tag_fit(t, rule->parts, name, length, m) || excluded(t, rule, name, length, m) ||
-	    !is_for(t, rule, m))
+	    !fits_type(t, rule, m))
 		return;
 	if (!best || rule->rank < best->rank)
 		m->answer = TAG_FOUND;

@@ -74,7 +74,7 @@ static void add(struct group *g, const char *text, uint32_t size, bool letters)
 	}
 }
 
-static void end(struct group *g)
+static void finish_name(struct group *g)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -106,7 +106,7 @@ static bool group_name(const struct tag_table *t, const struct tag_set *set,
 		add(&g, "-", 1, false);
 		add(&g, name + c->start, c->end - c->start, set->group == 2);
 	}
-	end(&g);
+	finish_name(&g);
 	*length = g.length;
 	return true;
 }
