@@ -111,8 +111,8 @@ def find_unfinished(recordings: Iterable[Path]) -> list[Path]:
 
 
 def wait_for_jobs(folder: Path, seconds: float) -> list[Path]:
-    """Wait up to `seconds` for the jobs that began; return the unfinished recordings. When Slurm
-    lists none of their jobs (killed with the recorder, as with a node), wait only _VISIBLE_S more."""
+    """Wait up to `seconds` for the jobs that began; return the unfinished recordings. If Slurm
+    lists none of their jobs (killed with the recorder or the node), wait only _VISIBLE_S more."""
     deadline = time.monotonic() + seconds
     asked = 0.0
     while (rest := find_unfinished(recordings_in(folder))) and time.monotonic() < deadline:
