@@ -1,4 +1,4 @@
-"""Calls that move bytes: reads and writes, copies between descriptors, mapped and cut ranges."""
+"""Calls that transfer or remove bytes: reads, writes, copies, mappings, truncations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _at_position(st: State, thread: Thread, call: Call, op: str) -> None:
 
 
 def pread(st: State, thread: Thread, call: Call) -> None:
-    """pread64, preadv, preadv2: at an offset of their own."""
+    """pread64, preadv, preadv2: at an explicit offset."""
     _at_offset(st, thread, call, "read")
 
 
@@ -78,12 +78,12 @@ def _at_offset(st: State, thread: Thread, call: Call, op: str) -> None:
     before = ofd.offset
     step(st, thread, ofd, fd, at, n, op, call.t_ns, call.end_ns)
     if at is not None:
-        ofd.offset = before  # positioned calls leave the shared offset alone
+        ofd.offset = before  # positioned calls do not move the shared offset
     ofd.append = was
 
 
 def _offset(call: Call) -> tuple[int | None, bool | None]:
-    """The position argument (None: the shared offset) and what RWF_APPEND or RWF_NOAPPEND says.
+    """Return the position argument (None: the shared offset) and whether to append (see _append).
 
     Decoded and raw output (`-e raw=...`) differ: raw preadv has a high half of the position.
     """
@@ -107,7 +107,7 @@ def _offset(call: Call) -> tuple[int | None, bool | None]:
 
 
 def _append(how: bytes) -> bool | None:
-    """What the flags of one call say about O_APPEND, as names or as a number; None: nothing."""
+    """Return whether RWF flags (names or a number) set or clear O_APPEND; None: neither."""
     bits = int(how, 0) if how[:1].isdigit() else 0
     if b"RWF_APPEND" in how or bits & _RWF_APPEND:
         return True
@@ -115,14 +115,14 @@ def _append(how: bytes) -> bool | None:
 
 
 def count_interrupted(st: State, thread: Thread, call: Call) -> None:
-    """The thread ended within a call, `args` is `write(0x3, ...`: what it moved is not known."""
+    """Count a call in which the thread ended (`args`: `write(0x3, ...`): its bytes are unknown."""
     found = _MOVING.match(call.args)
     if found is not None:
         count_unfinished(st, thread, found[1])
 
 
 def count_unfinished(st: State, thread: Thread, args: bytes) -> None:
-    """A call that moves bytes never returned (`= ?`): count it when a file is concerned."""
+    """Count a data transfer that never returned (`= ?`), if one of its descriptors is a file."""
     for arg in split_args(args)[:3]:
         digits = arg.partition(b"<")[0]
         ofd = thread.table.fds.get(number(digits)) if digits[:1].isdigit() else None
@@ -132,7 +132,7 @@ def count_unfinished(st: State, thread: Thread, args: bytes) -> None:
 
 
 def _position(text: bytes) -> int:
-    """A file offset; int() is faster than a pattern, and this is a hot path."""
+    """Parse a file offset; int() is faster than a regular expression, and this is a hot path."""
     at = int(text, 0)
     if not 0 <= at < LIMIT:
         raise MalformedError(text[:80])
@@ -140,7 +140,7 @@ def _position(text: bytes) -> int:
 
 
 def lseek(st: State, thread: Thread, call: Call) -> None:
-    """lseek(fd, offset, whence): its result is the offset, and with SEEK_END the size."""
+    """lseek(fd, offset, whence): the result is the new offset; SEEK_END also reveals the size."""
     result = parse_result(call.result)
     _, ofd = head_fd(st, thread, call.args, call.t_ns)
     if result is None or ofd is None:
@@ -163,11 +163,11 @@ def llseek(st: State, thread: Thread, call: Call) -> None:
 
 _SHIFTS = (b"COLLAPSE_RANGE", b"INSERT_RANGE")
 _CHANGING = (b"ZERO_RANGE", b"PUNCH_HOLE", *_SHIFTS)
-_MAX_MAPS = 65_536  # of one process, remembered for mremap
+_MAX_MAPS = 65_536  # mappings per process that are kept for mremap
 
 
 def mmap(st: State, thread: Thread, call: Call) -> None:
-    """mmap(addr, length, prot, flags, fd, offset): the mapped range, an upper bound."""
+    """mmap(addr, length, prot, flags, fd, offset): the range is an upper bound of the accesses."""
     if parse_result(call.result) is None:
         return
     if b"MAP_ANON" in call.args:
@@ -194,7 +194,7 @@ def mmap(st: State, thread: Thread, call: Call) -> None:
 
 
 def _ops(prot: bytes, *, shared: bool) -> frozenset[str]:
-    """What a protection allows; writes to a private mapping stay with the process."""
+    """Return the accesses that a protection allows; private mappings do not write to the file."""
     ops = {"read"} if b"PROT_READ" in prot or b"PROT_EXEC" in prot else set()
     if shared and b"PROT_WRITE" in prot:
         ops.add("write")
@@ -202,14 +202,14 @@ def _ops(prot: bytes, *, shared: bool) -> frozenset[str]:
 
 
 def _cut_mappings(thread: Thread, at: int, length: int) -> None:
-    """These addresses mean something else from now on."""
+    """Drop the bounded mappings that overlap a range of addresses that was mapped anew."""
     bounded = thread.group.bounded
     for old in [a for a, m in bounded.items() if a < at + length and at < a + m.length]:
         del bounded[old]
 
 
 def mprotect(st: State, thread: Thread, call: Call) -> None:
-    """mprotect(addr, length, prot), pkey_mprotect: a mapped range that may be used otherwise."""
+    """mprotect(addr, length, prot), pkey_mprotect: record accesses that are newly allowed."""
     bounded = thread.group.bounded
     if not bounded or parse_result(call.result) is None:
         return
@@ -225,7 +225,7 @@ def mprotect(st: State, thread: Thread, call: Call) -> None:
 
 
 def mremap(st: State, thread: Thread, call: Call) -> None:
-    """mremap(old, old_length, new_length, flags[, new]): the range that was added."""
+    """mremap(old, old_length, new_length, flags[, new]): record the added range."""
     if parse_result(call.result) is None:
         return
     old, before, after = (number(a) for a in split_args(call.args)[:3])
@@ -280,7 +280,7 @@ def _cut_file(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, size: in
 
 
 def fallocate(st: State, thread: Thread, call: Call) -> None:
-    """fallocate(fd, mode, offset, length): holes and zeroed ranges lose their bytes."""
+    """fallocate(fd, mode, offset, length): punched and zeroed ranges lose their bytes."""
     if parse_result(call.result) is None:
         return
     args = split_args(call.args)
@@ -306,7 +306,7 @@ def fallocate(st: State, thread: Thread, call: Call) -> None:
 
 
 def _shift(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, start: int, by: int) -> None:
-    """All bytes from `start` on, or behind a piece cut out there, lie `by` further: a copy."""
+    """Record as a copy that all bytes from `start`, or after a removed range, move by `by`."""
     rec = ofd.file
     if rec.size is None:
         st.losses["unknown_calls", "fallocate of a file whose size is not known"] += 1
@@ -324,7 +324,7 @@ def _shift(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, start: int,
         st.extent(row.proc, rec, "deallocate", "fallocate", start, by, call.t_ns, row.number)
 
 
-# Whole files exchange their bytes, or the kernel reads and writes one as a disk from now on.
+# ioctls that exchange the bytes of two files, or let the kernel use a file as a block device.
 _UNFOLLOWED = re.compile(
     rb", (?:LOOP_SET_FD|LOOP_CONFIGURE|LOOP_CHANGE_FD|XFS_IOC_SWAPEXT|EXT4_IOC_MOVE_EXT)\b"
 )
@@ -351,7 +351,7 @@ def sendfile(st: State, thread: Thread, call: Call) -> None:
 
 
 def tee(st: State, thread: Thread, call: Call) -> None:
-    """tee(in, out, len, flags): from pipe to pipe, the bytes stay in the first one as well."""
+    """tee(in, out, len, flags): copy from pipe to pipe; the input pipe keeps the bytes."""
     n = parse_result(call.result)
     if n:
         args = split_args(call.args)
@@ -369,7 +369,7 @@ def vmsplice(st: State, thread: Thread, call: Call) -> None:
 
 
 def _moved_bytes(st: State, thread: Thread, call: Call) -> int:
-    """What the call returned; 0 where it failed or never returned."""
+    """Return the number of bytes moved; 0 if the call failed or never returned."""
     if call.result == b"?":
         count_unfinished(st, thread, call.args)
     return parse_result(call.result) or 0
@@ -386,7 +386,7 @@ def _copy_bytes(
     n: int,
     how: str,
 ) -> None:
-    """Bytes that went from one descriptor to the other inside the kernel."""
+    """Record a copy inside the kernel: a read of `source` and a write of `target`."""
     for arg, where, step in ((source, source_at, access.read), (target, target_at, access.write)):
         fd, note, _ = descriptor(arg)
         ofd = lookup(st, thread, fd, note, call.t_ns)
@@ -401,7 +401,7 @@ def _copy_bytes(
 
 
 def ioctl(st: State, thread: Thread, call: Call) -> None:
-    """FICLONE and FICLONERANGE copy by sharing blocks; FIOCLEX is a way to say FD_CLOEXEC."""
+    """FICLONE, FICLONERANGE copy by sharing blocks; FIOCLEX, FIONCLEX set and clear FD_CLOEXEC."""
     if parse_result(call.result) is None:
         return
     if b"FIOCLEX" in call.args or b"FIONCLEX" in call.args:
@@ -429,7 +429,7 @@ def ioctl(st: State, thread: Thread, call: Call) -> None:
 
 
 def io_submit(st: State, thread: Thread, call: Call) -> None:
-    """io_submit(ctx, n, [{...}]): the requests that were taken; their results are not seen."""
+    """io_submit(ctx, n, [{...}]): record the accepted requests; their results are not logged."""
     taken = parse_result(call.result) or 0
     for found in list(_IOCB.finditer(call.args))[:taken]:
         fields = dict(_IOCB_FIELD.findall(found[0]))

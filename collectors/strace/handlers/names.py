@@ -1,4 +1,4 @@
-"""Calls that give files names, take names away, or change what is known of a file."""
+"""Calls that add, change or remove names of files, or report facts about a file."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _rename(
 
 
 def _file(st: State, path: bytes, proc: int, t_ns: int) -> FileRec:
-    """The file of a name; one that nobody opened so far existed before."""
+    """Return the file at a path; a file without earlier calls existed before the run."""
     rec, first = file_at(st, path, "file", proc, t_ns)
     if first:
         node = st.names.node(path)
@@ -106,7 +106,7 @@ def link(st: State, thread: Thread, call: Call) -> None:
 
 
 def linkat(st: State, thread: Thread, call: Call) -> None:
-    """linkat(dirfd, old, dirfd, new, flags); also of an O_TMPFILE by its descriptor."""
+    """linkat(dirfd, old, dirfd, new, flags); also names an O_TMPFILE file by its descriptor."""
     if parse_result(call.result) is not None:
         old_dir, old, new_dir, new = split_args(call.args)[:4]
         _link(st, thread, call, old_dir, old, new_dir, new)
@@ -226,7 +226,7 @@ def mknodat(st: State, thread: Thread, call: Call) -> None:
 def _mknod(
     st: State, thread: Thread, call: Call, dirfd: bytes | None, arg: bytes, mode: bytes
 ) -> None:
-    """Regular files, FIFOs and devices come about without being opened."""
+    """Record a regular file, FIFO or device that is created without an open."""
     if parse_result(call.result) is None:
         return
     path = path_at(st, thread, dirfd, arg)
@@ -273,7 +273,7 @@ def stat(st: State, thread: Thread, call: Call) -> None:
 
 
 def fstat(st: State, thread: Thread, call: Call) -> None:
-    """fstat(fd, buf): looks no path up, so it is not counted, as with eBPF."""
+    """fstat(fd, buf): no path lookup, so it is not counted, as in the eBPF collector."""
     if parse_result(call.result) is not None:
         fd, ofd = head_fd(st, thread, call.args, call.t_ns)
         _by_fd(st, thread, call, fd, ofd is not None)
@@ -332,7 +332,7 @@ def _kind(args: bytes) -> str | None:
 
 
 def _facts(args: bytes) -> tuple[int, int, int] | None:
-    """Device, inode, size, where the log shows all three."""
+    """Return device, inode and size; None unless the log shows all three."""
     ino, size, major, minor = (p.search(args) for p in (_INO, _SIZE, _DEV, _MINOR))
     if ino is None or size is None or major is None or minor is None:
         return None
@@ -341,14 +341,14 @@ def _facts(args: bytes) -> tuple[int, int, int] | None:
 
 
 def to_signed(ino: int) -> int:
-    """Inode numbers have 64 bits without a sign, the bundle's have one."""
+    """Convert an unsigned 64-bit inode number to the signed one of the bundle."""
     if ino >= 1 << 64:
         raise MalformedError(b"an inode number of more than 64 bits")
     return ino - (1 << 64) if ino >= 1 << 63 else ino
 
 
 def count_call(op: str, *, at: bool = False) -> Callable[[State, Thread, Call], None]:
-    """A handler that only counts: `op` of METADATA_OPS_KINDS; `at`: the path is the second."""
+    """Return a handler that counts `op` (METADATA_OPS_KINDS); `at`: arguments are (dirfd, path)."""
 
     def handler(st: State, thread: Thread, call: Call) -> None:
         args = split_args(call.args)
@@ -367,7 +367,7 @@ xattr = count_call("xattr")
 
 
 def getdents(st: State, thread: Thread, call: Call) -> None:
-    """getdents64(fd, entries, size): counted at the directory itself."""
+    """getdents64(fd, entries, size): counted for the directory itself."""
     _, ofd = head_fd(st, thread, call.args, call.t_ns)
     path = ofd.path + b"/" if ofd is not None else None
     st.count(thread.group.epoch.proc, path, "readdir", parse_result(call.result) is None)
@@ -376,8 +376,8 @@ def getdents(st: State, thread: Thread, call: Call) -> None:
 
 
 def note_unseen(st: State, _: Thread, call: Call) -> None:
-    """Calls whose I/O a log of system calls does not show."""
-    if call.name == b"io_uring_setup":  # with a thread that polls, the only call there is
+    """Count calls whose I/O does not appear in a log of system calls."""
+    if call.name == b"io_uring_setup":  # with a polling kernel thread, the only call
         if parse_result(call.result) is not None:
             st.losses["unknown_calls", "io_uring"] += 1
             st.unseen_fds = True
@@ -394,7 +394,7 @@ _PROPAGATION = re.compile(rb"\bMS_(?:PRIVATE|SLAVE|SHARED|UNBINDABLE|REMOUNT)\b"
 
 
 def note_mount(st: State, _: Thread, call: Call) -> None:
-    """Paths that mean other files from now on: names are all that the log has."""
+    """Count mounts that change the files that paths name: the log identifies files by name only."""
     if parse_result(call.result) is None:
         return
     if call.name == b"mount" and (_PROPAGATION.search(call.args) or _NO_FILES.search(call.args)):
