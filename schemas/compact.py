@@ -208,11 +208,11 @@ def concat_parts(parts: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     whole = pa.concat_tables(parts, promote_options="permissive")
-    columns = [_one(whole.column(i)) for i in range(whole.num_columns)]
+    columns = [_merge_chunks(whole.column(i)) for i in range(whole.num_columns)]
     return pa.table(columns, names=whole.schema.names)
 
 
-def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _merge_chunks(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Merge chunks of integers, so that NumPy can view them without a copy; texts stay chunked."""
     import pyarrow as pa
 

@@ -56,7 +56,7 @@ def open_trusted(path: Path) -> int:
     why = ""
     if info.st_uid not in (0, os.geteuid()):
         why = "belongs to another user"
-    elif info.st_mode & stat.S_IWOTH or (info.st_mode & stat.S_IWGRP and not _of_one(fd, info)):
+    elif info.st_mode & stat.S_IWOTH or (info.st_mode & stat.S_IWGRP and not _is_private(fd, info)):
         why = "other users may write to it (chmod go-w)"
     if why:
         os.close(fd)
@@ -64,7 +64,7 @@ def open_trusted(path: Path) -> int:
     return fd
 
 
-def _of_one(fd: int, info: os.stat_result) -> bool:
+def _is_private(fd: int, info: os.stat_result) -> bool:
     """Whether the file's group is its owner's private group (as with umask 002), without an ACL."""
     import grp
     import pwd

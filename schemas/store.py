@@ -207,7 +207,7 @@ def read_parts(
     one = partial(try_read, read_compact if compact else read_wide, schema, added)
 
     def each() -> Iterator[pa.Table]:
-        for found in in_their_order(one, parts, threads):
+        for found in map_in_order(one, parts, threads):
             if isinstance(found, str):
                 problems.append(found)
             else:
@@ -221,14 +221,14 @@ def read_parts(
 
 T = TypeVar("T")
 R = TypeVar("R")
-_MANY = 64  # number of files from which threads pay off
+_MIN_FILES_FOR_THREADS = 64  # number of files from which threads pay off
 _SMALL = 1 << 18  # bytes of a file: larger ones are decompressed by several threads anyway
-_AHEAD = 4  # maximum number of waiting results per thread
+_MAX_WAITING = 4  # maximum number of waiting results per thread
 
 
 def readers(files: Sequence[Path]) -> int:
     """Return the number of threads to read these files."""
-    if len(files) < _MANY:
+    if len(files) < _MIN_FILES_FOR_THREADS:
         return 1
     try:
         small = all(file.stat().st_size <= _SMALL for file in files)
@@ -237,7 +237,7 @@ def readers(files: Sequence[Path]) -> int:
     return len(os.sched_getaffinity(0)) if small else 1
 
 
-def in_their_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+def map_in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
     """Yield `work` of each item in order; with several `threads`, a few results ahead."""
     if threads < 2:
         yield from map(work, items)
@@ -246,7 +246,7 @@ def in_their_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> 
         begun: deque[Future[R]] = deque()
         for item in items:
             begun.append(pool.submit(work, item))
-            if len(begun) > _AHEAD * threads:
+            if len(begun) > _MAX_WAITING * threads:
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
@@ -315,15 +315,15 @@ def coalesce_tables(
     size = 0
     for part in parts:
         if held and size + part.nbytes > GROUP:
-            yield _one(held, schema)
+            yield _merge_tables(held, schema)
             held, size = [], 0
         held.append(part)
         size += part.nbytes
     if held:
-        yield _one(held, schema)
+        yield _merge_tables(held, schema)
 
 
-def _one(parts: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
+def _merge_tables(parts: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
     import pyarrow as pa
 
     whole = parts[0]

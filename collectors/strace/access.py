@@ -7,7 +7,7 @@ from tracehint.collectors.strace.model import AccessRun, FileRec, Ofd, OpenRow, 
 from tracehint.collectors.strace.state import State
 
 _MAX_ASIDE = 16
-_FEW_ASIDE = 3
+_MAX_ASIDE_FOR_STRIDE = 3
 
 
 def grow(
@@ -43,7 +43,7 @@ def grow(
         elif run.count > 1 and n == run.length and start == run.start + run.stride * run.count:
             _repeat(run, n, end_ns)
             return
-        elif _third_of_a_stride(runs, run, start, n):
+        elif _completes_stride(runs, run, start, n):
             _begin_stride(runs, run, n, end_ns)
             return
         else:
@@ -76,15 +76,15 @@ def _repeat(run: AccessRun, n: int, end_ns: int) -> None:
     run.last = end_ns
 
 
-def _third_of_a_stride(runs: Runs, run: AccessRun, start: int, n: int) -> bool:
+def _completes_stride(runs: Runs, run: AccessRun, start: int, n: int) -> bool:
     """Whether this access is as far from the last one as that was from the previous one.
 
     Two pieces are not a pattern: they may belong to two streams. With more than
-    _FEW_ASIDE runs set aside, there certainly are several streams. If the result is
+    _MAX_ASIDE_FOR_STRIDE runs set aside, there certainly are several streams. If the result is
     true, the previous run is no longer set aside: it is the first piece of the stride.
     """
     before = runs.before
-    if len(runs.aside) > _FEW_ASIDE:
+    if len(runs.aside) > _MAX_ASIDE_FOR_STRIDE:
         return False
     if before is None or run.count != 1 or before.count != 1 or run.ops != 1 or before.ops != 1:
         return False
@@ -192,7 +192,7 @@ def write(
     if row.write_ops > 1 and row.next_write == at:
         row.seq_ops += 1
     row.next_write = at + n
-    wrote(rec, row.proc)
+    set_writer(rec, row.proc)
     if rec.size is not None and at + n > rec.size:
         rec.size = at + n
     _touch(row, n, t_ns, end_ns)
@@ -205,7 +205,7 @@ def _check(n: int) -> None:
         raise MalformedError(b"%d bytes in one call" % n)
 
 
-def wrote(rec: FileRec, proc: int) -> None:
+def set_writer(rec: FileRec, proc: int) -> None:
     """Make `proc` the writer of the file; runs of other processes end here."""
     others = (rec.writer and rec.writer != proc) or (rec.reader and rec.reader != proc)
     if others and rec.phase < _MAX_PHASES:
@@ -214,9 +214,9 @@ def wrote(rec: FileRec, proc: int) -> None:
     rec.writer = proc
 
 
-def cut(rec: FileRec, proc: int) -> None:
+def record_removal(rec: FileRec, proc: int) -> None:
     """Record that bytes were removed: no run may span this time, not even one of `proc`."""
-    wrote(rec, proc)
+    set_writer(rec, proc)
     rec.phase += 1
 
 
@@ -233,7 +233,7 @@ def record_mapping(
         return
     row = st.row(thread, ofd, fd, t_ns)
     if op == "write":
-        wrote(rec, row.proc)
+        set_writer(rec, row.proc)
     _touch(row, _SMALL, t_ns, t_ns)
     st.out.extents.append(
         (
@@ -272,7 +272,7 @@ def write_at(
     rec = ofd.file
     row.write_ops += 1
     row.write_bytes += length
-    wrote(rec, row.proc)
+    set_writer(rec, row.proc)
     if rec.size is not None:
         rec.size = max(rec.size, start + length)
     _touch(row, length, call.t_ns, call.end_ns)

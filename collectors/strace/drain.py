@@ -20,7 +20,7 @@ _F_SETPIPE_SZ = 1031
 # A real-time signal: batch systems send SIGTERM, SIGUSR1 ... to every process of a job, and the
 # job's calls until its end must still be recorded.
 STOP = signal.SIGRTMIN + 7
-_NOT_MEANT = (
+_IGNORED_SIGNALS = (
     signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGUSR1,
     signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM,
 )  # fmt: skip  # a table
@@ -28,7 +28,7 @@ _NOT_MEANT = (
 
 def main(fifo: str, log: str) -> int:
     """Copy until the last writer has closed the FIFO. Returns 0."""
-    for ignored in _NOT_MEANT:
+    for ignored in _IGNORED_SIGNALS:
         signal.signal(ignored, signal.SIG_IGN)
     state = {"drop": False}
     signal.signal(STOP, lambda *_: state.update(drop=True))

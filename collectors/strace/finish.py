@@ -97,14 +97,14 @@ def file_at(st: State, path: bytes, kind: str, proc: int | None, t_ns: int) -> t
     rec = new_file(st, kind)
     if seen:
         rec.existed = True
-        learn(st, rec, *seen)
+        learn_stat(st, rec, *seen)
     elif node.absent:
         rec.existed = False
     bind(node, rec)
     return rec, True
 
 
-def learn(st: State, rec: FileRec, dev: int, ino: int, size: int) -> None:
+def learn_stat(st: State, rec: FileRec, dev: int, ino: int, size: int) -> None:
     """Record device, inode and size from a stat call; a reused inode gets a new generation."""
     if rec.dev < 0:
         rec.dev, rec.ino = dev, ino
@@ -226,8 +226,8 @@ def finish(
     created: set[int] = set()
     grown: dict[int, int] = {}
     if look is not None:
-        grown = _ask(state, look)
-        created = _decide(state, look, started_ns)
+        grown = _complete_files(state, look)
+        created = _find_creations(state, look, started_ns)
     _write_files(state)
     for (proc, folder, op), n in state.meta.items():
         failed = state.meta_errors.get((proc, folder, op), 0)
@@ -254,7 +254,7 @@ def _paths(state: State) -> dict[int, bytes]:
     return found
 
 
-def _ask(state: State, look: Look) -> dict[int, int]:
+def _complete_files(state: State, look: Look) -> dict[int, int]:
     """Complete sizes and inodes; return the bytes to add to the offsets of blind appends."""
     grown: dict[int, int] = {}
     paths = _paths(state)
@@ -275,11 +275,11 @@ def _ask(state: State, look: Look) -> dict[int, int]:
     return grown
 
 
-def _decide(state: State, look: Look, started_ns: int) -> set[int]:
+def _find_creations(state: State, look: Look, started_ns: int) -> set[int]:
     """Return the opens with O_CREAT that created their file, according to its birth time."""
     created: set[int] = set()
     paths = _paths(state)
-    for maybe in state.maybes:
+    for maybe in state.undecided_opens:
         rec = maybe.file
         path = paths.get(rec.id)
         seen = look(path) if path is not None and not rec.deleted else None
@@ -378,7 +378,7 @@ def _fix_extents(table: pa.Table, state: State, grown: dict[int, int]) -> pa.Tab
 
 def _fix_names(table: pa.Table, state: State, created: set[int]) -> pa.Table:
     table = _replace_column(table, "file", _renumber(table["file"], state.alias))
-    rows = {m.name_seq for m in state.maybes if m.open_id in created}
+    rows = {m.name_seq for m in state.undecided_opens if m.open_id in created}
     if not rows:
         return table
     hit = pc.is_in(table["seq"], value_set=pa.array(sorted(rows), pa.int64()))

@@ -144,7 +144,7 @@ def calls_of(logs: LogSet, stats: LexStats) -> Iterator[Call]:
     if _has_times(logs):
         yield from heapq.merge(*streams, key=attrgetter("t_ns"))
     else:
-        yield from _by_waiting(logs, streams)
+        yield from _order_by_waits(logs, streams)
 
 
 def _has_times(logs: LogSet) -> bool:
@@ -156,7 +156,7 @@ def _has_times(logs: LogSet) -> bool:
     return False
 
 
-def _by_waiting(logs: LogSet, streams: list[Iterator[Call]]) -> Iterator[Call]:
+def _order_by_waits(logs: LogSet, streams: list[Iterator[Call]]) -> Iterator[Call]:
     """Order calls without a clock: a child's calls at its parent's wait for it, else at the end.
 
     Times are renumbered, one microsecond per call, to represent this order.
@@ -197,7 +197,7 @@ def _waited_for(call: Call) -> int:
     return 0
 
 
-NO_LOG = (": empty", ": not a strace log")  # endings of problems that are not losses
+NO_LOSS = (": empty", ": not a strace log")  # endings of problems that are not losses
 _DAY_NS = 86_400 * 10**9
 _CLOCK_NOTES = {
     "none": "The log has no times: only the order of calls is known, durations are not.",
@@ -243,7 +243,7 @@ def import_strace(sources: Sequence[Path], output: Path, *, force: bool = False)
     manifest.notes += [f"log not read: {text}" for text in problems]
     bundle = Bundle(output, manifest, join_tables(parts))
     add_losses(
-        bundle, [("unreadable_log", 1, text) for text in problems if not text.endswith(NO_LOG)]
+        bundle, [("unreadable_log", 1, text) for text in problems if not text.endswith(NO_LOSS)]
     )
     write_bundle(BundleWriter(output, force=force), bundle.tables, manifest)
     return manifest
@@ -266,7 +266,7 @@ def find_logs(sources: Sequence[Path]) -> tuple[list[Path], list[str]]:
                 found.append(path)
             else:
                 empty = path.stat().st_size == 0
-                problems.append(f"{path.name}{NO_LOG[not empty]}")
+                problems.append(f"{path.name}{NO_LOSS[not empty]}")
     return found, problems
 
 

@@ -264,7 +264,7 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
         found = match(line)
         if found is None:
             try:
-                yield from _other(line, number, stats, clock, pending, tid)
+                yield from _lex_other(line, number, stats, clock, pending, tid)
             except ValueError:  # a time or pid out of bounds
                 stats.reject(tid, number)
             continue
@@ -276,7 +276,7 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
                 continue
             stamp, pid = plain + b".0", None
         if b") " in args and _EQUALS.search(args):
-            args, result = _true_end(args, result)
+            args, result = _resplit_call(args, result)
         if result[-1:] == b">" and b" <" in result:
             result = _DURATION.sub(b"", result)
         try:
@@ -288,7 +288,7 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
         yield Call("call", thread, now, now, name, args, result, number)
 
 
-def _other(
+def _lex_other(
     line: bytes, number: int, stats: LexStats, clock: LogClock, pending: dict[int, Begun], tid: int
 ) -> Iterator[Call]:
     """Handle a line that is not a complete call: split calls, exits, signals, noise."""
@@ -315,7 +315,7 @@ def _other(
         if ended is None:
             stats.reject(thread, number)
             return
-        under_way = _left_under_way(ended, thread, pending)
+        under_way = _pop_interrupted(ended, thread, pending)
         now = clock.read(stamp)
         yield Call("exit", thread, now, now, ended[1], under_way, ended[2], number)
     elif body.startswith((b"--- ", b"strace: ", b"> ")) or not body.strip():
@@ -341,12 +341,12 @@ def _complete_call(
         return
     args, result = whole[2], _DURATION.sub(b"", whole[3])
     if b") " in args and _EQUALS.search(args):
-        args, result = _true_end(args, result)
+        args, result = _resplit_call(args, result)
     kind = "done" if name == b"close" else "call"  # the start event had all values
     yield Call(kind, thread, start, end, name, args, result, number)
 
 
-def _left_under_way(ended: re.Match[bytes], thread: int, pending: dict[int, Begun]) -> bytes:
+def _pop_interrupted(ended: re.Match[bytes], thread: int, pending: dict[int, Begun]) -> bytes:
     """Return the call in progress when a thread ended; after exec, the leader's tid inherits it."""
     if ended[1].startswith(b"superseded"):
         caller = pending.pop(int(ended[2]), None)  # continues with the leader's tid
@@ -357,7 +357,7 @@ def _left_under_way(ended: re.Match[bytes], thread: int, pending: dict[int, Begu
     return begun[1] + b"(" + begun[2] if begun else b""
 
 
-def _true_end(args: bytes, result: bytes) -> tuple[bytes, bytes]:
+def _resplit_call(args: bytes, result: bytes) -> tuple[bytes, bytes]:
     """Split `args) = result` again at its true end: a name in it may contain `) =` itself."""
     text = args + b") = " + result
     depth = 0

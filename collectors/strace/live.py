@@ -21,7 +21,7 @@ from tracehint.collectors.strace.model import FileRec, Ofd
 from tracehint.errors import CollectorError
 
 # Printed unabbreviated: inode and size of stat, environment of exec (only ENV_MARKERS are kept).
-_WHOLE = ("execve", "execveat", "stat", "lstat", "fstat", "newfstatat")
+_UNABBREVIATED = ("execve", "execveat", "stat", "lstat", "fstat", "newfstatat")
 
 # Not fatal, or noise. All others are traced: strace prints `+++ killed by` only for traced ones.
 _QUIET_SIGNALS = "SIGCHLD,SIGURG,SIGWINCH,SIGCONT"
@@ -58,7 +58,7 @@ def strace_argv(
         "-e",
         "signal=!" + _QUIET_SIGNALS,
         "-e",
-        "abbrev=!" + ",".join("?" + c for c in _WHOLE),
+        "abbrev=!" + ",".join("?" + c for c in _UNABBREVIATED),
         "-e",
         "raw=" + ",".join("?" + c for c in sorted(RAW)),
         "-e",
@@ -82,7 +82,7 @@ def pid_translation(usage: str) -> list[str]:
 
 
 LINGER_S = 2.0  # maximum wait for processes that outlive the command
-LOOK_S = 1.0  # interval of checks whether strace has finished on a busy machine
+CHECK_S = 1.0  # interval of checks whether strace has finished on a busy machine
 LAG_S = 60.0  # maximum wait for a strace that still writes but traces no process any more
 
 
@@ -208,10 +208,10 @@ def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> t
             return 0, False
         if time.monotonic() < deadline:
             continue
-        writer = _writer(fifo)
-        if not writer or _follows(writer) or time.monotonic() > began + LAG_S:
+        writer = _find_tracer(fifo)
+        if not writer or _is_tracing(writer) or time.monotonic() > began + LAG_S:
             break
-        deadline = time.monotonic() + LOOK_S  # every process has ended, but strace still writes
+        deadline = time.monotonic() + CHECK_S  # every process has ended, but strace still writes
     if not writer:
         drainer.kill()  # strace never opened the FIFO
         drainer.communicate()
@@ -223,7 +223,7 @@ def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> t
     return 0, True
 
 
-def _follows(tracer: int) -> bool:
+def _is_tracing(tracer: int) -> bool:
     """Whether this strace still traces a process that is not a zombie."""
     line = f"\nTracerPid:\t{tracer}\n"
     for entry in Path("/proc").iterdir():
@@ -235,7 +235,7 @@ def _follows(tracer: int) -> bool:
     return False
 
 
-def _writer(fifo: str) -> int:
+def _find_tracer(fifo: str) -> int:
     """Return the pid of the strace that was started with this FIFO; 0 if there is none."""
     wanted = fifo.encode()
     for entry in Path("/proc").iterdir():

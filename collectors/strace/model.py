@@ -211,7 +211,7 @@ class Thread:
 
 
 @dataclass(slots=True)
-class Maybe:
+class MaybeCreation:
     """An open with O_CREAT that may have created the file: decided at the end of the run."""
 
     file: FileRec

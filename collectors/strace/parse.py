@@ -30,7 +30,7 @@ class Parser:
                 state.last_ns = call.end_ns
             thread = threads.get(call.tid)
             if thread is None or call.kind != "call":
-                self._special(call)
+                self._handle_event(call)
                 continue
             seen.add(call.name)
             handler = handlers.get(call.name)
@@ -45,7 +45,7 @@ class Parser:
         self._end()
         return state
 
-    def _special(self, call: Call) -> None:
+    def _handle_event(self, call: Call) -> None:
         """Handle starts, exits, and all calls of threads that are not registered yet."""
         if call.kind == "done":
             return
@@ -56,7 +56,7 @@ class Parser:
                 if call.tid in state.replaced:
                     state.replaced.discard(call.tid)
                     return  # a thread that ended when another thread called exec
-                if not state.childless():
+                if not state.pending_forks():
                     return  # the exit of an otherwise unknown process
             if not self._introduce(call):
                 return
@@ -84,16 +84,16 @@ class Parser:
     def _introduce(self, call: Call) -> bool:
         """Register a new thread; False: its calls are held until its parent is known."""
         state = self.state
-        childless = state.childless()
-        if not childless:
-            self._give_up()
+        pending_forks = state.pending_forks()
+        if not pending_forks:
+            self._release_all_held()
             state.new_root(call.tid, call.t_ns)
             return True
-        if len(childless) == 1 and not self._held:
-            self._adopt(childless.pop(), call.tid)
+        if len(pending_forks) == 1 and not self._held:
+            self._adopt(pending_forks.pop(), call.tid)
             return True
         if self._held_count >= _MAX_HELD:
-            self._give_up()
+            self._release_all_held()
             return self._introduce(call)
         self._held.setdefault(call.tid, []).append(call)
         self._held_count += 1
@@ -111,17 +111,17 @@ class Parser:
         while self._held:
             known = next((t for t in self._held if t in state.threads), None)
             if known is None:
-                childless = state.childless()
-                if len(self._held) > 1 or len(childless) != 1:
+                pending_forks = state.pending_forks()
+                if len(self._held) > 1 or len(pending_forks) != 1:
                     return
                 known = next(iter(self._held))
-                self._adopt(childless.pop(), known)
+                self._adopt(pending_forks.pop(), known)
             calls = self._held.pop(known)
             self._held_count -= len(calls)
             for call in calls:
-                self._special(call)
+                self._handle_event(call)
 
-    def _give_up(self) -> None:
+    def _release_all_held(self) -> None:
         """Release all held calls (too many, or end of the log): the oldest threads become roots."""
         while self._held:
             tid, calls = next(iter(self._held.items()))
@@ -132,7 +132,7 @@ class Parser:
     def _end(self) -> None:
         """End the processes still running after the log; unless exit_group was called, at None."""
         state = self.state
-        self._give_up()
+        self._release_all_held()
         seen = set()
         for thread in state.threads.values():
             group = thread.group

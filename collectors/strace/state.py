@@ -14,7 +14,7 @@ from tracehint.collectors.strace.model import (
     FileRec,
     Fs,
     Group,
-    Maybe,
+    MaybeCreation,
     Ofd,
     OpenRow,
     Runs,
@@ -196,7 +196,7 @@ class State:
         self.threads: dict[int, Thread] = {}
         self.by_inode: dict[tuple[int, int], FileRec] = {}
         self.files: list[FileRec] = list(settings.initial_files)
-        self.maybes: list[Maybe] = []
+        self.undecided_opens: list[MaybeCreation] = []
         self.alias: dict[int, int] = {}  # file id -> id of the file it was merged into
         self.meta: Counter[tuple[int, bytes | None, str]] = Counter()
         self.meta_errors: Counter[tuple[int, bytes | None, str]] = Counter()
@@ -225,7 +225,7 @@ class State:
 
     # --- processes -------------------------------------------------------------------
 
-    def childless(self) -> set[int]:
+    def pending_forks(self) -> set[int]:
         """Return the threads in a fork whose child is not known yet."""
         return self.cloning.keys() - self.early.keys()
 

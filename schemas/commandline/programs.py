@@ -201,7 +201,7 @@ def _behind(words: list[str], wrapper: Wrapper, assignments: bool) -> list[str]:
 
 
 # The options of an xargs that runs one command with all arguments, up to that command.
-_ALL_AT_ONCE = re.compile(
+_XARGS_OPTIONS = re.compile(
     r"""(?: - (?: [0oprtx]+ | [0oprtx]*[adE]\0?[^\0]+ | e[^\0]*
                 | -(?:arg-file|delimiter)[=\0][^\0]* | -eof(?:=[^\0]*)?
                 | -(?:null|no-run-if-empty|verbose|exit|interactive|open-tty|show-limits|) ) \0 )*
@@ -214,7 +214,7 @@ def command_of_xargs(words: Sequence[str]) -> list[str]:
     """Return the words of the command that `xargs -0 CMD ...` runs with all arguments. Empty: it
     splits them into several commands (-n, -L, -I, -P, -s), or names no command."""
     text = "\0".join(words[1:])
-    options = _ALL_AT_ONCE.match(text)
+    options = _XARGS_OPTIONS.match(text)
     return text[options.end() :].split("\0") if options else []
 
 

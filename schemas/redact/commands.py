@@ -14,9 +14,9 @@ from tracehint.schemas.redact.rules import (
     CREDENTIAL_ARGUMENTS,
     FIRST_ONLY,
     KEYS,
-    NAMING,
-    NO_PASSES,
-    PASSES,
+    NAME_OPTIONS,
+    NO_PASSWORD,
+    PASSWORD_OPTIONS,
     PLACES,
     PRINTING,
     REDACTED,
@@ -25,7 +25,7 @@ from tracehint.schemas.redact.rules import (
     SPEAKERS,
     STDIN_READERS,
     TEXT_TAKERS,
-    USERS,
+    USER_OPTIONS,
     VALUES,
     VERBS,
     SecretPlace,
@@ -110,8 +110,8 @@ class _WordReader:
     def __init__(self, text: Callable[[str], str]) -> None:
         self.text = text
         self.program = ""
-        self.takes: tuple[SecretPlace, ...] = ()
-        self.subs = programs()["*"]
+        self.secret_places: tuple[SecretPlace, ...] = ()
+        self.subcommands = programs()["*"]
         self.place = 0
         self.expected: SecretPlace | Kind = ""
         self.sets = False  # an earlier word was `set`, `login` or similar
@@ -130,7 +130,7 @@ class _WordReader:
             return self._named_value(expected, word, last)
         if last in KEYS and is_random(word):
             return REDACTED
-        if (first or last not in NAMING) and self._is_program(word, first=first):
+        if (first or last not in NAME_OPTIONS) and self._is_program(word, first=first):
             return word
         if word[:1] in "-/" or not first:
             done = self._option(word)
@@ -144,7 +144,7 @@ class _WordReader:
 
     def _count_words(self, word: str, last: str) -> None:
         """Update `user`: a password may follow `-u USER`, with only options and values between."""
-        if last in USERS and _USER.fullmatch(word) and self.program not in NO_PASSES:
+        if last in USER_OPTIONS and _USER.fullmatch(word) and self.program not in NO_PASSWORD:
             self.user = 1
         elif self.user:
             bare = word[:1] != "-"
@@ -160,18 +160,18 @@ class _WordReader:
         if known is None and name not in TEXT_TAKERS and name not in SHELL_SETTERS:
             kind = kind_of_name(name) if first else ""
             if kind == "strong" or (kind and VERBS.intersection(parts_of(name))):
-                self.takes = _CREDENTIALS
+                self.secret_places = _CREDENTIALS
             return False
         if known is None or name != self.program or first:
             self.program = name
             general = {} if name in TEXT_TAKERS else programs()["*"]
-            self.subs = {**general, **(known or {})}
-            self.takes, self.place, self.user = self.subs.get("", ()), 0, 0
+            self.subcommands = {**general, **(known or {})}
+            self.secret_places, self.place, self.user = self.subcommands.get("", ()), 0, 0
             self.sets = self.names = False
         return True
 
     def _option(self, word: str) -> str | None:
-        for entry in self.takes:
+        for entry in self.secret_places:
             name = entry.word
             if not name:
                 continue
@@ -195,30 +195,30 @@ class _WordReader:
         if self.names and word in VALUES:
             self.expected = _STRANGE
             return word
-        if self.user and word[:2] in PASSES:
+        if self.user and word[:2] in PASSWORD_OPTIONS:
             if len(word) == 2:
                 self.expected = _STRANGE
                 return word
             if is_strange(word[2:]):
                 return word[:2] + REDACTED
-        if word in USERS:
+        if word in USER_OPTIONS:
             self.expected = SecretPlace("", sign=":", strange=True)
             return word
         return None
 
     def _argument(self, word: str) -> str | None:
         """Redact a word without a dash: a subcommand, or an argument with a place in the table."""
-        if word in self.subs and word != self.program:
-            general = self.subs.get("", ())
-            self.takes = (*self.subs[word], *(e for e in general if e.word))
+        if word in self.subcommands and word != self.program:
+            general = self.subcommands.get("", ())
+            self.secret_places = (*self.subcommands[word], *(e for e in general if e.word))
             self.place, self.sets = 0, self.sets or word in SETTERS
             return word
         if _ACTION.fullmatch(word) and VERBS.intersection(parts_of(word)) and kind_of_name(word):
-            self.takes, self.place = (*self.takes, *_CREDENTIALS), 0
+            self.secret_places, self.place = (*self.secret_places, *_CREDENTIALS), 0
             return word
         self.names |= self.sets and bool(kind_of_name(word))
         self.place += 1
-        for entry in self.takes:
+        for entry in self.secret_places:
             if entry.place == self.place:
                 return self._value(entry, word)
             if entry.place < 0 and "=" in word:
@@ -295,7 +295,7 @@ class _WordReader:
                 return f"{name}={self._value(_AUTH, value)}"
         elif blank and not is_text:
             return f"{name}={self._redact_call(value, name) if _prints(name) else self.text(value)}"
-        elif name in USERS and ":" in value:
+        elif name in USER_OPTIONS and ":" in value:
             return f"{name}={self._value(SecretPlace('', sign=':', strange=True), value)}"
         return None
 
@@ -344,9 +344,9 @@ def _text(text: str, depth: int, into: str = "") -> str:
         reads = _reads_secret(command)
         if reads and command.source is not None:
             changes += _redact_printed(command.source)
-        if _gets_secret(command.into or into):
+        if _receives_secret(command.into or into):
             changes += _redact_printed(command)
-        names = command.here and any(_gets_secret(word.value) for word in command.words)
+        names = command.here and any(_receives_secret(word.value) for word in command.words)
         for here in command.here:
             changes += _redact_here_text(
                 here, depth, secret=reads or (bool(names) and is_strange(here.value))
@@ -405,7 +405,7 @@ def _reads_secret(command: SimpleCommand) -> bool:
     return any(_SECRET_INPUT.search(word) for word in words if "stdin" in word)
 
 
-def _gets_secret(into: str) -> bool:
+def _receives_secret(into: str) -> bool:
     """Whether output for it is secret: `PASSWORD=`, `--password-file=`, `--password-command`."""
     return any(kind_of_name(part) not in ("", "weak") for part in parts_of(into)[:4])
 

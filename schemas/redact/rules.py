@@ -209,11 +209,11 @@ PROGRAMS: dict[str, str] = {
     "* create-secret": _STORE, "* put-secret-value": _STORE,
 }  # fmt: skip  # a table
 
-# Options of any program: after a user name (USERS), a short option (PASSES) likely is a password.
-USERS = word_set("-u -U -user -username --user --username --login")
-PASSES = word_set("-p -P -w -W")
-# Programs in which PASSES have other meanings: partitions, ports, windows.
-NO_PASSES = word_set(
+# Options of any program: after a user name, one of PASSWORD_OPTIONS likely has the password.
+USER_OPTIONS = word_set("-u -U -user -username --user --username --login")
+PASSWORD_OPTIONS = word_set("-p -P -w -W")
+# Programs in which PASSWORD_OPTIONS have other meanings: partitions, ports, windows.
+NO_PASSWORD = word_set(
     "squeue sacct srun sbatch salloc sinfo ssh scp docker podman psql pg_dump mysql"
 )
 # Words of commands that store values: after one of them, every value of a secret's name is secret.
@@ -241,7 +241,7 @@ TEXT_TAKERS = SHELLS | word_set(
     "expect lftp flock at batch sbatch srun salloc qsub condor_run"
 )
 # The word after one of these options names a user, a host ... and is no program.
-NAMING = word_set("-u -U -g -G --user --group --name -h --host --hostname -d -D -J")
+NAME_OPTIONS = word_set("-u -U -g -G --user --group --name -h --host --hostname -d -D -J")
 # Programs that read a secret from standard input, and a word that must be present ("": none).
 STDIN_READERS: dict[str, str] = {
     "kinit": "", "sudo": "-S", "cryptsetup": "", "iinit": "", "myproxy-logon": "",

@@ -50,14 +50,14 @@ def fill_tree(
     rows = take_records(rows, order)
     moments = [(int(r["start_ns"]), 1, i) for i, r in enumerate(rows)]
     moments += [(int(e["t"]), 0 if e["kind"] == al.FORK else 2, i) for i, e in enumerate(events)]
-    state = _State(rows, spaces[order].tolist(), events)
+    state = _ProcessTree(rows, spaces[order].tolist(), events)
     for _, what, i in sorted(moments):
         (state.note_fork, state.note_begin, state.note_wait)[what](i)
     state.note_end(end)
     return state.all(), state.guesses
 
 
-class _State:
+class _ProcessTree:
     def __init__(self, rows: Records, spaces: list[int], events: Records) -> None:
         self.rows, self.events = rows, events
         self.outer = next(filter(None, spaces), 0)  # of the command, whose pid the recorder has
@@ -76,7 +76,7 @@ class _State:
     def note_fork(self, i: int) -> None:
         """Record a fork: its pid belongs to a new process."""
         process = self._of_event(i)
-        self._silent(process, None)
+        self._add_silent_child(process, None)
         self.last.pop(process, None)
         self.inside.pop(process, None)
         self.made[process] = i
@@ -127,7 +127,7 @@ class _State:
         """Record the exit status that a parent received."""
         event, process = self.events[i], self._of_event(i)
         if process in self.made:
-            self._silent(process, event)
+            self._add_silent_child(process, event)
         process = self.inside.pop(process, process)
         if process in self.last:
             self._end(self.last.pop(process), int(event["status"]), int(event["t"]))
@@ -139,14 +139,14 @@ class _State:
         if row is not None and isinstance(status, int):
             self._end(row, status, int(end.get("ended_boot_ns", 0)))
         for process in list(self.made):
-            self._silent(process, None)
+            self._add_silent_child(process, None)
 
     def _end(self, i: int, status: int, t: int) -> None:
         row = self.rows[i]
         if row["kind"] == lay.ALIVE or (row["kind"] == lay.EXIT and not row["end_ns"]):
             row["kind"], row["exit_status"], row["end_ns"] = lay.EXIT, status, t
 
-    def _silent(self, process: _Process, end: Any) -> None:
+    def _add_silent_child(self, process: _Process, end: Any) -> None:
         """Add a child that made no recorded call."""
         fork = self.made.pop(process, None)
         if fork is None:
@@ -195,7 +195,7 @@ def totals_of_killed(episodes: Records, extents: Records) -> None:
     which = np.flatnonzero(whole)
     killed = filter_records(episodes, whole)
     for op in ("read", "write"):
-        sums = [_of_runs(killed, extents, lay.OPS.index(op), what) for what in ("bytes", "ops")]
+        sums = [_sum_runs(killed, extents, lay.OPS.index(op), what) for what in ("bytes", "ops")]
         more = killed[f"{op}_bytes"] > sums[0]
         killed[f"{op}_bytes"][more] = sums[0][more]
         killed[f"{op}_ops"][more] = np.minimum(killed[f"{op}_ops"], sums[1])[more]
@@ -205,7 +205,7 @@ def totals_of_killed(episodes: Records, extents: Records) -> None:
     episodes[which] = killed
 
 
-def _of_runs(episodes: Records, extents: Records, op: int, what: str) -> NDArray[np.uint64]:
+def _sum_runs(episodes: Records, extents: Records, op: int, what: str) -> NDArray[np.uint64]:
     """Return bytes or operations of all runs of each episode: of runs sent, and the last two."""
     of_these = is_in(extents["open_id"], episodes["open_id"])
     runs = filter_records(extents, of_these & (extents["run"]["op"] == op))
@@ -320,7 +320,7 @@ def _with_closed(episodes: Records, briefs: Records) -> Records:
     return concat_records(episodes, closed)
 
 
-def _runs_once(episodes: Records, extents: Records) -> None:
+def _drop_duplicate_runs(episodes: Records, extents: Records) -> None:
     """Remove the copy in the episode of a run that was being moved to its next place when its
     process was killed."""
     inside = (episodes["outer"]["ops"] > 0) | (episodes["inner"]["ops"] > 0)
@@ -361,7 +361,7 @@ def arena_records(
     episodes = concat_records(every["first"].reshape(-1), episodes)
     episodes = _with_closed(episodes, _records(arena, al.BRIEF))
     extents = filter_records(extents, extents["kind"] == lay.EXTENT)
-    _runs_once(episodes, extents)
+    _drop_duplicate_runs(episodes, extents)
     totals_of_killed(episodes, extents)
     names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)
     names = filter_records(names, names["t_ns"] > 0)
@@ -375,7 +375,7 @@ def arena_records(
     processes["hashed"] = 0
     _times(processes, ("start_ns", "end_ns"), clock)
     processes, guesses = fill_tree(processes, pages["space"], events, end)
-    _settle(episodes)
+    _grow_killed_files(episodes)
     records = {"episodes": episodes, "extents": extents, "processes": processes}
     records["losses"] = _losses(arena, guesses)
     records |= texts.tables(episodes, processes, names, pages["exec"])
@@ -398,7 +398,7 @@ def _unknown_names(pages: Records, texts: Texts) -> list[ProcessLoss]:
     return [(epoch, OWN_NAMES, _REMEDY) for epoch in own["proc"]["epoch"].tolist()]
 
 
-def _settle(episodes: Records) -> None:
+def _grow_killed_files(episodes: Records) -> None:
     """Raise the size of files of killed processes to the end of what was written to them."""
     for run in (episodes["outer"], episodes["inner"]):
         wrote = (run["op"] == lay.OPS.index("write")) & (run["ops"] > 0)

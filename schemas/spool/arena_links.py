@@ -92,7 +92,7 @@ class RealPaths:
         except (OSError, ValueError):
             return False
 
-    def of_all(self, opened: Iterable[tuple[bytes, int]], named: Iterable[bytes]) -> Resolved:
+    def links_of(self, opened: Iterable[tuple[bytes, int]], named: Iterable[bytes]) -> Resolved:
         """Return the links that another host needs to resolve the same paths: of opened files with
         their inodes, and of other names."""
         files = {}
@@ -167,7 +167,7 @@ def resolved_links(arena: memoryview, mounts: bytes) -> Resolved:
     links = RealPaths(here=True, mounts=mounts)
     paths = _Paths(arena, links.outside)
     files = ((paths.of(text), inode) for text, inode in opened)
-    return links.of_all(files, map(paths.of, named))
+    return links.links_of(files, map(paths.of, named))
 
 
 def _chunks(arena: memoryview) -> Iterator[tuple[int, memoryview]]:

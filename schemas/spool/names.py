@@ -2,7 +2,7 @@
 
 The file of a rename or unlink is known from earlier opens of its path, or from
 the file that the loader found under the new name, or from later opens of the
-new name. The loop (Player.replay) runs over calls that change names and over first
+new name. The loop (NameReplay.replay) runs over calls that change names and over first
 opens of the paths in them, not over all opens.
 """
 
@@ -52,7 +52,7 @@ class Names:
     firsts: pa.Table | None = None  # first open of each (file, path): t_ns, proc, file, op, path
 
 
-class Player:
+class NameReplay:
     """Tracks the names of every file; files that are known by name only become `extra`."""
 
     def __init__(self, out: Names, ep: Sessions) -> None:
@@ -74,11 +74,11 @@ class Player:
         at = 0
         for i, t in enumerate(times):
             while at < len(sights["t_ns"]) and sights["t_ns"][at] <= t:
-                self._sight(sights["path"][at], sights["file"][at])
+                self._apply_first_open(sights["path"][at], sights["file"][at])
                 at += 1
             self._event(t, events[i], old[i], new[i])
         for later in range(at, len(sights["t_ns"])):
-            self._sight(sights["path"][later], sights["file"][later])
+            self._apply_first_open(sights["path"][later], sights["file"][later])
         rows = self.out.rows
         self.out.rows = [(t, p, self._real(f), op, a, b) for t, p, f, op, a, b in rows]
         self.out.truncated = [(t, p, self._real(f), n) for t, p, f, n in self.out.truncated]
@@ -107,7 +107,7 @@ class Player:
             gone = self._real(gone)
             self.names_left[gone] = self.names_left.get(gone, 0) - 1
 
-    def _sight(self, path: bytes, file: int) -> None:
+    def _apply_first_open(self, path: bytes, file: int) -> None:
         if b"/#" in path and self._files["flags"][file - 1] & _NAMELESS:
             return
         before = self._real(self.bound.get(path, 0))
@@ -299,7 +299,7 @@ def follow_names(spool: Spool, ep: Sessions, firsts: pa.Table) -> Names:
     new = spool.texts(events["new_off"], events["new_len"]).to_pylist()
     through_links([lay.NAME_OPS[op] for op in events["op"]], events["ino"].tolist(), old, new)
     _mark_directories(events, firsts, old, new)
-    Player(out, ep).replay(spool, events, old, new, _relevant(firsts, events, old, new))
+    NameReplay(out, ep).replay(spool, events, old, new, _select_relevant(firsts, events, old, new))
     return out
 
 
@@ -319,7 +319,7 @@ def _mark_directories(events: Any, firsts: pa.Table, old: list[bytes], new: list
             events["mode"][i] = S_IFDIR
 
 
-def _relevant(firsts: pa.Table, events: Any, old: list[bytes], new: list[bytes]) -> pa.Table:
+def _select_relevant(firsts: pa.Table, events: Any, old: list[bytes], new: list[bytes]) -> pa.Table:
     """Return first opens of files with a path in a change of names or below a renamed directory."""
     wanted = pa.array(sorted({*old, *new}), pa.binary())
     path = firsts.column("path").combine_chunks()

@@ -181,7 +181,7 @@ def mmap(st: State, thread: Thread, call: Call) -> None:
         return
     start, length = number(args[5]), number(args[1])
     shared = b"MAP_SHARED" in args[3]
-    ops = _ops(args[2], shared=shared)
+    ops = _allowed_accesses(args[2], shared=shared)
     for op in sorted(ops):
         access.record_mapping(st, thread, ofd, fd, op, start, length, call.t_ns)
     at = number(call.result)
@@ -193,7 +193,7 @@ def mmap(st: State, thread: Thread, call: Call) -> None:
             thread.group.bounded[at] = mapping
 
 
-def _ops(prot: bytes, *, shared: bool) -> frozenset[str]:
+def _allowed_accesses(prot: bytes, *, shared: bool) -> frozenset[str]:
     """Return the accesses that a protection allows; private mappings do not write to the file."""
     ops = {"read"} if b"PROT_READ" in prot or b"PROT_EXEC" in prot else set()
     if shared and b"PROT_WRITE" in prot:
@@ -217,7 +217,7 @@ def mprotect(st: State, thread: Thread, call: Call) -> None:
     low, high = number(at), number(at) + number(length)
     for address, m in bounded.items():
         first, last = max(low, address), min(high, address + m.length)
-        new = _ops(prot, shared=m.shared) - m.ops
+        new = _allowed_accesses(prot, shared=m.shared) - m.ops
         if first < last:
             for op in sorted(new):
                 start = m.start + first - address
@@ -259,7 +259,7 @@ def truncate(st: State, thread: Thread, call: Call) -> None:
         rec.existed = True
         st.name_row(proc, rec, "open", path, None, call.t_ns)
     rec.size = number(size)
-    access.cut(rec, proc)
+    access.record_removal(rec, proc)
     st.extent(proc, rec, "truncate", "truncate", rec.size, 0, call.t_ns)
 
 
@@ -274,7 +274,7 @@ def ftruncate(st: State, thread: Thread, call: Call) -> None:
 
 def _cut_file(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, size: int) -> None:
     row = st.row(thread, ofd, fd, call.t_ns)
-    access.cut(ofd.file, row.proc)
+    access.record_removal(ofd.file, row.proc)
     ofd.file.size = size
     st.extent(row.proc, ofd.file, "truncate", "truncate", size, 0, call.t_ns, row.number)
 
@@ -301,7 +301,7 @@ def fallocate(st: State, thread: Thread, call: Call) -> None:
         _shift(st, thread, ofd, fd, call, start, length if kind == b"INSERT_RANGE" else -length)
     elif kind:
         row = st.row(thread, ofd, fd, call.t_ns)
-        access.cut(rec, row.proc)
+        access.record_removal(rec, row.proc)
         st.extent(row.proc, rec, "deallocate", "fallocate", start, length, call.t_ns, row.number)
 
 
@@ -318,14 +318,14 @@ def _shift(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, start: int,
     keep = ofd.offset
     access.read(st, thread, ofd, fd, source, n, "fallocate", call.t_ns, call.end_ns)
     ofd.offset = keep
-    access.cut(rec, row.proc)
+    access.record_removal(rec, row.proc)
     access.write_at(st, thread, ofd, fd, target, n, "fallocate", call)
     if by > 0:
         st.extent(row.proc, rec, "deallocate", "fallocate", start, by, call.t_ns, row.number)
 
 
 # ioctls that exchange the bytes of two files, or let the kernel use a file as a block device.
-_UNFOLLOWED = re.compile(
+_UNTRACKED_IOCTLS = re.compile(
     rb", (?:LOOP_SET_FD|LOOP_CONFIGURE|LOOP_CHANGE_FD|XFS_IOC_SWAPEXT|EXT4_IOC_MOVE_EXT)\b"
 )
 _FIELD = re.compile(rb"(\w+)=(?:\[)?([^,}\]]+)")
@@ -408,7 +408,7 @@ def ioctl(st: State, thread: Thread, call: Call) -> None:
         fd = descriptor(split_args(call.args)[0])[0]
         change = set.add if b"FIOCLEX" in call.args else set.discard
         change(thread.table.cloexec, fd)
-    elif _UNFOLLOWED.search(call.args):
+    elif _UNTRACKED_IOCTLS.search(call.args):
         st.losses["unknown_calls", "ioctl that changes files"] += 1
     if b"FICLONE" not in call.args:
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 
-from tracehint.collectors.strace.access import cut
+from tracehint.collectors.strace.access import record_removal
 from tracehint.collectors.strace.finish import absolute, file_at, kind_of, lookup, new_file, real
 from tracehint.collectors.strace.handlers.common import directory, head_fd, parse_result
 from tracehint.collectors.strace.lexer import Call, descriptor, flags, number, split_args, string
-from tracehint.collectors.strace.model import Maybe, Ofd, Thread
+from tracehint.collectors.strace.model import MaybeCreation, Ofd, Thread
 from tracehint.collectors.strace.state import State
 
 _FLAG_BITS = {
@@ -129,12 +129,12 @@ def _session(
     if b"O_TRUNC" in how:
         if (rec.size is None and not unsure) or rec.size:
             row.truncated = True
-            cut(rec, epoch.proc)
+            record_removal(rec, epoch.proc)
             st.extent(epoch.proc, rec, "truncate", "open", 0, 0, call.t_ns, row.number)
         rec.size = 0
     if unsure:
         trunc = b"O_TRUNC" in how
-        st.maybes.append(Maybe(rec, row.number, epoch.proc, call.t_ns, seq, trunc))
+        st.undecided_opens.append(MaybeCreation(rec, row.number, epoch.proc, call.t_ns, seq, trunc))
 
 
 def _find_reopened(thread: Thread, path: bytes) -> Ofd | None:

@@ -10,7 +10,7 @@ from tracehint.collectors.strace.finish import (
     bind,
     drop_name,
     file_at,
-    learn,
+    learn_stat,
     lookup,
     new_file,
     same_inode,
@@ -62,11 +62,11 @@ def _rename(
     new = path_at(st, thread, new_dir, new_arg)
     if old == new:
         return
-    rec = _file(st, old, proc, call.t_ns)
+    rec = _file_named(st, old, proc, call.t_ns)
     if b"RENAME_EXCHANGE" in how:
-        other = _file(st, new, proc, call.t_ns)
+        other = _file_named(st, new, proc, call.t_ns)
         mine, theirs = st.names.detach(old), st.names.detach(new)
-        assert mine is not None and theirs is not None  # _file made both
+        assert mine is not None and theirs is not None  # _file_named made both
         st.names.attach(new, mine)
         st.names.attach(old, theirs)
         st.name_row(proc, rec, "exchange", old, new, call.t_ns)
@@ -85,7 +85,7 @@ def _rename(
     st.name_row(proc, rec, "rename", old, new, call.t_ns)
 
 
-def _file(st: State, path: bytes, proc: int, t_ns: int) -> FileRec:
+def _file_named(st: State, path: bytes, proc: int, t_ns: int) -> FileRec:
     """Return the file at a path; a file without earlier calls existed before the run."""
     rec, first = file_at(st, path, "file", proc, t_ns)
     if first:
@@ -132,7 +132,7 @@ def _link(
         old, rec = ofd.path, ofd.file
     else:
         old = path_at(st, thread, old_dir, old_arg)
-        rec = _file(st, old, proc, call.t_ns)
+        rec = _file_named(st, old, proc, call.t_ns)
     new = path_at(st, thread, new_dir, new_arg)
     bind(st.names.node(new), rec)
     if ofd is not None and rec.created and rec.links == 1:
@@ -166,7 +166,7 @@ def _remove_name(st: State, thread: Thread, call: Call, path: bytes, op: str) ->
         if b"ENOENT" in call.result:
             st.names.node(path).absent = True
         return
-    rec = _file(st, path, proc, call.t_ns)
+    rec = _file_named(st, path, proc, call.t_ns)
     if op == "rmdir":
         rec.kind = "dir"
     st.name_row(proc, rec, op, path, None, call.t_ns)
@@ -302,12 +302,12 @@ def _by_path(
             node = st.names.node(path)
             node.absent = node.file is None
         return
-    facts = _facts(call.args)
+    facts = _parse_stat(call.args)
     node = st.names.node(path)
     if facts is None or _kind(call.args) != "file":
         return
     if node.file is not None:
-        learn(st, node.file, *facts)
+        learn_stat(st, node.file, *facts)
     else:
         node.stat = facts
 
@@ -320,10 +320,10 @@ def _by_fd(st: State, thread: Thread, call: Call, fd: int, known: bool) -> None:
     if kind not in (None, "file") and ofd.file.kind == "file":
         ofd.file.kind = kind or "file"
         return
-    facts = _facts(call.args)
+    facts = _parse_stat(call.args)
     if facts is not None and ofd.file.kind == "file":
         same_inode(st, ofd, thread.group.epoch.rows.get(ofd), facts[0], facts[1])
-        learn(st, ofd.file, *facts)
+        learn_stat(st, ofd.file, *facts)
 
 
 def _kind(args: bytes) -> str | None:
@@ -331,7 +331,7 @@ def _kind(args: bytes) -> str | None:
     return None if found is None else _KINDS.get(found[1], "file")
 
 
-def _facts(args: bytes) -> tuple[int, int, int] | None:
+def _parse_stat(args: bytes) -> tuple[int, int, int] | None:
     """Return device, inode and size; None unless the log shows all three."""
     ino, size, major, minor = (p.search(args) for p in (_INO, _SIZE, _DEV, _MINOR))
     if ino is None or size is None or major is None or minor is None:
@@ -387,7 +387,7 @@ def note_unseen(st: State, _: Thread, call: Call) -> None:
         st.losses["unknown_calls", "io_uring"] += n
 
 
-_NO_FILES = re.compile(
+_PSEUDO_FS = re.compile(
     rb'"(?:proc|sysfs|devpts|devtmpfs|cgroup2?|mqueue|securityfs|debugfs|tracefs|bpf|configfs)"'
 )
 _PROPAGATION = re.compile(rb"\bMS_(?:PRIVATE|SLAVE|SHARED|UNBINDABLE|REMOUNT)\b")
@@ -397,7 +397,7 @@ def note_mount(st: State, _: Thread, call: Call) -> None:
     """Count mounts that change the files that paths name: the log identifies files by name only."""
     if parse_result(call.result) is None:
         return
-    if call.name == b"mount" and (_PROPAGATION.search(call.args) or _NO_FILES.search(call.args)):
+    if call.name == b"mount" and (_PROPAGATION.search(call.args) or _PSEUDO_FS.search(call.args)):
         return
     if call.name == b"setns" and b"CLONE_NEW" in call.args and b"CLONE_NEWNS" not in call.args:
         return
