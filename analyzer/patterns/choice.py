@@ -1,7 +1,7 @@
-"""The choice among placements, and the primary label of each file (docs/patterns.md).
+"""Choice among placements, and the primary label of each file (docs/patterns.md).
 
-Placements are compared by the bytes over the busiest link that wait after the last producer,
-then by all bytes over the network, then by the number of copies, then by the default order.
+Placements are compared by the bytes over the busiest link while readers wait (after the last
+producer), then by all network bytes, then by the number of copies, then by the default order.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
 
 Priced = Callable[[Ints], tuple[Moved, Asked]]
-_AT_ONCE = 1 << 18  # labels
+_AT_ONCE = 1 << 18  # labels per block
 
 
 @dataclass
 class Chosen(Rows):
-    """Per label what was chosen, what it saves, and what the model worked with."""
+    """Per label the chosen placement, its savings, and the costs behind the choice."""
 
     primary: Bools
     placement: Ints
@@ -56,13 +56,13 @@ class Chosen(Rows):
     wait: Ints
     copies: Ints
     asked: Ints
-    across0: Ints  # of net0 and net, what crosses from one site to another
-    across: Ints
+    across0: Ints  # the part of net0 that crosses between sites
+    across: Ints  # the part of net that crosses between sites
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the placements are compared: `nodes` nodes at one site or several."""
+    """The cluster for which placements are compared: `nodes` nodes at one or several sites."""
 
     options: Options
     nodes: int
@@ -70,18 +70,18 @@ class Site:
 
     @property
     def number(self) -> float:
-        """The nodes that the model counts with."""
+        """Number of nodes in the cost model, at least 1."""
         return float(max(1, self.nodes))
 
 
 def choose(
     labels: Labels, facts: Facts, single: Single, around: Around, site: Site, resources: Resources
 ) -> Chosen:
-    """The choice for each label, some files at a time."""
+    """Choose a placement for each label, in blocks of whole files."""
     home = cost.at_home(labels, facts, single, around, site.number)
 
     def priced(at: Ints) -> tuple[Moved, Asked]:
-        """What these labels move and ask for."""
+        """Return the bytes that the files of these labels move, and the requested placements."""
         some = labels.take(at)
         moved = _add_default_moves(
             cost.count_moved_bytes(some, facts, home[at]), site.options, site.number
@@ -107,13 +107,13 @@ def choose(
 
 
 def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Site) -> Chosen:
-    """The choice for each of these labels, which are all of their files."""
+    """Choose a placement for each label; `labels` holds all labels of its files."""
     first, second, best = _best(labels, asked, moved, loses)
     pays = _pays(asked, moved, site.options.call_cost_bytes)
     choice = np.where(pays, asked.placement, DEFAULT)
 
     def of(candidate: Ints) -> tuple[Ints, Floats]:
-        """Placement and network bytes: of a label, else of the default placement."""
+        """Return placement and network bytes of the label, or of the default without a label."""
         placement = np.where(candidate >= 0, asked.placement[candidate], DEFAULT)
         return placement, np.where(candidate >= 0, asked.net[candidate], moved.net)
 
@@ -138,30 +138,30 @@ def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Sit
 
 
 def _add_default_moves(moved: Moved, options: Options, nodes: float) -> Moved:
-    """With what the default placement moves."""
+    """Set the costs of the default placement."""
     network, waiting = cost.DEFAULTS[options.default_placement]
     moved.net, moved.wait = network(moved, nodes), waiting(moved, nodes)
     return moved
 
 
 def _pays(asked: Asked, moved: Moved, call_cost: int) -> Bools:
-    """Where a placement is better than the default by more than its call costs."""
+    """Whether a placement beats the default by at least the cost of a call."""
     pays = (asked.wait < moved.wait) | ((asked.wait == moved.wait) & (asked.net < moved.net))
     enough = moved.wait - asked.wait + moved.net - asked.net >= call_cost
     return np.asarray(pays & enough, bool)
 
 
 def round_half_away(values: Floats) -> Ints:
-    """Whole numbers, halves away from zero."""
+    """Round to integers, halves away from zero."""
     whole = np.trunc(values)
     return np.asarray(whole + np.sign(values) * (np.abs(values - whole) >= 0.5), np.int64)
 
 
 def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Ints, Ints, Ints]:
-    """Per file the labels with the best and the second best placement (UNKNOWN: the default, or
-    none), and the primary label.
+    """Return per file the labels with the best and the second best placement (UNKNOWN: the default,
+    or none), and the primary label.
 
-    Labels are tried in their default order, so that a later one must be cheaper.
+    Labels are compared in their default order, so a later label wins only if it is cheaper.
     """
     files = int(labels.file.max(initial=-1)) + 1
     first, second, best = (np.full(files, UNKNOWN, np.int64) for _ in range(3))
@@ -185,7 +185,7 @@ def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Int
 
 
 def _cheaper(cost: tuple[Ints | Floats, ...], label: Ints, than: Ints) -> Bools:
-    """Whether each label costs less than another one; UNKNOWN is nothing to compare with."""
+    """Whether each label costs less than its rival `than`; true where the rival is UNKNOWN."""
     less, same = than == UNKNOWN, than != UNKNOWN
     for column in cost:
         less = less | (same & (column[label] < column[than]))
@@ -194,13 +194,13 @@ def _cheaper(cost: tuple[Ints | Floats, ...], label: Ints, than: Ints) -> Bools:
 
 
 def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, second: Ints) -> None:
-    """Let the default placement take part, after all labels; it is UNKNOWN."""
+    """Compare the default placement (UNKNOWN) with the best two labels; on equal costs they win."""
     wait, net = (np.zeros(len(first)) for _ in range(2))
     wait[labels.file], net[labels.file] = moved.wait, moved.net
     default = (wait, net, np.ones(len(first), np.int64))
 
     def wins(against: Ints) -> Bools:
-        """Where the default costs less than a label."""
+        """Whether the default costs less than the label."""
         less, same = np.zeros(len(first), bool), against != UNKNOWN
         for own, column in zip(default, (asked.wait, asked.net, asked.copies), strict=True):
             if len(column):
@@ -215,7 +215,7 @@ def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, seco
 
 
 def _rivals_that_lose(labels: Labels, priced: Priced, files: int) -> Bools:
-    """Of the groups of one file only the one that saves most stands for it."""
+    """Mark the group labels that lose to another group of their file that saves more in total."""
     loses = np.zeros(len(labels), bool)
     at = np.flatnonzero(labels.group >= 0)
     rivals = np.bincount(labels.file[at], minlength=files) > 1

@@ -1,6 +1,6 @@
-"""What decides about the files of one partition: a pure function from arrays to arrays.
+"""Facts of the files of one partition: a pure function from arrays to arrays.
 
-Whatever needs other files too (in_cycles of tasks, groups, chains, costs of groups) comes later.
+Steps that need other files too (cycles of tasks, groups, chains, costs of groups) follow later.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _INPUT, _OUTPUT = ROLES.index("input"), ROLES.index("output")
 
 
 class _Limits:
-    """The thresholds, the readers per byte from which on a file is a broadcast, and which files
-    are shared at all, and in regions (P61)."""
+    """Thresholds: `broadcast` is the minimum m of a broadcast; `shared` and `in_regions` mark files
+    with several readers, and with several readers that have regions of their own (P61)."""
 
     def __init__(self, facts: Facts, options: Options) -> None:
         self.slope = max(options.broadcast_slope, 1e-9)
@@ -96,7 +96,7 @@ _RULES: tuple[tuple[str, Rule, Near | None], ...] = (
 
 
 def of_files(facts: Facts, options: Options) -> Labels:
-    """The labels of each file; `near` is 0.5 at the threshold and 1 far from it."""
+    """Return the labels of each file; `near` is 0.5 at the threshold and 1 far from it."""
     parts = []
     for pattern, holds, near in _RULES:
         at = np.flatnonzero(facts.labelled & holds(facts, _Limits(facts, options)))
@@ -111,7 +111,7 @@ def of_files(facts: Facts, options: Options) -> Labels:
 
 @dataclass
 class Losses:
-    """Per task the events of its processes that were lost and recorded; `some`: known at all."""
+    """Per task the numbers of lost and recorded events of its processes; `some`: known tasks."""
 
     lost: Floats
     seen: Floats
@@ -120,14 +120,14 @@ class Losses:
 
 @dataclass
 class PartitionFacts:
-    """What a partition says; files count from its first one."""
+    """Result for one partition; file numbers start at 0 with its first file."""
 
     facts: Facts
-    labels: Labels  # those that hold by the file alone
+    labels: Labels  # labels that depend on one file only
     links: KeptEdges
-    header_readers: HeaderReaders  # beside those that the flow knows
+    header_readers: HeaderReaders  # in addition to those that the flow has marked
     single: Single
-    task_reads: Amounts  # intermediate bytes that it read
+    task_reads: Amounts  # intermediate bytes that each task read
     read_shapes: Shapes
     written_shapes: Shapes
     shared: coverage.SharedBytes
@@ -138,7 +138,7 @@ class PartitionFacts:
 def find(
     partition: Partition, work: TaskRows, options: Options, losses: Losses | None
 ) -> PartitionFacts:
-    """Everything about the partition."""
+    """Compute facts, labels and edges of the partition."""
     wrote = prepare.wrote(partition, work)
     read = prepare.read(partition, wrote.all, work)
     files, handed = partition.files, partition.handed
@@ -174,7 +174,7 @@ def find(
 
 @dataclass(frozen=True)
 class _Seen:
-    """What was measured of a partition before the facts of its files follow from it."""
+    """Measurements of a partition from which the facts of its files are computed."""
 
     partition: Partition
     work: TaskRows
@@ -186,7 +186,7 @@ class _Seen:
 
 
 def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
-    """The facts of each file, without `reader_set`."""
+    """Compute the facts of each file, without `reader_set`."""
     wrote, read, measured, owners = seen.wrote, seen.read, seen.measured, seen.owners
     files, count = seen.partition.files, len(seen.partition.files)
     writing, appended = coverage.writers(wrote, seen.work, owners.size)
@@ -230,8 +230,8 @@ def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
 def _measure_readers(
     partition: Partition, read: Read, written: Ints, options: Options
 ) -> tuple[Read, Measured]:
-    """What the readers that count read. Who read nothing but a header that all of them share is a
-    header reader: it is set aside, and the others are measured without it."""
+    """Measure the readers that count. A reader that read only the shared header is a header reader:
+    it is set aside, and the others are measured again without it."""
     measured = coverage.measure(read, partition.read, partition.files, written, options)
     aside = coverage.only_header(measured, read.count)
     if aside.any():
@@ -249,7 +249,7 @@ def _backward(handed: Handed, work: TaskRows) -> bool:
 def _single(
     handed: Handed, measured: Measured, owners: Groups, wrote: Wrote, labelled: Bools
 ) -> tuple[Single, Bools]:
-    """Files with one reader, per task that feeds it; and whether a file is among them."""
+    """Return files with one reader, one row per task that feeds it; and a mask of these files."""
     fits = (measured.n == 1)[handed.file] & (measured.reader[handed.file] == handed.consumer)
     rows = handed.take(fits)
     rows = rows.take(order_by(rows.file, rows.producer))
@@ -266,8 +266,8 @@ def _single(
 
 
 def _near_peek(read: Read, s: Ints, options: Options) -> Floats:
-    """A reader at the peek threshold could as well count, or not: 0.5 there, 1 at half or twice
-    it. Of files where some readers peek."""
+    """Return the factor for readers near the header read threshold, for files with header reads:
+    0.5 for a reader at the threshold, 1 at half or at twice of it."""
     near = np.ones(len(s))
     wanted = (read.looked.readers >= MIN_SHARING) & (read.looked.peeks > 0)
     if not wanted.any():
@@ -291,7 +291,7 @@ def _share_ordered(handed: Handed, count: int) -> Floats:
 
 
 def _share_not_lost(wrote: Wrote, read: Read, losses: Losses | None, count: int) -> Floats:
-    """Share of the events of the tasks that wrote or read each file that were not lost."""
+    """Return per file the share of events not lost, over the tasks that wrote or read it."""
     if losses is None:
         return np.ones(count)
     file = np.concatenate([wrote.all.file, read.all.file])
@@ -323,7 +323,7 @@ def _header_readers(read: Read) -> HeaderReaders:
 
 
 def _task_reads(read: Read, handed: Handed) -> Amounts:
-    """The bytes that tasks read of files that others made."""
+    """Return the bytes that each task read from files that other tasks produced."""
     rows = read.all
     rows = rows.take(among(rows.file, rows.who, handed.file, handed.consumer))
     order = order_by(rows.who)
