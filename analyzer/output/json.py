@@ -1,9 +1,9 @@
-"""The contract JSON of an analysis (document.py declares it), out and in.
+"""Writing and reading the contract JSON of an analysis (declared in document.py).
 
-Writing makes columns of text of the columns of numbers and joins them, so its cost grows with
-the output and not with Python objects. It goes in blocks of rows, so its memory does not grow.
-Names that are not UTF-8 are written with U+FFFD and, exactly, as base64 beside it; numbers are
-never NaN.
+The writer converts number columns to text columns and joins them, without a Python object per row.
+It works in blocks of rows, so its memory use does not grow with the output. Names that are not
+UTF-8 are written with U+FFFD, and their exact bytes as base64 in a second field; numbers are never
+NaN.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VIA, ORDER = ("data", "engine_copy", "declared"), ("certain", "uncertain")
 
 
 class _Ids:
-    """String ids as integers: `t12` stays 12 where all ids look like that."""
+    """String ids as integers: `t12` becomes 12 if all ids have this form, else ids are numbered."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         names = list(ids)
@@ -46,9 +46,9 @@ class _Ids:
 
 
 def from_json(data: dict[str, Any]) -> Analysis:
-    """The analysis of contract JSON; fields that it lacks get their neutral values.
+    """Read an analysis from contract JSON; missing optional fields get neutral values.
 
-    Raises InputError when it is not the contract's JSON or of another version.
+    Raises InputError if it is not contract JSON or has another version.
     """
     from tracehint.analyzer.model import ANALYSIS_SCHEMA
 
@@ -104,7 +104,7 @@ def _from(data: dict[str, Any]) -> Analysis:
 
 
 def options_of(run: dict[str, Any]) -> Options:
-    """The options that an analysis says it was made with. Raises TypeError, AttributeError."""
+    """Return the options recorded in an analysis. Raises TypeError, AttributeError."""
     from tracehint.analyzer.model import Options
 
     known = Options.__dataclass_fields__
@@ -144,7 +144,7 @@ def _side(row: dict[str, Any], file: int, tasks: _Ids) -> dict[str, Any]:
 
 
 def _one_of(value: str, allowed: Collection[str]) -> None:
-    """Raise ValueError for a value that is none of the contract's."""
+    """Raise ValueError for a value that the contract does not allow."""
     if value not in allowed:
         raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
 
@@ -166,7 +166,7 @@ def _pattern(p: dict[str, Any], file: int, edge: int | None, groups: _Ids) -> di
 
 
 def write_json(analysis: Analysis, threads: int = 1) -> Iterator[bytes]:
-    """The contract JSON in pieces, one line per task, file, edge and group."""
+    """Yield the contract JSON in pieces, one line per task, file, edge and group."""
     from tracehint.analyzer.model import ANALYSIS_SCHEMA
     from tracehint.analyzer.output import sections
 
@@ -185,7 +185,7 @@ def write_json(analysis: Analysis, threads: int = 1) -> Iterator[bytes]:
 
 
 def _pieces(section: Section, threads: int) -> Iterator[bytes]:
-    """The blocks in their order, a few of them made ahead."""
+    """Yield the blocks in order; with several threads, blocks are formatted ahead."""
     if threads < 2 or len(section.bounds) < 2:
         yield from (section.text(low, high) for low, high in section.bounds)
         return
@@ -203,6 +203,6 @@ def _pieces(section: Section, threads: int) -> Iterator[bytes]:
 
 
 def to_json(analysis: Analysis) -> AnalysisDocument:
-    """The contract JSON as Python objects."""
+    """Return the contract JSON as Python objects."""
     data: AnalysisDocument = json.loads(b"".join(write_json(analysis)))
     return data
