@@ -211,7 +211,7 @@ def _to_spark_columns(part: pa.RecordBatch, row: int) -> pa.RecordBatch:
     return pa.record_batch([*arrays, numbers], [*COLUMNS, ROW])
 
 
-_TYPES = {"op": "string", "how": "string", "exact": "boolean"}  # the others are long
+_TYPES = {"op": "string", "how": "string", "exact": "boolean"}  # all other columns are long
 _SCHEMA = ", ".join(f"`{name}` {_TYPES.get(name, 'long')}" for name in COLUMNS)
 
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One run: from event to event. */
+/* Simulation of one run, from event to event. */
 #include "sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 1e-9 /* seconds within which events are one */
+#define AT_ONCE 1e-9 /* seconds within which events are handled together */
 
 _Noreturn void no_memory(void)
 {
@@ -33,7 +33,7 @@ static void capacities(struct sim *m)
 		for (int k = 0; k < HOST_KINDS; k++)
 			if (from[k] != HOST_SETTINGS)
 				r[h * HOST_KINDS + k].capacity = of_host(m, h, from[k]);
-		r[h * HOST_KINDS + R_DISK].capacity = 1; /* seconds of work a second */
+		r[h * HOST_KINDS + R_DISK].capacity = 1; /* seconds of work per second */
 		r[h * HOST_KINDS + R_CLIENT].capacity = set(m, SET_CLIENT);
 	}
 	r[m->pools + POOL_SHARED].capacity = set(m, SET_SHARED);
@@ -154,8 +154,7 @@ void start_task(struct sim *m, int32_t task, int32_t node)
 	m->slot[slot] = (struct slot){
 		.task = task, .node = node, .op = m->w->op_begin[task], .leader = NONE};
 	cores_taken(m, node, cores_of(m, task));
-	/* one start after the other; even a task that does nothing ends by an event, so that starting
-	 * one never nests */
+	/* one start after the other; even an empty task ends by an event, so that starts never nest */
 	m->dispatched = (m->dispatched > m->now ? m->dispatched : m->now) + set(m, SET_DISPATCH);
 	wait_for(m, slot, IN_QUEUE, m->dispatched - m->now + set(m, SET_TASK));
 }
@@ -181,7 +180,7 @@ static void finish_task(struct sim *m, int32_t slot)
 	}
 }
 
-/* What limits a transfer, as a kind of waiting. */
+/* Return the kind of time of a transfer that is limited by a resource. */
 static enum spent kind_of(const struct sim *m, int32_t resource)
 {
 	if (resource == NONE)
@@ -196,7 +195,7 @@ static enum spent kind_of(const struct sim *m, int32_t resource)
 	return kind == R_DISK || kind == R_LOCAL ? IN_DISK : IN_NETWORK;
 }
 
-/* Bring a transfer up to now. */
+/* Update the remaining bytes of a transfer and the time spent, up to now. */
 static void settle(struct sim *m, int32_t slot, int32_t limit)
 {
 	struct flow *f = &m->fluid.flow[slot];
@@ -228,7 +227,7 @@ static void new_rates(struct sim *m)
 	fluid_done(f);
 }
 
-/* What a slot waited for is over. */
+/* Handle the end of a slot's transfer or wait. */
 static void event(struct sim *m, int32_t slot)
 {
 	struct slot *s = &m->slot[slot];
