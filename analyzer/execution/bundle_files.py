@@ -181,7 +181,7 @@ REMEDIES = {
     "load libhdfs": _HADOOP,
     "load libjvm": _HADOOP,
 }
-_ELSE = "Check the URL; or copy the bundle to this machine."
+_DEFAULT_REMEDY = "Check the URL; or copy the bundle to this machine."
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ class RemoteObjects:
                 f"Leave it out of the URL. {_CREDENTIALS}",
             )
         if not bucket:
-            raise BundleError(f"{url}: a URL without a bucket or host", _ELSE)
+            raise BundleError(f"{url}: a URL without a bucket or host", _DEFAULT_REMEDY)
         found = cls(url.rstrip("/"), {})
         with _arrow_errors(found.root):
             found.options.update(SYSTEMS[scheme].options(bucket))
@@ -299,10 +299,10 @@ class RemoteObjects:
             with _arrow_errors(where):
                 source = self._system.open_input_file(self._path(name))
             with source:
-                yield name, io.BufferedReader(_Watched(source, where), BLOCK)
+                yield name, io.BufferedReader(_CheckedFile(source, where), BLOCK)
 
 
-class _Watched(io.RawIOBase):
+class _CheckedFile(io.RawIOBase):
     """A file whose read errors become BundleErrors: the file is missing or not accessible, which
     differs from a damaged file."""
 
@@ -335,7 +335,7 @@ def _arrow_errors(where: str) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        remedy = next((text for part, text in REMEDIES.items() if part in message), _ELSE)
+        remedy = next((text for part, text in REMEDIES.items() if part in message), _DEFAULT_REMEDY)
         raise BundleError(f"{where}: cannot be read: {message[:300]}", remedy) from None
 
 

@@ -63,7 +63,7 @@ def append_rows(path: Path, access: Access, rows: slice) -> None:
             stream.write(getattr(access, name)[rows].astype(kind).data)
 
 
-def taken_result(path: Path) -> Any:
+def pop_result(path: Path) -> Any:
     """Read and delete the result of a partition, a pickle written by this process."""
     with path.open("rb") as stream:
         found = pickle.load(stream)
@@ -97,7 +97,7 @@ def read_rows(path: Path) -> Access:
 
 T = TypeVar("T")
 BATCH = 1 << 20  # extents per batch
-LARGE = 1 << 27  # partitions with more bytes of accesses are computed one at a time
+LARGE_PARTITION = 1 << 27  # partitions with more bytes of accesses are computed one at a time
 
 
 class SpilledExtents:
@@ -112,7 +112,7 @@ class SpilledExtents:
         self._last: int | None = None
         self._opens, self._procs = [np.empty(0, np.int64)], [np.empty((2, 0), np.int64)]
         for name, file in files.open(files.segments("extents")):
-            self._look_at(file, name)
+            self._add_sums(file, name)
 
     def __enter__(self) -> SpilledExtents:
         return self
@@ -120,10 +120,10 @@ class SpilledExtents:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def _look_at(self, file: Path | BinaryIO, name: str) -> None:
+    def _add_sums(self, file: Path | BinaryIO, name: str) -> None:
         """Add the sums over one file, unless it is damaged."""
         rows, last, opens, procs = 0, [], [], []
-        for batch in batches_of("extents", file, name, self.problems, _left_out(), BATCH):
+        for batch in batches_of("extents", file, name, self.problems, _unneeded_columns(), BATCH):
             if batch is None:
                 return
             rows += batch.num_rows
@@ -145,7 +145,7 @@ class SpilledExtents:
         row = 0
         for name, file in self._files.open(self._names):
             changed: list[str] = []
-            for batch in batches_of("extents", file, name, changed, _left_out(), BATCH):
+            for batch in batches_of("extents", file, name, changed, _unneeded_columns(), BATCH):
                 if batch is None:
                     raise BundleError(
                         f"{changed[0]}: it could be read a moment ago",
@@ -182,7 +182,7 @@ class SpilledExtents:
         fresh = temporary_folder("tracehint-accesses-", self.resources.folder)
         path = self._opened.enter_context(fresh)
         if shutil.disk_usage(path).free < self.space():
-            raise self.no_room(path, "there is less room")
+            raise self.space_error(path, "there is less room")
         return path
 
     @contextmanager
@@ -191,9 +191,9 @@ class SpilledExtents:
         try:
             yield
         except OSError as error:
-            raise self.no_room(folder, error.strerror or str(error)) from None
+            raise self.space_error(folder, error.strerror or str(error)) from None
 
-    def no_room(self, folder: Path, why: str) -> BundleError:
+    def space_error(self, folder: Path, why: str) -> BundleError:
         """Return the error for a directory without space for the temporary files."""
         return BundleError(
             f"{folder.parent}: {self.space() / 2**30:.1f} GiB of temporary space are needed: {why}",
@@ -201,7 +201,7 @@ class SpilledExtents:
         )
 
 
-def _left_out() -> tuple[str, ...]:
+def _unneeded_columns() -> tuple[str, ...]:
     return NOT_NEEDED["extents"]
 
 
@@ -279,13 +279,13 @@ class SpilledAccesses:
 
         chosen = range(len(partitions)) if only is None else only.tolist()
         sizes = {i: size_of(folder / str(i)) for i in chosen}
-        many = [i for i in chosen if sizes[i] <= LARGE]
+        many = [i for i in chosen if sizes[i] <= LARGE_PARTITION]
         given = self._extents.resources
         compute_all(solve, many, given, "following the bytes")
         # large partitions one at a time, to limit memory
-        alone = [i for i in chosen if sizes[i] > LARGE]
+        alone = [i for i in chosen if sizes[i] > LARGE_PARTITION]
         compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
-        return [taken_result(folder / f"{i}.result") for i in chosen]
+        return [pop_result(folder / f"{i}.result") for i in chosen]
 
     def _spill(self, partitions: Partitions) -> Path:
         """Write the accesses of each partition to a file named by its number."""
@@ -303,7 +303,7 @@ class SpilledAccesses:
         return folder
 
 
-IN_MEMORY = 200  # bytes of memory per extent during the data flow analysis
+EXTENT_BYTES = 200  # bytes of memory per extent during the data flow analysis
 
 
 def run_at(
@@ -335,7 +335,7 @@ def _too_large(files: BundleFiles, memory: int | None) -> bool:
     if memory is None or (isinstance(files, Folder) and files.was_killed()):
         return False
     found = (file for _, file in files.open(files.segments("extents")))
-    return rows_of(found) * IN_MEMORY > memory // 2
+    return rows_of(found) * EXTENT_BYTES > memory // 2
 
 
 def _in_batches(

@@ -61,7 +61,7 @@ def half_of_memory() -> int:
 
 
 T = TypeVar("T")
-_GIVE_BACK = 4  # number of partitions after which freed memory is returned to the system
+_RELEASE_INTERVAL = 4  # number of partitions after which freed memory is returned to the system
 
 
 def start_beside(work: Callable[[], T], resources: Resources) -> Callable[[], T]:
@@ -83,7 +83,7 @@ def compute_all(
 
     def keep(result: T) -> None:
         found.append(result)
-        if not len(found) % _GIVE_BACK:
+        if not len(found) % _RELEASE_INTERVAL:
             give_back()
         resources.tell(stage, len(found), len(chosen), "partitions")
 

@@ -58,14 +58,14 @@ def from_json(data: dict[str, Any]) -> Analysis:
             "Give the output of: tracehint analyze B --format json",
         )
     try:
-        return _from(data)
+        return _build_analysis(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"analysis JSON: missing or wrong field: {error}", "Write it again with analyze."
         ) from None
 
 
-def _from(data: dict[str, Any]) -> Analysis:
+def _build_analysis(data: dict[str, Any]) -> Analysis:
     import pyarrow as pa
 
     from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis
@@ -83,8 +83,8 @@ def _from(data: dict[str, Any]) -> Analysis:
     for f in data["files"]:
         file = files[f["id"]]
         rows["files"].append(_file(f, file, lineages))
-        rows["producers"] += [_side(p, file, tasks) for p in f["producers"]]
-        rows["consumers"] += [_side(c, file, tasks) for c in f["consumers"]]
+        rows["producers"] += [_convert_user(p, file, tasks) for p in f["producers"]]
+        rows["consumers"] += [_convert_user(c, file, tasks) for c in f["consumers"]]
         rows["patterns"] += [_pattern(p, file, None, groups) for p in f["patterns"]]
     for edge, e in enumerate(data["edges"], 1):
         file = files[e["file"]]
@@ -138,7 +138,7 @@ def _file(f: dict[str, Any], file: int, lineages: dict[str, int]) -> dict[str, A
     }
 
 
-def _side(row: dict[str, Any], file: int, tasks: _Ids) -> dict[str, Any]:
+def _convert_user(row: dict[str, Any], file: int, tasks: _Ids) -> dict[str, Any]:
     owned = 0 if row.get("superseded") else row["unique_bytes"]
     return {"owned_bytes": owned, **row, "file": file, "task": tasks[row["task"]]}
 

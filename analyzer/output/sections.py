@@ -176,7 +176,7 @@ def tasks(analysis: Analysis) -> Section:
                 *(
                     x
                     for name in ("name", "type", "command", "host", "site")
-                    for x in (f'{_mark(name)}"{name}":', string_of(part, name, ""))
+                    for x in (f'{_comma(name)}"{name}":', string_of(part, name, ""))
                 ),
                 ',"start_s":',
                 seconds_of(part, "start_s", 0.0),
@@ -193,7 +193,7 @@ def tasks(analysis: Analysis) -> Section:
                 ',"source":',
                 string_of(part, "source", "observed"),
                 _rank(part),
-                *_spent(part),
+                *_format_time_fields(part),
                 "}",
             )
         )
@@ -222,7 +222,7 @@ def files(analysis: Analysis) -> Section:
                 separators(low, high),
                 '{"id":"f',
                 format_integers(ids[low:high]),
-                *_of_file(part, name),
+                *_format_file_fields(part, name),
                 ',"producers":[',
                 sides[0].lines(low, high, lambda rows: side(rows, producer(rows), ranges)),
                 '],"consumers":[',
@@ -236,7 +236,7 @@ def files(analysis: Analysis) -> Section:
     return Section(list(blocks(len(ids), *(side.ends for side in sides))), block)
 
 
-def _of_file(part: pa.Table, name: pa.Table) -> list[Any]:
+def _format_file_fields(part: pa.Table, name: pa.Table) -> list[Any]:
     """Return the fields of the file itself."""
     return [
         '","path":',
@@ -336,7 +336,7 @@ def _rank(tasks: pa.Table) -> pa.Array:
     return pc.if_else(pa.array(group >= 0), fields, pa.scalar("", _TEXT))
 
 
-def _spent(tasks: pa.Table) -> Iterator[pa.Array]:
+def _format_time_fields(tasks: pa.Table) -> Iterator[pa.Array]:
     """Yield CPU time and I/O wait of tasks; unknown fields are omitted."""
     for name in ("cpu_s", "io_wait_s"):
         known = pa.array(~np.isnan(floats(tasks, name)))
@@ -344,7 +344,7 @@ def _spent(tasks: pa.Table) -> Iterator[pa.Array]:
         yield pc.if_else(known, text, pa.scalar("", _TEXT))
 
 
-def _mark(name: str) -> str:
+def _comma(name: str) -> str:
     return '",' if name == "name" else ","
 
 

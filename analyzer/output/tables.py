@@ -30,7 +30,7 @@ _KEYS: dict[str, dict[str, str | None]] = {
     "groups": {"group": None, "task": "tasks", "files": "files"},
     "patterns": {"file": "files", "edge": "edges", "group": "groups"},
 }  # fmt: skip  # a table
-_OWN = {"tasks": "task", "files": "file", "edges": "edge", "groups": "group"}
+_KEY_COLUMN = {"tasks": "task", "files": "file", "edges": "edge", "groups": "group"}
 _MAY_BE_NULL = {("patterns", "edge"), ("patterns", "group")}
 # table -> column -> allowed values
 _WORDS = {
@@ -157,7 +157,7 @@ def _check_key(tables: dict[str, pa.Table], name: str, column: str, other: str |
         if pc.count_distinct(values).as_py() != len(values):
             raise ValueError(f"{name}: column {column} has a number twice")
         return
-    known = tables[other].column(_OWN[other])
+    known = tables[other].column(_KEY_COLUMN[other])
     if pc.any(pc.invert(pc.is_in(values.drop_null(), value_set=known))).as_py():
         raise ValueError(f"{name}: column {column} names rows that are not in {other}")
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
 
 Priced = Callable[[Ints], tuple[Moved, Asked]]
-_AT_ONCE = 1 << 18  # labels per block
+_BLOCK_LABELS = 1 << 18  # labels per block
 
 
 @dataclass
@@ -88,8 +88,8 @@ def choose(
         )
         return moved, cost.choose_placement(some.pattern, moved, site.number)
 
-    loses = _rivals_that_lose(labels, priced, len(facts))
-    step = max(1, _AT_ONCE * len(facts) // max(1, len(labels)))
+    loses = _find_losing_groups(labels, priced, len(facts))
+    step = max(1, _BLOCK_LABELS * len(facts) // max(1, len(labels)))
     block = labels.file // step
     order = order_by(block)
     bounds = np.append(starts_of(block[order]), len(order))
@@ -100,16 +100,16 @@ def choose(
         moved, asked = priced(at)
         some = labels.take(at)
         some.file = some.file - int(some.file.min())
-        return _choices(some, asked, moved, loses[at], site).slim()
+        return _choose_block(some, asked, moved, loses[at], site).slim()
 
     parts = compute_all(chosen_in, range(len(bounds) - 1), resources, "placements")
     return concat_rows(parts, order) if parts else Chosen.empty()
 
 
-def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Site) -> Chosen:
+def _choose_block(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Site) -> Chosen:
     """Choose a placement for each label; `labels` holds all labels of its files."""
-    first, second, best = _best(labels, asked, moved, loses)
-    pays = _pays(asked, moved, site.options.call_cost_bytes)
+    first, second, best = _find_best(labels, asked, moved, loses)
+    pays = _beats_default(asked, moved, site.options.call_cost_bytes)
     choice = np.where(pays, asked.placement, DEFAULT)
 
     def of(candidate: Ints) -> tuple[Ints, Floats]:
@@ -144,7 +144,7 @@ def _add_default_moves(moved: Moved, options: Options, nodes: float) -> Moved:
     return moved
 
 
-def _pays(asked: Asked, moved: Moved, call_cost: int) -> Bools:
+def _beats_default(asked: Asked, moved: Moved, call_cost: int) -> Bools:
     """Whether a placement beats the default by at least the cost of a call."""
     pays = (asked.wait < moved.wait) | ((asked.wait == moved.wait) & (asked.net < moved.net))
     enough = moved.wait - asked.wait + moved.net - asked.net >= call_cost
@@ -157,7 +157,7 @@ def round_half_away(values: Floats) -> Ints:
     return np.asarray(whole + np.sign(values) * (np.abs(values - whole) >= 0.5), np.int64)
 
 
-def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Ints, Ints, Ints]:
+def _find_best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Ints, Ints, Ints]:
     """Return per file the labels with the best and the second best placement (UNKNOWN: the default,
     or none), and the primary label.
 
@@ -168,10 +168,10 @@ def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Int
     cost = (asked.wait, asked.net, asked.copies)
     for pattern in catalogue.NAMES:
         label = np.flatnonzero(labels.pattern == code(pattern))
-        stands = label[~loses[label]]
-        at = labels.file[stands]
-        wins = _cheaper(cost, stands, best[at])
-        best[at[wins]] = stands[wins]
+        eligible = label[~loses[label]]
+        at = labels.file[eligible]
+        wins = _cheaper(cost, eligible, best[at])
+        best[at[wins]] = eligible[wins]
         label = label[asked.placement[label] != DEFAULT]
         at = labels.file[label]
         wins = _cheaper(cost, label, first[at])
@@ -180,7 +180,7 @@ def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Int
         label, at = label[~wins], at[~wins]
         wins = _cheaper(cost, label, second[at])
         second[at[wins]] = label[wins]
-    _enter_default(labels, asked, moved, first, second)
+    _rank_default(labels, asked, moved, first, second)
     return first, second, best
 
 
@@ -193,7 +193,7 @@ def _cheaper(cost: tuple[Ints | Floats, ...], label: Ints, than: Ints) -> Bools:
     return np.asarray(less, bool)
 
 
-def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, second: Ints) -> None:
+def _rank_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, second: Ints) -> None:
     """Compare the default placement (UNKNOWN) with the best two labels; on equal costs they win."""
     wait, net = (np.zeros(len(first)) for _ in range(2))
     wait[labels.file], net[labels.file] = moved.wait, moved.net
@@ -214,7 +214,7 @@ def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, seco
     second[~best & wins(second)] = UNKNOWN
 
 
-def _rivals_that_lose(labels: Labels, priced: Priced, files: int) -> Bools:
+def _find_losing_groups(labels: Labels, priced: Priced, files: int) -> Bools:
     """Mark the group labels that lose to another group of their file that saves more in total."""
     loses = np.zeros(len(labels), bool)
     at = np.flatnonzero(labels.group >= 0)

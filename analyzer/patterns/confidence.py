@@ -47,7 +47,7 @@ def rate(labels: Labels, facts: Facts, blind_to: Sequence[str], lost: pa.Table |
 
     at = labels.file
     tables = [BLIND[what] for what in blind_to if what in BLIND]
-    worth = [min((table.get(p, 1.0) for table in tables), default=1.0) for p in PATTERNS]
+    collector_factor = [min((table.get(p, 1.0) for table in tables), default=1.0) for p in PATTERNS]
     ranged, thinned = (
         np.array([p in names for p in PATTERNS])[labels.pattern] for names in (_ON_RANGES, _THINNED)
     )
@@ -59,15 +59,15 @@ def rate(labels: Labels, facts: Facts, blind_to: Sequence[str], lost: pa.Table |
         labels.near,
         facts.near_peek[at],
         facts.ordered[at],
-        np.array(worth)[labels.pattern],
+        np.array(collector_factor)[labels.pattern],
     )
 
 
 Numbers = npt.NDArray[Any]
 
-MOST = 12  # highest number of users per file that is distinguished; includes all above
+LIMIT = 12  # highest number of users per file that is distinguished; includes all above
 PRIOR = 3  # prior: one additional file for each number of users from 0 to this
-STEPS = 1000  # iterations of the likelihood maximisation
+ITERATIONS = 1000  # iterations of the likelihood maximisation
 MAX_LOST = 0.9  # cap of the loss share: above it the recording supports no estimate
 
 
@@ -81,20 +81,20 @@ def keeping_probabilities(facts: Facts, lost: pa.Table | None) -> dict[tuple[str
     if not share:
         return {}
     some = facts.labelled
-    shape = np.minimum(facts.np[some], MOST) * (MOST + 1) + np.minimum(facts.n[some], MOST)
+    shape = np.minimum(facts.np[some], LIMIT) * (LIMIT + 1) + np.minimum(facts.n[some], LIMIT)
     # number of files by recorded writers (rows) and recorded readers (columns)
-    files = np.bincount(shape, minlength=(MOST + 1) ** 2).reshape(MOST + 1, MOST + 1)
-    one_writer = sure(files[:, 1:].sum(axis=1), share)[1]
-    no_writer = sure(files[:, 1], share)[0]
-    input_reader = sure(files[0], share, first=1)[1]
+    files = np.bincount(shape, minlength=(LIMIT + 1) ** 2).reshape(LIMIT + 1, LIMIT + 1)
+    one_writer = estimate_complete_share(files[:, 1:].sum(axis=1), share)[1]
+    no_writer = estimate_complete_share(files[:, 1], share)[0]
+    input_reader = estimate_complete_share(files[0], share, first=1)[1]
     found: dict[tuple[str, bool], float] = {}
     for single, made in ((True, files[1]), (False, files[2:].sum(axis=0))):
-        none, one = sure(made, share)[:2]
+        none, one = estimate_complete_share(made, share)[:2]
         found |= {
             ("stage_out", single): none,
             ("reduce", single): one,
-            ("pipeline", single): float(sure(files[1], share)[1] * one_writer),
-            ("distribute", single): float(sure(files[1], share)[1] * one_writer),
+            ("pipeline", single): float(estimate_complete_share(files[1], share)[1] * one_writer),
+            ("distribute", single): float(estimate_complete_share(files[1], share)[1] * one_writer),
             ("stage_in", single): float(input_reader * no_writer),
         }
     return {key: float(value) for key, value in found.items()}
@@ -123,7 +123,7 @@ def _lost_share(lost: pa.Table | None) -> float:
     return float(sum(n * share**k for k, n in enumerate(times, 1)) / sum(times))
 
 
-def sure(seen: Numbers, share: float, first: int = 0) -> Numbers:
+def estimate_complete_share(seen: Numbers, share: float, first: int = 0) -> Numbers:
     """Estimate, for files recorded with 0, 1, 2 ... users, the share that had no further users.
 
     `seen`: numbers of files; files with fewer than `first` recorded users are never observed.
@@ -138,7 +138,7 @@ def sure(seen: Numbers, share: float, first: int = 0) -> Numbers:
     counted = seen + thinned[:, : PRIOR + 1].sum(axis=1)
     counted[:first] = 0
     likely = np.full(len(users), counted.sum() / len(users))
-    for _ in range(STEPS):
+    for _ in range(ITERATIONS):
         expected = np.maximum(thinned @ likely, 1e-12)
         likely = likely * (thinned.T @ (counted / expected)) / np.maximum(found, 1e-12)
     whole = np.diag(thinned) * likely

@@ -85,7 +85,7 @@ DEFAULTS: dict[str, tuple[Cost, Cost]] = {
 }
 
 # pattern -> placement, network bytes, waiting bytes; other patterns request replicas or nothing.
-_ASKS: dict[str, tuple[str, Cost, Cost]] = {
+_REQUESTS: dict[str, tuple[str, Cost, Cost]] = {
     "pipeline": ("local", _remote, _remote),
     "stage_in": ("local", _cost_nothing, _cost_nothing),
     "scatter": ("scatter", lambda x, nodes: x.s * (nodes - 1) / nodes, _cost_nothing),
@@ -165,7 +165,7 @@ def choose_placement(pattern: Ints, moved: Moved, nodes: float) -> Asked:
     found = Asked(none, moved.net.copy(), moved.wait.copy(), none + 1)
     for name in PATTERNS:
         at = np.flatnonzero(pattern == code(name))
-        if not len(at) or name not in (*_ASKS, *_REPLICATED):
+        if not len(at) or name not in (*_REQUESTS, *_REPLICATED):
             continue
         some = moved.take(at)
         if name in _REPLICATED:
@@ -173,7 +173,7 @@ def choose_placement(pattern: Ints, moved: Moved, nodes: float) -> Asked:
             found.placement[at], found.copies[at] = copies.placement, copies.copies
             found.net[at], found.wait[at] = copies.net, copies.wait
             continue
-        placement, net, wait = _ASKS[name]
+        placement, net, wait = _REQUESTS[name]
         found.placement[at] = PLACEMENTS.index(placement)
         found.net[at], found.wait[at] = net(some, nodes), wait(some, nodes)
     return found

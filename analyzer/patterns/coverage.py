@@ -74,9 +74,9 @@ def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Opti
         header,
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
-        _or_one(by_file.low(rows.cover, np.nan)),
+        _fill_with_one(by_file.low(rows.cover, np.nan)),
         np.where(sized > 0, cover, 1.0),
-        _or_one(by_file.high(rows.cover, np.nan)),
+        _fill_with_one(by_file.high(rows.cover, np.nan)),
         odd,
         s,
         np.zeros(count, np.int64),
@@ -88,7 +88,7 @@ def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Opti
     return found
 
 
-def _or_one(values: Floats) -> Floats:
+def _fill_with_one(values: Floats) -> Floats:
     return np.where(np.isnan(values), 1.0, values)
 
 
@@ -155,7 +155,7 @@ def overlap(written: Wrote, owners: Ints) -> tuple[Floats, Ints]:
     return np.where(owners < MIN_SHARING, 0.0, share), own
 
 
-_SHOWN = 16  # maximum number of shared ranges in the evidence
+_MAX_SHOWN = 16  # maximum number of shared ranges in the evidence
 
 
 def shapes(file: Ints, start: Ints, end: Ints, count: int) -> Shapes:
@@ -235,7 +235,7 @@ def find_shared_segments(measured: Measured, partly: Bools) -> tuple[SharedBytes
     at = by_file.at
     nth = np.arange(len(runs)) - np.repeat(by_file.first, by_file.size[at])
     length = by_file.sum(runs.stop - runs.start)[at]
-    return SharedBytes(at, length, by_file.size[at]), runs.take(nth < _SHOWN)
+    return SharedBytes(at, length, by_file.size[at]), runs.take(nth < _MAX_SHOWN)
 
 
 def reader_sets(read: Read, count: int) -> Ints:
@@ -256,7 +256,7 @@ def ranks(start: Floats, end: Floats, *, starts_first: bool) -> tuple[Ints, Ints
     return (one, two) if starts_first else (two, one)
 
 
-def at_once(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
+def count_concurrent(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
     """Return the maximum number of concurrent spans per file; `start`, `end`: distinct `ranks`."""
     moments = int(max(start.max(initial=0), end.max(initial=0))) + 1
     # One integer that sorts like (file, moment); the last bit is set when a span begins.
@@ -283,7 +283,7 @@ def readers(rows: Readers, work: TaskRows, n: Ints) -> Ints:
         some = mixed[rows.file]
         file, who = rows.file[some], rows.who[some]
         start, end = ranks(work.ready[who], work.end[who], starts_first=True)
-        together = np.where(mixed, at_once(file, start, end, len(n)), together)
+        together = np.where(mixed, count_concurrent(file, start, end, len(n)), together)
     return together
 
 
@@ -305,7 +305,7 @@ def writers(written: Wrote, work: TaskRows, owners: Ints) -> tuple[Ints, Bools]:
     mixed = ~all_at_once[timed.file]
     if mixed.any():
         start, end = ranks(first[mixed], last[mixed], starts_first=False)
-        together = np.maximum(together, at_once(timed.file[mixed], start, end, count))
+        together = np.maximum(together, count_concurrent(timed.file[mixed], start, end, count))
     return together, _wrote_in_turn(written, together < 2)
 
 

@@ -167,7 +167,7 @@ def _pipeline(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
     piped = np.zeros(len(s.facts), bool)
     piped[labels.file] = True
     rows = s.single.take(s.single.alone & piped[s.single.file])
-    position, length = groups.number(rows)
+    position, length = groups.number_chains(rows)
     row = _rows_of(rows.file, labels.file, len(s.facts))
     chain = {
         name: maybe(values[row] if len(values) else row, row >= 0)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _INPUT, _OUTPUT = ROLES.index("input"), ROLES.index("output")
 
 
-class _Limits:
+class _Thresholds:
     """Thresholds: `broadcast` is the minimum m of a broadcast; `shared` and `in_regions` mark files
     with several readers, and with several readers that have regions of their own (P61)."""
 
@@ -58,8 +58,8 @@ class _Limits:
         self.in_regions = self.shared & (facts.m <= self.scatter) & (facts.own_read >= MIN_SHARING)
 
 
-Rule = Callable[[Facts, _Limits], Bools]
-Near = Callable[[Facts, _Limits], Floats]
+Rule = Callable[[Facts, _Thresholds], Bools]
+Near = Callable[[Facts, _Thresholds], Floats]
 
 # pattern, condition, nearness (None: no threshold decides)
 _RULES: tuple[tuple[str, Rule, Near | None], ...] = (
@@ -95,15 +95,15 @@ _RULES: tuple[tuple[str, Rule, Near | None], ...] = (
 )
 
 
-def of_files(facts: Facts, options: Options) -> Labels:
+def label_files(facts: Facts, options: Options) -> Labels:
     """Return the labels of each file; `near` is 0.5 at the threshold and 1 far from it."""
     parts = []
     for pattern, holds, near in _RULES:
-        at = np.flatnonzero(facts.labelled & holds(facts, _Limits(facts, options)))
+        at = np.flatnonzero(facts.labelled & holds(facts, _Thresholds(facts, options)))
         sure = np.ones(len(at))
         if near is not None and len(at):
             some = facts.take(at)
-            sure = np.clip(near(some, _Limits(some, options)), 0.5, 1)
+            sure = np.clip(near(some, _Thresholds(some, options)), 0.5, 1)
         none = np.full(len(at), UNKNOWN, np.int64)
         parts.append(Labels(at, np.full(len(at), code(pattern)), none, sure))
     return Labels.concat_parts(parts)
@@ -147,10 +147,10 @@ def find(
     read, measured = _measure_readers(partition, read, written, options)
     owners = Groups(wrote.owners.file, count)
     labelled = (files.role >= 0) & (files.role < ROLES.index("scratch"))
-    single, fed = _single(handed, measured, owners, wrote, labelled)
-    seen = _Seen(partition, work, wrote, read, measured, owners, losses)
+    single, fed = _find_single_readers(handed, measured, owners, wrote, labelled)
+    seen = _Measurements(partition, work, wrote, read, measured, owners, losses)
     facts = _facts(seen, labelled, fed, options)
-    found = of_files(facts, options)
+    found = label_files(facts, options)
     has = np.zeros((3, count), bool)
     for i, pattern in enumerate(("scatter", "gather", "partly_shared")):
         has[i, found.file[found.pattern == code(pattern)]] = True
@@ -160,7 +160,7 @@ def find(
     return PartitionFacts(
         facts,
         found,
-        _links(handed, read),
+        _keep_edges(handed, read),
         _header_readers(read),
         single,
         _task_reads(read, handed),
@@ -168,12 +168,12 @@ def find(
         coverage.written_shapes(wrote, has[1]),
         shared,
         shown,
-        _backward(handed, work),
+        _has_backward_edge(handed, work),
     )
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Measurements:
     """Measurements of a partition from which the facts of its files are computed."""
 
     partition: Partition
@@ -185,7 +185,7 @@ class _Seen:
     losses: Losses | None
 
 
-def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
+def _facts(seen: _Measurements, labelled: Bools, fed: Bools, options: Options) -> Facts:
     """Compute the facts of each file, without `reader_set`."""
     wrote, read, measured, owners = seen.wrote, seen.read, seen.measured, seen.owners
     files, count = seen.partition.files, len(seen.partition.files)
@@ -240,13 +240,13 @@ def _measure_readers(
     return read, measured
 
 
-def _backward(handed: Handed, work: TaskRows) -> bool:
+def _has_backward_edge(handed: Handed, work: TaskRows) -> bool:
     """Whether an edge points back in time."""
     begin, end = work.start[handed.producer], work.start[handed.consumer]
     return bool(((begin > end) | ((begin == end) & (handed.producer > handed.consumer))).any())
 
 
-def _single(
+def _find_single_readers(
     handed: Handed, measured: Measured, owners: Groups, wrote: Wrote, labelled: Bools
 ) -> tuple[Single, Bools]:
     """Return files with one reader, one row per task that feeds it; and a mask of these files."""
@@ -306,7 +306,7 @@ def _share_not_lost(wrote: Wrote, read: Read, losses: Losses | None, count: int)
     return np.asarray(np.clip(np.where(every > 0, kept, 1.0), 0, 1))
 
 
-def _links(handed: Handed, read: Read) -> KeptEdges:
+def _keep_edges(handed: Handed, read: Read) -> KeptEdges:
     aside = np.zeros(len(handed), bool)
     if read.aside.any():
         rows = read.all.take(read.aside)

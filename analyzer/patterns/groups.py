@@ -142,7 +142,7 @@ def _sum(key: Ints, values: Ints, count: int) -> Ints:
     return np.asarray(Groups(key, count).sum(values), np.int64)
 
 
-def number(piped: Single) -> tuple[Ints, Ints]:
+def number_chains(piped: Single) -> tuple[Ints, Ints]:
     """Return position (from 1) and length of the chain of each pipeline file.
 
     `piped`: pipeline files with the producer and the consumer of each. Parallel files between the
@@ -160,11 +160,11 @@ def number(piped: Single) -> tuple[Ints, Ints]:
     out = np.full(tasks, UNKNOWN, np.int64)
     out[p] = np.arange(len(p))
     after = np.where((ins[c] == 1) & (outs[c] == 1), out[c], UNKNOWN)
-    position, length = place(after)
+    position, length = find_chain_positions(after)
     return position[pair], length[pair]
 
 
-def place(after: Any) -> tuple[Any, Any]:
+def find_chain_positions(after: Any) -> tuple[Any, Any]:
     """Return position (from 1) and length of the chain of each element.
 
     `after[k]` is the element that follows k, or -1; no element follows two others. Cycles
@@ -191,7 +191,7 @@ def place(after: Any) -> tuple[Any, Any]:
     return behind + 1, behind + ahead + 1
 
 
-_ROUNDS = 64
+_PEEL_ROUNDS = 64
 
 
 @dataclass
@@ -211,7 +211,7 @@ def components(pairs: Any) -> Any:
     (members, 2): task, component. Tasks without predecessors or successors are removed first,
     so that the search is limited to the neighbourhood of the cycles.
     """
-    for _ in range(_ROUNDS):
+    for _ in range(_PEEL_ROUNDS):
         keep = np.isin(pairs[:, 0], pairs[:, 1]) & np.isin(pairs[:, 1], pairs[:, 0])
         if keep.all():
             break
@@ -237,7 +237,7 @@ def find_cycles(
     if backward:
         pairs = distinct(links.producer.astype(np.int64) * tasks + links.consumer)
         members = components(np.column_stack(np.divmod(pairs, tasks)))
-        _mark(shared, links, members, tasks)
+        _mark_cycles(shared, links, members, tasks)
     many = _too_many_versions(files, facts, options.max_versions)
     marked = column(files, "concurrent") == 1
     more = (marked | many) & (facts.role != ROLES.index("software")) & (facts.role >= 0)
@@ -247,7 +247,7 @@ def find_cycles(
     return shared
 
 
-def _mark(shared: SharedFiles, links: KeptEdges, members: Ints, tasks: int) -> None:
+def _mark_cycles(shared: SharedFiles, links: KeptEdges, members: Ints, tasks: int) -> None:
     """Mark the files of the edges inside a component."""
     of_task = np.full(tasks, UNKNOWN, np.int64)
     of_task[members[:, 0]] = members[:, 1]

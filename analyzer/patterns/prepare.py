@@ -170,7 +170,7 @@ def read(partition: Partition, writers: Writers, work: TaskRows) -> Read:
     fed = among(single.file[own], single.who[own], handed.file, handed.consumer)
     back = np.zeros(count, bool)
     back[single.file[own[fed]]] = True
-    more = _through_copies(single, handed)
+    more = _find_copy_readers(single, handed)
     if not fed.all():
         single = single.take(np.delete(np.arange(len(single)), own[~fed]))
     if len(more):
@@ -193,7 +193,7 @@ def _attempts_that_count(single: Readers, work: TaskRows) -> Readers:
     return found
 
 
-def _through_copies(single: Readers, handed: Handed) -> Readers:
+def _find_copy_readers(single: Readers, handed: Handed) -> Readers:
     """Return the consumers of edges without data (copies, declarations) that have no row."""
     other = handed.take(~handed.data)
     if not len(other):

@@ -161,7 +161,7 @@ class Facts(Rows):
 
     labelled: Bools  # can have a label: neither software nor scratch
     role: Shorts
-    s: Ints  # size, or the end of the last byte read or written
+    s: Ints  # size; if unknown, as far as it was read or written
     n: Ints  # readers that count
     u: Ints  # total bytes that they read
     m: Floats  # readers per byte

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 # readers: gather and concurrently_shared. All other labels hold on every edge of their file (files
 # of a reduce have one reader that counts, those of a distribute one producer).
 
-_AT_ONCE = 1 << 18  # labels of edges per block
-_ALWAYS = (code("gather"), code("concurrently_shared"))
+_BLOCK_ROWS = 1 << 18  # labels of edges per block
+_READER_INDEPENDENT = (code("gather"), code("concurrently_shared"))
 
 
 @dataclass
@@ -83,11 +83,11 @@ def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Res
     files = _as_table(own)
     own.clear()
     give_back()
-    edges, rows = _on_edges(labels.take(order), links, len(ids))
+    edges, rows = _copy_to_edges(labels.take(order), links, len(ids))
     give_back()
 
     def copied(number: int) -> pa.Table:
-        some = slice(number * _AT_ONCE, (number + 1) * _AT_ONCE)
+        some = slice(number * _BLOCK_ROWS, (number + 1) * _BLOCK_ROWS)
         edge, at = edges[some], order[rows[some]]
         columns = _columns(decided, at, decided.texts.short, ids, names)
         columns["edge"], columns["primary"] = links.edge[edge], primary[at] | links.aside[edge]
@@ -95,11 +95,11 @@ def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Res
         columns["confidence"] = decided.confidence[at] / decided.ordered[at] * doubt
         return _as_table(columns)
 
-    blocks = range(-(-len(edges) // _AT_ONCE))
+    blocks = range(-(-len(edges) // _BLOCK_ROWS))
     return pa.concat_tables([files, *compute_all(copied, blocks, resources, "labels of edges")])
 
 
-def _on_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]:
+def _copy_to_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]:
     """Return (row of edge, row of label), sorted by edge; `labels` are sorted by file."""
     count = np.bincount(labels.file, minlength=files)
     first = np.cumsum(count) - count
@@ -108,7 +108,7 @@ def _on_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]
     edge, label = expand(first[file], first[file] + count[file])
     edge = order[edge]
     if links.aside.any():
-        keep = ~links.aside[edge] | np.isin(labels.pattern[label], _ALWAYS)
+        keep = ~links.aside[edge] | np.isin(labels.pattern[label], _READER_INDEPENDENT)
         edge, label = edge[keep], label[keep]
     return edge, label
 
@@ -276,12 +276,12 @@ def label(
     work = read_work(tasks)
     work.ready = moments(flow, work)
     tables, resources = Tables(flow, work), resources or Resources()
-    found = _gather_facts(tables, work, options, _losses(lost, work), resources)
+    found = _gather_facts(tables, work, options, _read_losses(lost, work), resources)
     in_cycles = cycles.find_cycles(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
     )
     single = found.single.take(~in_cycles.file[found.single.file])
-    reads, lineage = _reads(found, len(work.ids)), column(tables.files, "lineage")
+    reads, lineage = _sum_task_reads(found, len(work.ids)), column(tables.files, "lineage")
     ids = tables.ids
     around, grouped = groups.find_groups(single, reads, lineage, options)
     alone = found.labels.take(~in_cycles.file[found.labels.file])
@@ -344,16 +344,16 @@ def _gather_facts(
     """Compute the facts of all files, partition by partition."""
     bounds = tables.bounds()
 
-    def found_in(i: int) -> PartitionFacts:
+    def compute_partition(i: int) -> PartitionFacts:
         found = find(tables.partition(*bounds[i]), work, options, losses)
         return replace(found, facts=found.facts.slim(), labels=found.labels.slim())
 
-    parts = compute_all(found_in, range(len(bounds)), resources, "labels")
+    parts = compute_all(compute_partition, range(len(bounds)), resources, "labels")
     give_back()
     return _concat_partitions(parts, [low for low, _ in bounds])
 
 
-def _reads(found: PartitionFacts, tasks: int) -> np.ndarray:
+def _sum_task_reads(found: PartitionFacts, tasks: int) -> np.ndarray:
     """Return the intermediate bytes that each task read."""
     return np.bincount(found.task_reads.task, found.task_reads.bytes, tasks)
 
@@ -373,7 +373,7 @@ def _sources(
     )
 
 
-def _losses(lost: pa.Table | None, work: TaskRows) -> Losses | None:
+def _read_losses(lost: pa.Table | None, work: TaskRows) -> Losses | None:
     if lost is None or not lost.num_rows:
         return None
     task = dense(work.ids, column(lost, "task"))

@@ -27,12 +27,12 @@ from tracehint.schemas.plain import read_named
 
 MAX_BYTES, MAX_TABLES = 1 << 20, 256
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_READY = "clusters"
+_BUILTIN = "clusters"
 
 
 def ready_made() -> list[str]:
     """Return the names of the built-in clusters."""
-    folder = resources.files("tracehint.analyzer.predict") / _READY
+    folder = resources.files("tracehint.analyzer.predict") / _BUILTIN
     return sorted(
         p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")
     )
@@ -47,7 +47,7 @@ def read_cluster(given: str | Path) -> Cluster:
     """Read a cluster from a file, or a built-in one. Raises InputError with the place of the error
     and a remedy."""
     if is_ready_made(given):
-        return parse_cluster(_ready_text(str(given)), str(given))
+        return parse_cluster(_read_builtin(str(given)), str(given))
     try:
         raw = read_named(given, MAX_BYTES + 1)
     except OSError as error:
@@ -71,7 +71,7 @@ def parse_cluster(text: str, where: str) -> Cluster:
     if base is not None:
         if base not in ready_made():
             _refuse(where, "base", f"is {base!r:.60}", f"Known are: {', '.join(ready_made())}.")
-        data = _overlay_tables(_toml(_ready_text(base), base), data)
+        data = _overlay_tables(_toml(_read_builtin(base), base), data)
     name = data.pop("name", Path(where).stem)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         _refuse(where, "name", f"{name!r:.80}", "Use letters, digits, dots, dashes, underscores.")
@@ -222,8 +222,8 @@ def _toml(text: str, where: str) -> dict[str, Any]:
         ) from None
 
 
-def _ready_text(name: str) -> str:
-    folder = resources.files("tracehint.analyzer.predict") / _READY
+def _read_builtin(name: str) -> str:
+    folder = resources.files("tracehint.analyzer.predict") / _BUILTIN
     return (folder / f"{name}.toml").read_text(encoding="utf-8")
 
 

@@ -34,7 +34,7 @@ T95 = (
 )  # fmt: skip  # a table
 
 
-GUESS = 0.4  # assumed error of a prediction in which everything is guessed; not measured
+GUESS_ERROR = 0.4  # assumed error of a prediction in which everything is guessed; not measured
 
 
 def draw_cluster(cluster: Cluster, seed: int) -> Cluster:
@@ -66,7 +66,7 @@ def draw_cluster(cluster: Cluster, seed: int) -> Cluster:
 
 def error_of(cluster: Cluster, guessed: float) -> float:
     """Return the error of the model for a workload of which the share `guessed` is assumed."""
-    return math.hypot(cluster.model["error"], GUESS * guessed)
+    return math.hypot(cluster.model["error"], GUESS_ERROR * guessed)
 
 
 def interval(seconds: list[float], error: float) -> tuple[float, float]:
@@ -150,7 +150,7 @@ def predict(
     wanted = [(number, run) for number in range(len(configurations)) for run in range(runs)]
     found = simulate(work, [scenario(*pair, detail=False) for pair in wanted])
     groups = [found[i * runs : (i + 1) * runs] for i in range(len(configurations))]
-    middle = [_middle([o.seconds for o in group]) for group in groups]
+    middle = [_find_median([o.seconds for o in group]) for group in groups]
     chosen = [group[at] for group, at in zip(groups, middle, strict=True)]
     if detail:
         chosen = simulate(work, [scenario(i, at, detail=True) for i, at in enumerate(middle)])
@@ -160,7 +160,7 @@ def predict(
     ]
 
 
-def _middle(seconds: list[float]) -> int:
+def _find_median(seconds: list[float]) -> int:
     """Return the index of the run with the median time; of two, the faster one."""
     return int(np.argsort(seconds, kind="stable")[(len(seconds) - 1) // 2])
 

@@ -189,9 +189,9 @@ def array_bytes(
 
 PROGRAM = "tracehint-sim"
 # Messages of an engine that expects other arrays (engine/input.c).
-_OTHER_VERSION = ("another array is in its place", "is not of this program's form")
+_VERSION_MESSAGES = ("another array is in its place", "is not of this program's form")
 _HERE = Path(__file__).parent
-ENOUGH = 20_000  # minimum operations per process: fewer take less time than starting one
+MIN_OPERATIONS = 20_000  # minimum operations per process: fewer take less time than starting one
 _HEAD, _HOST, _TYPE, _TASK = 5, 6, 3 + len(SPENT), 5 + len(SPENT)
 
 
@@ -228,7 +228,7 @@ def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) ->
     Raises InputError for cyclic dependencies, MissingDependencyError without the engine.
     """
     program = find_program()
-    workers = max(1, min(workers or _worth(work, len(scenarios)), len(scenarios)))
+    workers = max(1, min(workers or _choose_workers(work, len(scenarios)), len(scenarios)))
     with tempfile.TemporaryDirectory(prefix="tracehint-predict-") as folder:
         shared = Path(folder) / "workload"
         shared.write_bytes(workload_bytes(work))
@@ -244,10 +244,10 @@ def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) ->
         return [next(found[i % workers]) for i in range(len(scenarios))]
 
 
-def _worth(work: Workload, scenarios: int) -> int:
+def _choose_workers(work: Workload, scenarios: int) -> int:
     """Return the number of processes for these scenarios, at most one per core."""
     operations = scenarios * (len(work.op_kind) + work.tasks)
-    return min(os.cpu_count() or 1, operations // ENOUGH)
+    return min(os.cpu_count() or 1, operations // MIN_OPERATIONS)
 
 
 def _run(
@@ -269,7 +269,7 @@ def check_answer(done: subprocess.CompletedProcess[bytes]) -> None:
     if not done.returncode:
         return
     message = done.stderr.decode("utf-8", "replace").strip()[-300:] or f"exit {done.returncode}"
-    if any(sign in message for sign in _OTHER_VERSION):
+    if any(sign in message for sign in _VERSION_MESSAGES):
         raise MissingDependencyError(
             f"{PROGRAM} is of another version than this program ({message})",
             "In a clone run `make tracer`; otherwise install tracehint again.",

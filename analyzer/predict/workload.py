@@ -111,7 +111,7 @@ def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints, Bools]:
     return row[order], start[order], length[order], many
 
 
-def with_computing(moves: Operations, start: Floats, end: Floats) -> Operations:
+def insert_computing(moves: Operations, start: Floats, end: Floats) -> Operations:
     """Return all operations, sorted by task and time, with the computing between them.
 
     `start`, `end`: times of the tasks. The computing before an operation is the time since the
@@ -168,9 +168,9 @@ def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Work
     Raises InputError for a run without tasks or with too many operations.
     """
     scale = scale or ScaleFactors()
-    tasks, notes = _work(analysis.tasks)
+    tasks, notes = _select_tasks(analysis.tasks)
     start, end = _times(tasks, scale, notes)
-    files = _data(analysis.files)
+    files = _select_files(analysis.files)
     task_id, file_id = column(tasks, "task"), column(files, "file")
     sizes = _sizes(analysis, files, file_id, notes)
     reads = accesses(analysis.consumers, READ, task_id, file_id, sizes)
@@ -179,7 +179,7 @@ def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Work
     _note_order(moves, notes)
     moves.when *= scale.seconds
     moves.seconds *= scale.seconds
-    operations = _check_amount(with_computing(_scale_moves(moves, scale), start, end))
+    operations = _check_amount(insert_computing(_scale_moves(moves, scale), start, end))
     dep_begin, dep = _find_waiting_tasks(analysis.edges, task_id, start, notes)
     dispatch = dispatch_of(*_seen_times(tasks), dep_begin, dep)
     notes += [dispatch.source] if dispatch.source else []
@@ -217,7 +217,7 @@ def _check_amount(operations: Operations) -> Operations:
     return operations
 
 
-def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:
+def _select_tasks(table: pa.Table) -> tuple[pa.Table, list[str]]:
     """Return the tasks in the order of their start, without processes of engines, and notes."""
     import pyarrow.compute as pc
 
@@ -250,10 +250,10 @@ def _seen_times(tasks: pa.Table) -> tuple[Floats, Floats, Bools]:
     start = np.nan_to_num(start)
     end = np.where(timed, np.nan_to_num(end), start)
     learned = np.array([source == "learned" for source in tasks.column("source").to_pylist()], bool)
-    return start, np.maximum(start, end), timed & ~learned & ~_of_a_log(tasks)
+    return start, np.maximum(start, end), timed & ~learned & ~_are_logged(tasks)
 
 
-def _of_a_log(tasks: pa.Table) -> Bools:
+def _are_logged(tasks: pa.Table) -> Bools:
     return np.array([source == "declared" for source in tasks.column("source").to_pylist()], bool)
 
 
@@ -274,7 +274,7 @@ def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
             f"of {_format_share(known, timed)} the time in which they had files in use and no "
             "processor is left out as waiting for I/O; other waiting counts as computing"
         )
-    logged = timed & ~known & _of_a_log(tasks)
+    logged = timed & ~known & _are_logged(tasks)
     if logged.any():
         notes.append(
             f"the times of {_format_share(logged, timed)} are those of an engine's log, in which "
@@ -310,7 +310,7 @@ def _format_share(some: Bools, every: Bools) -> str:
     return "all tasks" if count == int(every.sum()) else f"{count} of {int(every.sum())} tasks"
 
 
-def _data(files: pa.Table) -> pa.Table:
+def _select_files(files: pa.Table) -> pa.Table:
     """Return the files on the store: all except software."""
     import pyarrow.compute as pc
 
@@ -382,10 +382,10 @@ def _find_waiting_tasks(
 
 # How engine and scheduler started the tasks.
 
-LEAST = 3  # minimum number of samples for an estimate
-FULL = 0.9  # share of the maximum number of concurrent tasks at which the run counts as full
-REGULAR = 0.5  # maximum deviation / mean of start intervals that do not result from tasks' ends
-AFTER = 0.25  # share of a start interval: a start so soon after a task's end is caused by it
+MIN_SAMPLES = 3  # minimum number of samples for an estimate
+FULL_SHARE = 0.9  # share of the maximum number of concurrent tasks at which the run counts as full
+MAX_SPREAD = 0.5  # maximum deviation / mean of start intervals that do not result from tasks' ends
+CAUSED_SHARE = 0.25  # share of a start interval: a start so soon after a task's end is caused by it
 
 
 def dispatch_of(start: Floats, end: Floats, seen: Bools, dep_begin: Ints, dep: Ints) -> Dispatch:
@@ -405,13 +405,13 @@ def dispatch_of(start: Floats, end: Floats, seen: Bools, dep_begin: Ints, dep: I
     able = np.minimum(np.maximum(ready, slot), start)
     before, since = np.concatenate([first, start[:-1]]), _last_up_to(np.sort(end), start)
     gap = start - before
-    turn = (ready < before) & (np.minimum(gap, start - since) >= AFTER * gap)
+    turn = (ready < before) & (np.minimum(gap, start - since) >= CAUSED_SHARE * gap)
     gaps, full = gap[seen & turn & (slot <= ready)], gap[seen & turn & (slot > ready)]
-    if len(full) and full.std() < REGULAR * full.mean():
+    if len(full) and full.std() < MAX_SPREAD * full.mean():
         gaps = np.concatenate([gaps, full])
-    interval = float(gaps.mean()) if len(gaps) >= LEAST else 0.0
+    interval = float(gaps.mean()) if len(gaps) >= MIN_SAMPLES else 0.0
     waits = (start - able)[seen & ~turn & (able >= before) & (start > first)]
-    delay = max(0.0, float(np.median(waits)) - interval) if len(waits) >= LEAST else 0.0
+    delay = max(0.0, float(np.median(waits)) - interval) if len(waits) >= MIN_SAMPLES else 0.0
     if not delay and not interval:
         return Dispatch()
     source = (
@@ -424,11 +424,11 @@ def dispatch_of(start: Floats, end: Floats, seen: Bools, dep_begin: Ints, dep: I
 
 def _last_free_core(start: Floats, end: Floats) -> Floats:
     """Return per task the last time before its start at which a task ended while the run was (at
-    FULL or more) full: slots whose next task is just being started also count as used."""
+    FULL_SHARE or more) full: slots whose next task is just being started also count as used."""
     when, step = np.concatenate([end, start]), np.repeat([-1, 1], len(start))
     order = np.lexsort((step, when))  # at equal times, ends before starts: a slot is reused
     running = np.cumsum(step[order])
-    fell = (step[order] < 0) & (running + 1 >= FULL * running.max(initial=1))
+    fell = (step[order] < 0) & (running + 1 >= FULL_SHARE * running.max(initial=1))
     return _last_up_to(when[order][fell], start)
 
 

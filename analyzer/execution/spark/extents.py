@@ -23,7 +23,7 @@ from tracehint.analyzer.execution.bundle_files import (
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.execution.spark import work as work_of
 from tracehint.analyzer.execution.spark.scan import files_at, frame_of_files, frame_of_table
-from tracehint.analyzer.execution.spark.session import EngineFailed, asking, session
+from tracehint.analyzer.execution.spark.session import EngineFailed, engine_errors, session
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts
 from tracehint.schemas.tables import TABLES
@@ -79,7 +79,7 @@ class SparkAccesses:
             lookup, wanted = shared.value
             return work_of.select_accesses(lookup, by, wanted, batches)
 
-        with asking():
+        with engine_errors():
             known = self._spark.createDataFrame(_one_column(name, keys))
             rows = self._frame.join(F.broadcast(known), name, "leftsemi")
             rows = rows.select(*self._frame.columns)
@@ -122,7 +122,7 @@ class SparkAccesses:
         def solve(extents: pa.Table, frames: pa.Table) -> pa.Table:
             return work_of.solve_partition(task.value, extents, frames)
 
-        with asking():
+        with engine_errors():
             accesses = self._frame.mapInArrow(pick, work_of.PARTITIONS)
             frames = self._spark.createDataFrame(_frames(partitions, chosen))
             both = accesses.groupBy("partition").cogroup(frames.groupBy("partition"))
@@ -242,7 +242,7 @@ class SparkExtents:
 
         shared = self._spark.sparkContext.broadcast(lookup)
         shuffle_partitions(self._spark, self._spark.sparkContext.defaultParallelism * 4)
-        with asking():
+        with engine_errors():
             rows = self._frame.mapInArrow(
                 lambda batches: work_of.sums(shared.value, batches), work_of.SUMS
             )
@@ -273,5 +273,5 @@ class SparkExtents:
         if self._sums:
             proc, count = self._sums[work_of.PROCESS]
             return pa.table({"proc": proc, "count": count})
-        with asking():
+        with engine_errors():
             return self._frame.groupBy("proc").count().toArrow()

@@ -21,7 +21,7 @@ from tracehint.analyzer.execution.bundle_files import (
     check_names,
     segments_among,
 )
-from tracehint.analyzer.execution.spark.session import EngineFailed, asking
+from tracehint.analyzer.execution.spark.session import EngineFailed, engine_errors
 from tracehint.analyzer.execution.spark.work import COLUMNS, NULLABLE, ROW
 from tracehint.errors import BundleError
 from tracehint.schemas.footer import check_footer
@@ -56,7 +56,7 @@ class Remote:
         context = self.spark.sparkContext
         assert context._jvm is not None
         found: dict[str, tuple[str, int]] = {}
-        with asking():
+        with engine_errors():
             root = context._jvm.org.apache.hadoop.fs.Path(self.root)
             system = root.getFileSystem(context._jsc.hadoopConfiguration())
             if not system.exists(root):
@@ -84,8 +84,8 @@ class Remote:
             content = b""
             if self._files[name][1]:
                 reader = self.spark.read.format("binaryFile").option("recursiveFileLookup", True)
-                with asking():
-                    read = reader.load(no_pattern(self.uri(name)))
+                with engine_errors():
+                    read = reader.load(escape_patterns(self.uri(name)))
                     content = read.select("content").collect()[0]["content"]
             yield name, io.BytesIO(bytes(content))
 
@@ -108,7 +108,7 @@ def _hadoop_reads(spark: SparkSession, scheme: str) -> bool:
     context = spark.sparkContext
     assert context._jvm is not None
     try:
-        with asking():
+        with engine_errors():
             systems = context._jvm.org.apache.hadoop.fs.FileSystem
             systems.getFileSystemClass(scheme, context._jsc.hadoopConfiguration())
     except EngineFailed:
@@ -119,11 +119,11 @@ def _hadoop_reads(spark: SparkSession, scheme: str) -> bool:
 def uri_of(files: BundleFiles, name: str) -> str:
     """Return the URI of a file for Spark's readers, with pattern characters escaped."""
     if isinstance(files, Remote):
-        return no_pattern(files.uri(name))
-    return no_pattern(f"file://{Path(files.root).absolute()}/{name}")
+        return escape_patterns(files.uri(name))
+    return escape_patterns(f"file://{Path(files.root).absolute()}/{name}")
 
 
-def no_pattern(uri: str) -> str:
+def escape_patterns(uri: str) -> str:
     """Escape the characters of a URI that Spark would interpret as a glob pattern."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)
 
@@ -147,7 +147,7 @@ def frame_of_objects(
     groups, rows = _row_groups(files, segments)
     if not groups:
         groups = [("", 0, 0)]
-    with asking():
+    with engine_errors():
         context = spark.sparkContext
         parts = context.parallelize(groups, min(len(groups), context.defaultParallelism * TASKS))
         frame = spark.createDataFrame(parts, "name string, number int, first long")
@@ -220,7 +220,7 @@ def frame_of_table(spark: SparkSession, table: pa.Table) -> tuple[DataFrame, int
     import pyarrow as pa
 
     rows = table.select(list(COLUMNS)).append_column(ROW, pa.array(np.arange(table.num_rows)))
-    with asking():
+    with engine_errors():
         return spark.createDataFrame(rows), table.num_rows
 
 
@@ -235,7 +235,7 @@ def frame_of_files(
         return frame_of_objects(spark, files, segments, _SCHEMA)
     from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-    with asking():
+    with engine_errors():
         reader = spark.read.schema(_SCHEMA).option("recursiveFileLookup", True)
         # With an explicit schema, a column missing in a file is read as null. That would go
         # unnoticed in nullable columns only, so these are checked below.
@@ -268,7 +268,7 @@ def frame_of_files(
 
 def _check_columns(spark: SparkSession, uri: str) -> None:
     """Raise EngineFailed for a file without one of the nullable columns."""
-    with asking():
+    with engine_errors():
         names = spark.read.option("recursiveFileLookup", True).parquet(uri).columns
     if not set(NULLABLE) <= set(names):
         raise EngineFailed(f"{uri}: lacks a column")

@@ -155,7 +155,7 @@ def _settings(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def engine_errors() -> Iterator[None]:
     """Convert Spark's exceptions to EngineFailed."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException

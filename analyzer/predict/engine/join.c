@@ -22,7 +22,7 @@ static double progress(const struct sim *m, int32_t slot)
 }
 
 /* Whether the current read of a slot includes all of the span. */
-static bool reads(const struct sim *m, int32_t slot, const struct span *s)
+static bool covers_span(const struct sim *m, int32_t slot, const struct span *s)
 {
 	const struct workload *w = m->w;
 	const struct slot *l = &m->slot[slot];
@@ -51,7 +51,7 @@ double join_read(struct sim *m, int32_t slot, const struct span *s)
 	struct entry *e = entry_of(m, s);
 	int32_t leader = e->reader - 1;
 
-	if (leader < 0 || leader == slot || !reads(m, leader, s)) {
+	if (leader < 0 || leader == slot || !covers_span(m, leader, s)) {
 		e->reader = slot + 1;
 		return s->bytes;
 	}

@@ -3,8 +3,8 @@
  * that overlaps a read takes only the time by which it is longer than the read. */
 #include "sim.h"
 
-#define OPENS 0	     /* step: call the metadata service */
-#define FIRST_MOVE 1 /* step: the first transfer */
+#define STEP_OPEN 0 /* step: call the metadata service */
+#define STEP_MOVE 1 /* step: the first transfer */
 
 void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
 {
@@ -68,7 +68,7 @@ static bool open_file(struct sim *m, int32_t slot)
 
 /* Begin transfer number `step` of the operation. False: there is none, or it takes no time; *last:
  * whether it is the last one. */
-static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
+static bool begin_move(struct sim *m, int32_t slot, int32_t step, bool *last)
 {
 	const struct workload *w = m->w;
 	struct slot *s = &m->slot[slot];
@@ -163,14 +163,14 @@ static bool data_step(struct sim *m, int32_t slot)
 	struct slot *s = &m->slot[slot];
 	bool last = true;
 
-	if (s->step == OPENS) {
+	if (s->step == STEP_OPEN) {
 		s->op_begun = m->now;
-		s->step = FIRST_MOVE;
+		s->step = STEP_MOVE;
 		if (open_file(m, slot))
 			return true;
 	}
-	while (s->step >= FIRST_MOVE) {
-		bool busy = move(m, slot, s->step - FIRST_MOVE, &last);
+	while (s->step >= STEP_MOVE) {
+		bool busy = begin_move(m, slot, s->step - STEP_MOVE, &last);
 
 		s->step = last ? NONE : s->step + 1;
 		if (busy)
@@ -181,7 +181,7 @@ static bool data_step(struct sim *m, int32_t slot)
 	if (s->followers > 0)
 		join_end(m, slot);
 	int64_t op = s->op++;
-	s->step = OPENS;
+	s->step = STEP_OPEN;
 	s->sent = 0;
 	count_overlap(m, slot, op);
 	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))

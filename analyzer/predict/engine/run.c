@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 1e-9 /* seconds within which events are handled together */
+#define EVENT_WINDOW 1e-9 /* seconds within which events are handled together */
 
 _Noreturn void no_memory(void)
 {
@@ -136,7 +136,7 @@ void sim_free(struct sim *m)
 	seen_free(m->seen);
 }
 
-static void cores_taken(struct sim *m, int32_t node, int32_t cores)
+static void take_cores(struct sim *m, int32_t node, int32_t cores)
 {
 	m->host[node].free -= cores;
 	node_changed(m, node);
@@ -153,7 +153,7 @@ void start_task(struct sim *m, int32_t task, int32_t node)
 	t->spent[IN_QUEUE] += m->now - t->ready;
 	m->slot[slot] = (struct slot){
 		.task = task, .node = node, .op = m->w->op_begin[task], .leader = NONE};
-	cores_taken(m, node, cores_of(m, task));
+	take_cores(m, node, cores_of(m, task));
 	/* one start after the other; even an empty task ends by an event, so that starts never nest */
 	m->dispatched = (m->dispatched > m->now ? m->dispatched : m->now) + set(m, SET_DISPATCH);
 	wait_for(m, slot, IN_QUEUE, m->dispatched - m->now + set(m, SET_TASK));
@@ -168,7 +168,7 @@ static void finish_task(struct sim *m, int32_t slot)
 	heap_drop(&m->heap, slot);
 	m->task[task].end = m->now;
 	m->free_slot[place - --m->running[node]] = slot;
-	cores_taken(m, node, -cores_of(m, task));
+	take_cores(m, node, -cores_of(m, task));
 	m->done++;
 	for (int64_t i = w->dep_begin[task]; i < w->dep_begin[task + 1]; i++) {
 		struct task_state *child = &m->task[w->dep[i]];
@@ -196,7 +196,7 @@ static enum spent kind_of(const struct sim *m, int32_t resource)
 }
 
 /* Update the remaining bytes of a transfer and the time spent, up to now. */
-static void settle(struct sim *m, int32_t slot, int32_t limit)
+static void update_progress(struct sim *m, int32_t slot, int32_t limit)
 {
 	struct flow *f = &m->fluid.flow[slot];
 	double passed = m->now - f->since;
@@ -221,19 +221,19 @@ static void new_rates(struct sim *m)
 
 		if (flow->next == flow->rate && flow->limit == flow->old_limit)
 			continue;
-		settle(m, f->member[i], flow->old_limit);
+		update_progress(m, f->member[i], flow->old_limit);
 		heap_set(&m->heap, f->member[i], m->now + flow->left / flow->next);
 	}
 	fluid_done(f);
 }
 
 /* Handle the end of a slot's transfer or wait. */
-static void event(struct sim *m, int32_t slot)
+static void handle_event(struct sim *m, int32_t slot)
 {
 	struct slot *s = &m->slot[slot];
 
 	if (s->moves) {
-		settle(m, slot, m->fluid.flow[slot].old_limit);
+		update_progress(m, slot, m->fluid.flow[slot].old_limit);
 		transfer_end(m, slot);
 		s->moves = s->works = false;
 	} else {
@@ -258,12 +258,12 @@ void sim_run(struct sim *m)
 
 		if (until > m->now)
 			m->now = until;
-		until = m->now + AT_ONCE;
+		until = m->now + EVENT_WINDOW;
 		while (m->heap.count && m->heap.key[m->heap.slot[0]] <= until)
-			event(m, m->heap.slot[0]);
+			handle_event(m, m->heap.slot[0]);
 		dispatch(m);
 		new_rates(m);
 	}
 	for (int32_t h = 0; h < m->s->hosts; h++)
-		cores_taken(m, h, 0);
+		take_cores(m, h, 0);
 }

@@ -73,7 +73,7 @@ void node_changed(struct sim *m, int32_t node)
 	}
 }
 
-static void weigh(struct sim *m, int32_t file, int64_t start, int64_t length, double bytes)
+static void add_scores(struct sim *m, int32_t file, int64_t start, int64_t length, double bytes)
 {
 	int64_t chunk = m->file[file].chunk, first = start / chunk;
 	int64_t n =
@@ -94,8 +94,8 @@ static int32_t preferred(struct sim *m, int32_t task)
 
 	for (int64_t i = w->op_begin[task]; i < w->op_begin[task + 1]; i++)
 		if (w->op_kind[i] == OP_READ && m->file[w->op_file[i]].placed)
-			weigh(m, w->op_file[i], w->op_start[i], w->op_length[i],
-			      (double)w->op_bytes[i]);
+			add_scores(m, w->op_file[i], w->op_start[i], w->op_length[i],
+				   (double)w->op_bytes[i]);
 	for (int32_t k = 0; k < n; k++) {
 		int32_t i = k + turn < n ? k + turn : k + turn - n;
 
@@ -173,7 +173,7 @@ static bool start_if_idle(struct sim *m, int32_t task)
 }
 
 /* Start the tasks that prefer a node on it, for all idle nodes. */
-static void take_own(struct sim *m)
+static void start_preferred(struct sim *m)
 {
 	struct queues *q = m->queues;
 
@@ -195,7 +195,7 @@ void dispatch(struct sim *m)
 	if (!q->waiting || !q->n_idle)
 		return;
 	if (set(m, SET_SCHEDULER) != BY_CHANCE)
-		take_own(m);
+		start_preferred(m);
 	while (q->waiting && q->n_idle && start_if_idle(m, first_of(m, m->s->hosts)))
 		;
 	while (q->waiting && q->n_idle && set(m, SET_STEAL) != STEAL_NOTHING) {

@@ -43,7 +43,7 @@ static void sift(struct fluid *f, int32_t place)
 	f->level[place] = moved;
 }
 
-static void ready(struct fluid *f, const int32_t *list, int32_t n)
+static void reset_resources(struct fluid *f, const int32_t *list, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++) {
 		struct resource *r = &f->res[list[i]];
@@ -54,7 +54,7 @@ static void ready(struct fluid *f, const int32_t *list, int32_t n)
 	}
 }
 
-static void levels(struct fluid *f, const int32_t *list, int32_t n, enum state state)
+static void push_levels(struct fluid *f, const int32_t *list, int32_t n, enum state state)
 {
 	for (int32_t i = 0; i < n; i++) {
 		struct resource *r = &f->res[list[i]];
@@ -70,8 +70,8 @@ static void levels(struct fluid *f, const int32_t *list, int32_t n, enum state s
 /* Compute the capacity of each resource for the members, and the heap of their rates. */
 static void prepare(struct fluid *f)
 {
-	ready(f, f->border, f->n_border);
-	ready(f, f->inside, f->n_inside);
+	reset_resources(f, f->border, f->n_border);
+	reset_resources(f, f->inside, f->n_inside);
 	for (int32_t i = 0; i < f->n_member; i++) {
 		struct flow *flow = &f->flow[f->member[i]];
 
@@ -85,8 +85,8 @@ static void prepare(struct fluid *f)
 		}
 	}
 	f->n_level = 0;
-	levels(f, f->border, f->n_border, BORDER);
-	levels(f, f->inside, f->n_inside, INSIDE);
+	push_levels(f, f->border, f->n_border, BORDER);
+	push_levels(f, f->inside, f->n_inside, INSIDE);
 	for (int32_t i = f->n_level / 2 - 1; i >= 0; i--)
 		sift(f, i);
 }
@@ -130,7 +130,7 @@ static int32_t tightest(struct fluid *f, double *rate)
 }
 
 /* Add the transfers of a resource whose rate is higher than the one it offers its members. */
-static bool outsiders(struct fluid *f, const struct resource *r, double rate)
+static bool add_outsiders(struct fluid *f, const struct resource *r, double rate)
 {
 	int32_t before = f->n_member;
 
@@ -144,7 +144,7 @@ static bool outsiders(struct fluid *f, const struct resource *r, double rate)
 }
 
 /* Set the rates of all members; false: members were added. */
-static bool fill(struct fluid *f)
+static bool fix_rates(struct fluid *f)
 {
 	int32_t best;
 	double rate;
@@ -154,7 +154,7 @@ static bool fill(struct fluid *f)
 
 		if (f->stream > 0 && rate >= f->stream)
 			break;
-		if (outsiders(f, r, rate))
+		if (add_outsiders(f, r, rate))
 			return false;
 		for (int32_t k = 0; k < r->count; k++) {
 			struct flow *flow = &f->flow[r->list[k] >> LEG_BITS];
@@ -170,7 +170,7 @@ static bool fill(struct fluid *f)
 }
 
 /* Take in limiting resources of which a member now uses less; false: there are none. */
-static bool freed(struct fluid *f)
+static bool take_in_freed(struct fluid *f)
 {
 	int32_t before = f->n_inside;
 
@@ -195,7 +195,7 @@ void share_out(struct fluid *f)
 	do {
 		expand(f, &done);
 		prepare(f);
-	} while (!fill(f) || freed(f));
+	} while (!fix_rates(f) || take_in_freed(f));
 }
 
 void fluid_done(struct fluid *f)

@@ -2,8 +2,8 @@
 /* Transfers of one operation: the links, disks and memories that its bytes pass. */
 #include "sim.h"
 
-#define FULL 0.98	 /* used share of a link from which requests queue for it */
-#define REQUEST 131072.0 /* bytes per request of a client */
+#define FULL_LINK 0.98	       /* used share of a link from which requests queue for it */
+#define REQUEST_BYTES 131072.0 /* bytes per request of a client */
 
 static int32_t on_host(int32_t host, enum resource_kind kind)
 {
@@ -14,7 +14,7 @@ static bool full(const struct sim *m, int32_t node, enum resource_kind link)
 {
 	const struct resource *r = &m->fluid.res[on_host(node, link)];
 
-	return r->capacity > 0 && r->used >= FULL * r->capacity;
+	return r->capacity > 0 && r->used >= FULL_LINK * r->capacity;
 }
 
 double behind_others(const struct sim *m, int32_t node)
@@ -196,7 +196,7 @@ static void in_use(struct sim *m, int32_t slot, int32_t change)
 static double away_of(const struct sim *m, const struct span *s)
 {
 	double copies = m->file[s->file].copies, shared = set(m, SET_SPREAD);
-	double more = s->bytes - REQUEST, any = set(m, SET_FIRST);
+	double more = s->bytes - REQUEST_BYTES, any = set(m, SET_FIRST);
 
 	if (copies < 2 || s->writes || set(m, SET_ONE_COPY) > 0)
 		return 0;

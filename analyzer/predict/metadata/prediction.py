@@ -23,7 +23,7 @@ from tracehint.analyzer.predict.metadata.registries import pins_of, simulate
 from tracehint.analyzer.predict.prediction import interval
 from tracehint.schemas.fields import Amount, Count
 
-MOST = 100  # maximum number of reported directories, largest saving first
+MAX_DIRECTORIES = 100  # maximum number of reported directories, largest saving first
 StrategyName = Annotated[str, Meta(extra_json_schema={"enum": [*STRATEGIES]})]
 
 
@@ -109,7 +109,7 @@ def directories(work: MetaWork, sites: Sites, centre: int) -> list[Resettled]:
     cost = count @ sites.round_trip  # seconds, by directory and its possible location
     best = cost.argmin(axis=1)
     saved = cost[:, centre] - cost[np.arange(len(folders)), best]
-    order = np.argsort(-saved, kind="stable")[:MOST]
+    order = np.argsort(-saved, kind="stable")[:MAX_DIRECTORIES]
     return [
         {
             "path": folders[i].decode("utf-8", "surrogateescape"),

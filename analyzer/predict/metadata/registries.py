@@ -128,13 +128,13 @@ class RegistrySimulation:
         pin = self._pin[task]
         site = pin if pin >= 0 else self._near[task] if self._run.near else -1
         if site < 0 or (pin < 0 and not self._cores[site]):
-            site = self._emptiest(task)
+            site = self._find_idlest_site(task)
         if self._cores[site]:
             self._start(task, site)
         else:
             self._waiting[site].append(task)
 
-    def _emptiest(self, task: int) -> int:
+    def _find_idlest_site(self, task: int) -> int:
         """Return the site with most free cores, or with the fewest waiting tasks."""
         count = len(self._cores)
         first = crc32(b"%d %d" % (self._run.seed, task)) % count
@@ -180,7 +180,7 @@ class RegistrySimulation:
                     yield None
                     end = self._serve(at, self._cost[kind])
                 if kind != LOOKUP and not leg:
-                    self._change(entry, site, at, end)
+                    self._record_change(entry, site, at, end)
                 yield end + self._half[site][at]
             self._operations += 1
             while (len(self._tenths) + 1) * total <= self._operations * TENTHS:
@@ -212,7 +212,7 @@ class RegistrySimulation:
         self._free[site] = max(self._free[site], self._now) + seconds
         return self._free[site]
 
-    def _change(self, entry: int, site: int, at: int, when: float) -> None:
+    def _record_change(self, entry: int, site: int, at: int, when: float) -> None:
         """Record the change of an entry at a registry, and wake the agent."""
         if not self._known[entry] and self._made[entry] < 0:
             self._made[entry], self._when[entry], self._seen[entry] = site, when, 1 << at
@@ -248,7 +248,7 @@ class RegistrySimulation:
                 news = [entry for entry, source in carried if source != site]
                 cost = len(news) * self._sites.sync + self._sites.update if news else 0.0
                 yield self._occupy(site, cost)
-                self._tell(news, site)
+                self._publish(news, site)
                 back = self._now + centre[site]
             length = max(back - begun, _LEAST_ROUND)
             begun += length
@@ -259,7 +259,7 @@ class RegistrySimulation:
                 if self._now > begun:
                     begun = self._now + (1 - (self._now - begun) / length % 1) * length
 
-    def _tell(self, news: Sequence[int], site: int) -> None:
+    def _publish(self, news: Sequence[int], site: int) -> None:
         """Make entries visible at a site, and wake the processes that wait for them there."""
         for entry in news:
             if self._made[entry] < 0 or self._seen[entry] >> site & 1:
