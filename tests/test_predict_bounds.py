@@ -25,7 +25,7 @@ from tracehint.analyzer.predict.cluster import TABLES, Flag, Number, Range, Word
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster, ready_made
 from tracehint.analyzer.predict.model import Workload, default
 from tracehint.analyzer.predict.prediction import (
-    GUESS,
+    GUESS_ERROR,
     Configuration,
     draw_cluster,
     interval,
@@ -169,7 +169,7 @@ def test_what_calibrate_writes_is_what_was_measured() -> None:
 
 @pytest.mark.parametrize("guessed", [0.0, 0.5, 1.0])
 def test_what_is_guessed_widens_the_interval(guessed: float) -> None:
-    assert half(guessed) == pytest.approx(GUESS * guessed)
+    assert half(guessed) == pytest.approx(GUESS_ERROR * guessed)
 
 
 def test_a_choice_asks_for_a_difference_that_was_measured() -> None:
