@@ -1,4 +1,4 @@
-"""Local search: small changes of drafts that the simulation confirms, within a budget of runs."""
+"""Local search: small changes of drafts, accepted by simulation, within a budget of runs."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from tracehint.hintgen.plan.neighbours import (
 from tracehint.hintgen.plan.objective import Bench, Worth
 from tracehint.schemas.wording import plural
 
-TRIALS = range(101, 104)  # runs that moves are tried with; the estimates have others
-LEAST, LEAST_OF_KINDS = 0.0003, 0.003  # of the worth: what changes must save on average
-AT_ONCE = 24  # moves that are tried, before those that pay are made together
-AT_A_KICK, AMONG = 6, 24  # moves that are made though they do not pay, of so many
-KICKS = 12  # without anything better, after which the search ends
-FURTHER = 3  # drafts that get more than the first share
-ENOUGH = 150  # runs that a draft gets at least
+TRIALS = range(101, 104)  # numbers of the runs that try moves; the estimates use others
+LEAST, LEAST_OF_KINDS = 0.0003, 0.003  # minimum mean saving of moves, as share of the objective
+AT_ONCE = 24  # moves tried in one batch, before the improving ones are combined
+AT_A_KICK, AMONG = 6, 24  # moves of a perturbation, chosen among this number of cheapest moves
+KICKS = 12  # perturbations in a row without improvement that end the search
+FURTHER = 3  # drafts that get runs beyond the first third
+ENOUGH = 150  # minimum number of runs for a draft
 
 
 @dataclass(frozen=True)
 class ChangedDraft:
-    """A draft and its changes: its worth in each of the trial runs, what was changed so far.
+    """A draft with the moves applied so far; `value`: its objective value in each trial run.
 
-    `by_kind`: no change of a whole type or kind pays any more.
+    `by_kind`: no move of a whole task type or kind of files improves it any more.
     """
 
     draft: Draft
@@ -45,11 +45,11 @@ class ChangedDraft:
 
     @property
     def mean(self) -> float:
-        """The worth that counts."""
+        """Mean objective value over the trial runs."""
         return float(np.mean(self.value))
 
     def after(self, moves: Iterable[Move]) -> ChangedDraft:
-        """The same with these changes; the worth is that from before."""
+        """Return a copy with these moves applied; the objective value is not updated."""
         found = self
         for move in moves:
             found = replace(
@@ -62,7 +62,7 @@ class ChangedDraft:
 
     @property
     def changes(self) -> str:
-        """What was changed, in words; "": nothing."""
+        """Text of the applied moves; "": none."""
         count = len(self.shifted)
         tasks = [f"{plural(count, 'task')} in other parts"] if count else []
         return ", ".join([*self.done, *tasks])
@@ -70,8 +70,8 @@ class ChangedDraft:
 
 @dataclass
 class LocalSearch:
-    """Improves drafts; `cut`: the parts that tasks would be bound to, `until`: runs that the bench
-    may have spent."""
+    """Improves drafts. `cut`: the part to bind each task to; `until`: value of `bench.spent` at
+    which the search ends."""
 
     bench: Bench
     worth: Worth
@@ -83,8 +83,8 @@ class LocalSearch:
         self.random = np.random.default_rng(self.bench.problem.seed)
 
     def best_of(self, drafts: dict[str, Draft], budget: int) -> dict[str, ChangedDraft]:
-        """The states that the drafts come to. All get a third of the runs, the best of them half of
-        the others, and the very best what is left, or the next where that ends early."""
+        """Improve all drafts and return the resulting states. Budget: a third of the runs for all,
+        half of the rest for the best few, the remainder for the best (then the next) one."""
         self.until = self.bench.spent + budget
         found = self._share({name: self.begin(draft) for name, draft in drafts.items()}, 1 / 3)
         best = dict(list(found.items())[:FURTHER])
@@ -94,7 +94,7 @@ class LocalSearch:
         return found | best
 
     def _share(self, states: dict[str, ChangedDraft], share: float) -> dict[str, ChangedDraft]:
-        """What they come to with a share of the runs that are left, different ones, best first."""
+        """Improve the states with a share of the remaining runs; return them best first."""
         end = self.until
         part = max(ENOUGH, int(share * (end - self.bench.spent) / len(states)))
         found: dict[float, tuple[str, ChangedDraft]] = {}
@@ -106,12 +106,12 @@ class LocalSearch:
         return dict(found[mean] for mean in sorted(found))
 
     def begin(self, draft: Draft) -> ChangedDraft:
-        """A draft with its worth; without runs left no change of it can be."""
+        """Return the start state of a draft; its value is infinite if no runs are left."""
         values = self.values([draft], TRIALS)
         return ChangedDraft(draft, values[0] if values else np.full(len(TRIALS), np.inf))
 
     def _bound(self, states: dict[str, ChangedDraft]) -> dict[str, ChangedDraft]:
-        """Those with free tasks once more, with each task bound to where it ran."""
+        """Return copies of the states with free tasks, with each task bound to where it ran."""
         found = {}
         for name, state in states.items():
             draft = state.draft
@@ -125,20 +125,20 @@ class LocalSearch:
         return found
 
     def room(self, runs: int) -> bool:
-        """Whether so many more runs may be spent."""
+        """Whether the budget allows this number of further runs."""
         return self.until - self.bench.spent >= runs
 
     def values(self, drafts: Sequence[Draft], runs: range) -> list[Floats]:
-        """The worth of each draft in these runs, of as many as runs are left for."""
+        """Return the objective values of each draft in these runs, as far as the budget allows."""
         room = max(0, self.until - self.bench.spent) // len(runs)
         outcomes = self.bench.run(drafts[:room], runs)
         return [np.array([self.worth.run(run) for run in part]) for part in outcomes]
 
     def climb(self, state: ChangedDraft, kicks: int = 0) -> ChangedDraft:
-        """Change it as long as that pays and runs are left.
+        """Apply improving moves while runs are left, and return the best state.
 
-        Where nothing pays, some changes that cost least are made together, and it goes on from
-        there: until that brought nothing better so many times in a row (`kicks`).
+        In a local optimum, apply a random set of the cheapest moves (a perturbation) and continue
+        from there, until `kicks` perturbations in a row bring no improvement.
         """
         here, around = self._descend(state)
         best, left = here, kicks
@@ -153,8 +153,8 @@ class LocalSearch:
         return best
 
     def _descend(self, state: ChangedDraft) -> tuple[ChangedDraft, list[Move]]:
-        """The state from which no change pays, and those of tasks that cost least there. Types and
-        kinds are changed once, for a draft has many of them; then single tasks."""
+        """Return the local optimum reached and its moves of single tasks, cheapest first. Moves of
+        types and kinds are searched only once per draft, as they are many; then single tasks."""
         while not state.by_kind and self.room(len(TRIALS)):
             before, moves = state, self._kinds(state.draft)
             while (found := self._step(state, moves, LEAST_OF_KINDS)[0]) is not state:
@@ -181,8 +181,8 @@ class LocalSearch:
     def _step(
         self, state: ChangedDraft, moves: Iterator[Move], least: float
     ) -> tuple[ChangedDraft, list[Move]]:
-        """The state after the first changes that pay, or the same and all changes, those that cost
-        least first."""
+        """Return the state after the first improving moves, or the same state and all moves,
+        cheapest first."""
         lost: list[tuple[float, Move]] = []
         while self.room(len(TRIALS)) and (some := list(islice(moves, AT_ONCE))):
             first = self.values([move.change(state.draft) for move in some], TRIALS[:1])
@@ -198,8 +198,8 @@ class LocalSearch:
     def _try_together(
         self, state: ChangedDraft, paying: Sequence[Move], least: float
     ) -> ChangedDraft | None:
-        """With as many of the changes that pay in one trial run, best first, as pay together in all
-        of them; None: not even one does."""
+        """Return the best state of combined moves (all disjoint ones, the best half, ..., the best
+        one) in all trial runs; `paying`: best first. None: no state saves more than `least`."""
         apart = list(_disjoint_moves(paying))
         found = [state.after(apart[: len(apart) >> k]) for k in range(len(apart).bit_length())]
         values = self.values([one.draft for one in found], TRIALS)
@@ -218,7 +218,7 @@ def _value(row: tuple[float, Move]) -> float:
 
 
 def _disjoint_moves(moves: Iterable[Move]) -> Iterator[Move]:
-    """Those that are of nothing that one before is of."""
+    """Yield the moves that share no item of `of` with an earlier yielded move."""
     seen: set[object] = set()
     for move in moves:
         if seen.isdisjoint(move.of):
