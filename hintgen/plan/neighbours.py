@@ -275,7 +275,7 @@ Shift = tuple[tuple[int, ...], tuple[int, ...]]  # tasks, and the target part of
 
 
 def moves_of_tasks(problem: Problem, draft: Draft, rows: Floats) -> Iterator[Move]:
-    """Yield moves of bound tasks: by critical path, by bytes, by queues; `rows`: simulated tasks."""
+    """Yield moves of bound tasks: by critical path, bytes, queues; `rows`: simulated tasks."""
     assert draft.part is not None
     part, ties = draft.part.astype(np.int64), ties_of(problem, draft)
     slots = cores_of(problem.cluster)

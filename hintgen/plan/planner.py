@@ -143,7 +143,7 @@ def _estimates(
 
 
 def _select_promising(made: list[tuple[Strategy, Draft]], first: list[float]) -> list[int]:
-    """Select the drafts of simple strategies, and the quickest of others within NEAR of the best."""
+    """Select all drafts of simple strategies, the quickest of others within NEAR of the best."""
     by_strategy: dict[str, list[int]] = {}
     for i, (strategy, _) in enumerate(made):
         by_strategy.setdefault(strategy.name, []).append(i)
