@@ -92,7 +92,7 @@ def _values(draft: Draft, problem: Problem) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class StrategyRow:
-    """One strategy, simulated."""
+    """Simulation result of one strategy."""
 
     name: str
     text: str
@@ -123,8 +123,8 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanDocument(Plan):
-    """Output of `tracehint plan WORKFLOW --cluster C --format json`. Seconds, bytes. What is not
-    known is null. Fields are only ever added."""
+    """Output of `tracehint plan WORKFLOW --cluster C --format json`, in seconds and bytes. Unknown
+    values are null. Later versions only add fields."""
 
     chosen: Annotated[str, Meta(description='Name of a strategy; "default": no hint pays.')]
     hints_alone: Annotated[

@@ -348,9 +348,7 @@ class Simulation:
         )
         placed.scratch = self.where.staging
         assert placed.copies is not None
-        if (
-            self.where.cluster.store.words["servers"] == "apart"
-        ):  # copies are never local to a reader
+        if self.where.cluster.store.words["servers"] == "apart":  # copies are no nearer
             placed.copies = np.minimum(placed.copies, 1)
         if self.where.cluster.scheduler.words["kind"] == "idle-random":
             task = np.repeat(np.arange(work.tasks), np.diff(work.op_begin))
