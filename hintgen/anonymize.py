@@ -73,7 +73,7 @@ _PARTS = re.compile(rb"[0-9]+|[A-Za-z\x80-\xff]+")
 _LETTERS = "bcfgijklmnqruvwxyz"  # without a d e h o p s t: `pass`, `token`, `key` need one of them
 _LENGTH = 8
 _ENDS = b"/ \t\n'\":;,)]}>|&"
-_REMEMBERED = 200_000  # maximum number of cached path components
+_MAX_CACHED = 200_000  # maximum number of cached path components
 _MAX_PARTS = 5  # more changes between letters and digits are a hash, not a counter
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _WITH_DIGITS = {
@@ -119,7 +119,7 @@ class Pseudonyms:
     def _component(self, part: bytes) -> bytes:
         """Replace a slash and the path component after it. The result is cached: it does not depend
         on the rest of the path, and most directories occur in many paths."""
-        if len(self._components) >= _REMEMBERED:
+        if len(self._components) >= _MAX_CACHED:
             self._components.clear()
         found = self._components[part] = self._replace_token(b"/" + part)
         return found

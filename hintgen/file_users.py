@@ -300,13 +300,13 @@ def last_readers(users: Users, edges: pa.Table) -> tuple[Ints, Ints]:
         return file, ints(kind)
     files, last = file[first], np.minimum.reduceat(kind, first)
     certain = last == np.maximum.reduceat(kind, first)
-    several, what = _of_several(read.where(~np.isin(read.file, files[certain])), edges)
+    several, what = _last_of_several(read.where(~np.isin(read.file, files[certain])), edges)
     place = np.searchsorted(files, several)
     certain[place], last[place] = True, what
     return files[certain], ints(last[certain])
 
 
-def _of_several(read: Side, edges: pa.Table) -> tuple[Ints, Shorts]:
+def _last_of_several(read: Side, edges: pa.Table) -> tuple[Ints, Shorts]:
     """Return the last readers of files with readers of several types; see `last_readers`."""
     order = _by_time(read)
     file, task, kind = read.file[order], read.task[order], read.kind[order]

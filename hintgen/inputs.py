@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # Unused columns; without them the remaining columns of the table have small types.
-_NOT_ASKED = {"declared_io": ("host",)}
+_UNUSED_COLUMNS = {"declared_io": ("host",)}
 
 
 @dataclass
@@ -64,7 +64,7 @@ def load_run(
         analysis = _from_json(where) if where.is_file() else from_tables(where)
         _check_same(where, analysis, options)
         return Input(str(path), analysis)
-    if bundle is None and not _to_recover(where):
+    if bundle is None and not _needs_recovery(where):
         from tracehint.analyzer.cache import analysis_of
 
         found = analysis_of(str(where), options, resources)
@@ -106,7 +106,7 @@ def load_at(where: str, options: Options, backend: str, master: str | None = Non
     return run
 
 
-def _to_recover(path: Path) -> bool:
+def _needs_recovery(path: Path) -> bool:
     """Whether a killed recorder left a log, which is read only once."""
     from tracehint.schemas.manifest import read_manifest
     from tracehint.schemas.recovery import is_unfinished
@@ -120,7 +120,7 @@ def _bundle(path: Path, *, whole: bool, accesses: bool) -> Bundle:
 
     if accesses:
         return read_bundle(path)
-    return _drop_extents(read_bundle(path, _NOT_ASKED, without=() if whole else ("extents",)))
+    return _drop_extents(read_bundle(path, _UNUSED_COLUMNS, without=() if whole else ("extents",)))
 
 
 def _drop_extents(bundle: Bundle) -> Bundle:

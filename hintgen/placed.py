@@ -32,9 +32,9 @@ def hinted_strategy(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
 
     def strategy(work: Workload, cluster: Cluster) -> Placement:
         values = hints_by_file(hints, analysis, work, cluster.count)
-        plan = hints.plan if hints.plan and _is_of(hints.plan, analysis, work) else None
+        plan = hints.plan if hints.plan and _matches_graph(hints.plan, analysis, work) else None
         if plan is not None:
-            values = _by_plan(plan, analysis, work)
+            values = _hints_of_plan(plan, analysis, work)
         found = placement_of(values, work, name)
         if plan is not None:
             _bind(found, plan, values, work, cluster.count)
@@ -47,7 +47,7 @@ def hinted_strategy(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
     return strategy
 
 
-def _is_of(plan: Plan, analysis: Analysis, work: Workload) -> bool:
+def _matches_graph(plan: Plan, analysis: Analysis, work: Workload) -> bool:
     """Whether the plan is not empty and the graph has all of its tasks and files."""
     paths = {to_bytes(file.path) for file in plan.files}
     names = {task.name for task in plan.tasks}
@@ -56,7 +56,7 @@ def _is_of(plan: Plan, analysis: Analysis, work: Workload) -> bool:
     )
 
 
-def _by_plan(plan: Plan, analysis: Analysis, work: Workload) -> list[dict[str, str]]:
+def _hints_of_plan(plan: Plan, analysis: Analysis, work: Workload) -> list[dict[str, str]]:
     """Return the hints of the plan by file; files without an entry have none."""
     hints_of = {to_bytes(file.path): file.hints for file in plan.files}
     path_of = _paths(analysis)

@@ -16,7 +16,7 @@ from tracehint.analyzer.arrays import (
     starts_of,
 )
 
-MOST_STEPS = 100_000_000  # limit of links followed by one object; some seconds
+MAX_STEPS = 100_000_000  # limit of links followed by one object; some seconds
 CELLS = 1 << 26  # visited marks of one byte: number of concurrent starts times nodes
 
 
@@ -24,11 +24,11 @@ class Reach:
     """Decides which pairs (before, after) a directed graph connects.
 
     It traverses once from each distinct node of the smaller side: the cost is the size of the
-    graph times the smaller side, not times the pairs. After MOST_STEPS links it stops, and the
+    graph times the smaller side, not times the pairs. After MAX_STEPS links it stops, and the
     remaining pairs are `unknown`. Nodes are any integers.
     """
 
-    def __init__(self, before: Ints, after: Ints, steps: int = MOST_STEPS) -> None:
+    def __init__(self, before: Ints, after: Ints, steps: int = MAX_STEPS) -> None:
         self._before, self._after, self._left = before, after, steps
 
     def split(self, before: Ints, after: Ints) -> tuple[Bools, Bools]:

@@ -60,9 +60,9 @@ def _faults(hints: HintFile) -> Iterator[str]:
         yield f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}"
     if not isinstance(hints.parameters.get("nodes_given", False), bool):
         yield "'nodes_given' is neither true nor false"
-    yield from _twice("rule", (rule.id for rule in hints.rules))
-    yield from _twice("maker", (maker.word for maker in hints.makers))
-    yield from _twice("directory", (folder.path for folder in hints.directories))
+    yield from _duplicates("rule", (rule.id for rule in hints.rules))
+    yield from _duplicates("maker", (maker.word for maker in hints.makers))
+    yield from _duplicates("directory", (folder.path for folder in hints.directories))
     for rule in hints.rules:
         for fault in _rule_faults(rule):
             yield f"rule {rule.id[:80]!r}: {fault}"
@@ -75,7 +75,7 @@ def _faults(hints: HintFile) -> Iterator[str]:
         yield from _plan_faults(hints.plan)
 
 
-def _twice(what: str, names: Iterator[Any]) -> Iterator[str]:
+def _duplicates(what: str, names: Iterator[Any]) -> Iterator[str]:
     name, count = next(iter(Counter(names).most_common(1)), ("", 0))
     if count > 1:
         yield f"the {what} {name[:80]!r} is there twice"
@@ -109,8 +109,8 @@ def _formula_faults(hint: Hint, formula: Formula) -> Iterator[str]:
 
 
 def _plan_faults(plan: Plan) -> Iterator[str]:
-    yield from _twice("task of the plan", (task.name for task in plan.tasks))
-    yield from _twice("file of the plan", (to_bytes(file.path) for file in plan.files))
+    yield from _duplicates("task of the plan", (task.name for task in plan.tasks))
+    yield from _duplicates("file of the plan", (to_bytes(file.path) for file in plan.files))
     for what, part in (
         *((task.name, task.part) for task in plan.tasks),
         *((file.path, file.part) for file in plan.files),

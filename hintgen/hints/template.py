@@ -84,7 +84,7 @@ Part = bytes | str  # literal bytes, or the name of a placeholder
 Places = tuple[slice, ...]  # extents of the placeholders' texts in a name
 
 _IN_SEGMENT, _SLASH = members("[^/]"), members("/")
-_FEW = 32  # occurrences of a literal that are searched one by one
+_MAX_SEARCHES = 32  # occurrences of a literal that are searched one by one
 _STEP = 128  # bytes of a name per step of `Subject.work`
 
 
@@ -155,13 +155,13 @@ class Subject:
 
     def _look_up(self, literal: bytes) -> int:
         found, at = 0, -1
-        for _ in range(_FEW):
+        for _ in range(_MAX_SEARCHES):
             at = self.name.find(literal, at + 1)
             if at < 0:
                 self.spend(self.cost)
                 return found
             found |= 1 << at
-        self.spend(self.cost * (_FEW + len(literal)))
+        self.spend(self.cost * (_MAX_SEARCHES + len(literal)))
         found = -1
         for offset, byte in enumerate(literal):  # too many: all positions at once, byte by byte
             found &= self.run(_one(byte), 1) >> offset
@@ -276,7 +276,7 @@ def _run_length(atom: Atom, start: int, subject: Subject) -> int:
 MAX_TEMPLATE = 4096  # characters
 MAX_HOLES = 48
 MAX_AMBIGUOUS = 2
-SHORT = 128  # bytes of a path up to which a backtracking regex is fast
+SHORT_PATH = 128  # bytes of a path up to which a backtracking regex is fast
 
 
 @dataclass(frozen=True)
@@ -347,7 +347,7 @@ class Template:
 
     def match(self, path: bytes) -> tuple[bytes, ...] | None:
         """Return the text of each placeholder, or None; fast for many paths and few templates."""
-        if len(path) > SHORT and self._ambiguous:
+        if len(path) > SHORT_PATH and self._ambiguous:
             return self.fit(Subject(path))
         found = self._compile_regex.fullmatch(path)
         return None if found is None else found.groups()

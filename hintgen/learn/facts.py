@@ -240,7 +240,7 @@ def facts_of(
         **labelled,
         "pays": pc.or_(
             pc.fill_null(label["pays"].take(label_row), False),
-            _repays(labelled["label"], files["size_bytes"], users, file, analysis),
+            _find_untimed_broadcasts(labelled["label"], files["size_bytes"], users, file, analysis),
         ),
         "size_bytes": pc.fill_null(files["size_bytes"], 0),
         "role": files["role"],
@@ -290,7 +290,7 @@ def _users_of_files(users: Users, file: Ints) -> dict[str, pa.Array]:
     }
 
 
-def _repays(
+def _find_untimed_broadcasts(
     pattern: pa.ChunkedArray, size: pa.ChunkedArray, users: Users, file: Ints, analysis: Analysis
 ) -> pa.Array:
     """Return a mask of untimed broadcasts (declared runs) of at least the cost of a call: they

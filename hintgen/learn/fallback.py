@@ -20,7 +20,7 @@ from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, Part, Template, ambiguity, template_of
 from tracehint.hintgen.learn.candidates import Candidate, parts_of, tokens
 from tracehint.hintgen.learn.filegroups import FileGroup, Types
-from tracehint.hintgen.learn.groups import Told
+from tracehint.hintgen.learn.groups import Naming
 
 MAX_HEAD, MAX_TAIL = 2, 8  # tokens of a base name that a fallback level may fix
 
@@ -46,7 +46,7 @@ def _keys(shape: bytes) -> list[Key]:
     return [key for _, key in sorted(found, key=lambda ranked: ranked[0])]
 
 
-def _agree(candidates: list[Candidate]) -> tuple[bool, bool]:
+def _find_deciders(candidates: list[Candidate]) -> tuple[bool, bool]:
     """Return whether the name alone, and whether the declared use, determines the pattern."""
     patterns: set[str] = set()
     table: dict[str, set[str]] = defaultdict(set)
@@ -67,7 +67,7 @@ def by_name(candidates: list[Candidate]) -> list[Candidate]:
                 members[key][id(candidate)] = candidate
     chosen: dict[tuple[Key, Needs], list[Candidate]] = {}
     verdict_of: dict[Needs, int] = {"": 0, "use": 1}
-    verdicts = {key: _agree(list(group.values())) for key, group in members.items()}
+    verdicts = {key: _find_deciders(list(group.values())) for key, group in members.items()}
     for candidate in candidates:
         if not any(candidate.patterns):
             continue
@@ -129,13 +129,13 @@ def by_types(
             continue
         by_end: dict[bytes, list[FileGroup]] = defaultdict(list)
         for file_group in group:
-            by_end[_end(file_group.shape)].append(file_group)
+            by_end[_extension_of(file_group.shape)].append(file_group)
         parts = [_typed_candidate(end, part, most) for end, part in by_end.items() if end]
         out += [candidate for candidate in parts if candidate.decided]
     return [candidate for candidate in out if any(candidate.patterns)]
 
 
-def _end(shape: bytes) -> bytes:
+def _extension_of(shape: bytes) -> bytes:
     base = shape.rpartition(b"/")[2]
     stem, dot, end = base.rpartition(b".")
     return dot + end if stem else b""
@@ -165,7 +165,7 @@ def affixes(path: bytes) -> Iterator[Affixes]:
             yield folder + slash + base[:head], base[end:]
 
 
-def looked_for(candidates: list[Candidate]) -> bool:
+def has_few_names(candidates: list[Candidate]) -> bool:
     """Whether families are searched: the run has at most MAX_NAMES names."""
     return (
         sum(
@@ -179,7 +179,7 @@ def looked_for(candidates: list[Candidate]) -> bool:
 
 def by_family(candidates: list[Candidate]) -> list[Candidate]:
     """Return candidates for names whose variable part they share with other names of the run."""
-    if not looked_for(candidates):
+    if not has_few_names(candidates):
         return []
     paths = {
         path
@@ -211,11 +211,11 @@ def by_mark(families: list[Candidate], others: list[Candidate]) -> list[Candidat
     return [
         replace(candidate, siblings=())
         for candidate in families
-        if _mark(candidate) and candidate.template.text not in taken
+        if _has_prefix(candidate) and candidate.template.text not in taken
     ]
 
 
-def _mark(candidate: Candidate) -> bool:
+def _has_prefix(candidate: Candidate) -> bool:
     head = candidate.template.parts[0]
     return isinstance(head, bytes) and not head.endswith(b"/")
 
@@ -258,12 +258,12 @@ def _family_candidate(
     if len(candidate.patterns) > 1:
         candidate.need = "use"
     labelled = candidate.decided and any(candidate.patterns)
-    return candidate if labelled and _groups_told(candidate) else None
+    return candidate if labelled and _names_groups(candidate) else None
 
 
-def _groups_told(candidate: Candidate) -> bool:
+def _names_groups(candidate: Candidate) -> bool:
     """Whether the common part names the groups, or none matter; if not, other levels may."""
-    candidate_groups = Told(candidate)
+    candidate_groups = Naming(candidate)
     return all(
         candidate_groups.captures(
             [c for c in candidate.file_groups if c.pattern == pattern], by_producer

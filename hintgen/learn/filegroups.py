@@ -47,7 +47,7 @@ class FileGroup:
     traits: tuple[tuple[str, Any], ...]  # for advisory hints
 
 
-_SAME = ("shape", "producer_types", "consumer_types", "use", "pattern")  # equal within a group
+_KEYS = ("shape", "producer_types", "consumer_types", "use", "pattern")  # equal within a group
 _FILE_GROUPS = """
 select count(*) as files, sum(size_bytes)::bigint as size_sum,
        sum(saves_bytes)::bigint as saves_bytes,
@@ -78,22 +78,22 @@ def file_groups_of(facts: pa.Table) -> list[FileGroup]:
     order = order_by(number, _by_path(facts["path"]))
     first = starts_of(number[order])
     con = duckdb.connect()
-    counted = facts.drop_columns([*_SAME, "path", "producers", "consumers"])
+    counted = facts.drop_columns([*_KEYS, "path", "producers", "consumers"])
     readers = pc.list_value_length(facts["consumers"])
     counted = counted.append_column("readers", readers)
     con.register("facts", counted.append_column("number", pa.array(number)))
     rows = con.sql(_FILE_GROUPS).to_arrow_table().to_pylist()
     con.close()
-    alike = facts.select(_SAME).take(pa.array(order[first])).to_pylist()
+    alike = facts.select(_KEYS).take(pa.array(order[first])).to_pylist()
     samples = _samples(facts, order, first)
     groups = [_file_group({**a, **b}, c) for a, b, c in zip(alike, rows, samples, strict=True)]
     return sorted(groups, key=lambda g: (g.shape, g.producers, g.consumers, g.use, g.pattern))
 
 
 def _numbers(facts: pa.Table) -> Ints:
-    """Return a group number per row, equal for files with the same values of _SAME."""
+    """Return a group number per row, equal for files with the same values of _KEYS."""
     number = np.zeros(facts.num_rows, np.int64)
-    for name in _SAME:
+    for name in _KEYS:
         column = facts[name].combine_chunks()
         code = _of_lists(column) if pa.types.is_list(column.type) else _of_texts(column)
         number = rank_values(number * (int(code.max()) + 1) + code)[1]

@@ -20,7 +20,7 @@ Row = tuple[tuple[bytes, ...], int]  # text of each placeholder, group
 Captures = tuple[tuple[int, ...], bool]
 
 
-class Told:
+class Naming:
     """Placeholders of a candidate that identify groups, cached by file groups."""
 
     def __init__(self, candidate: Candidate) -> None:
@@ -88,7 +88,7 @@ def _find_naming_placeholders(
     """Return the placeholders whose text, converted by `read`, names the groups; empty: none."""
     steady, texts = list[int](), list[dict[int, bytes]]()
     for i, at in enumerate(usable):
-        text = _one_each((read(row[at]), group) for row, group in rows)
+        text = _text_by_group((read(row[at]), group) for row, group in rows)
         if text is not None:
             steady.append(i)
             texts.append(text)
@@ -104,7 +104,7 @@ def _find_naming_placeholders(
     return tuple(usable[i] for i in steady) if distinct else ()
 
 
-def _one_each(texts: Iterable[tuple[bytes, int]]) -> dict[int, bytes] | None:
+def _text_by_group(texts: Iterable[tuple[bytes, int]]) -> dict[int, bytes] | None:
     """Return the text of each group; None if a group has several."""
     found: dict[int, bytes] = {}
     for text, group in texts:
@@ -127,7 +127,7 @@ class _Cluster:
     types: set[tuple[Types, Types]] = field(default_factory=set)
     table: Table = field(default_factory=dict)
 
-    def takes(self, types: set[tuple[Types, Types]], table: Table) -> bool:
+    def accepts(self, types: set[tuple[Types, Types]], table: Table) -> bool:
         """Whether a candidate shares a pair of types and has the same patterns for each use."""
         shared = table.keys() & self.table.keys()
         return not types.isdisjoint(self.types) and all(
@@ -167,7 +167,7 @@ def _clusters(group: list[Candidate]) -> list[list[Candidate]]:
     clusters: list[_Cluster] = []
     for candidate in group:
         types, table = candidate.types, candidate.table
-        home = next((c for c in clusters if c.takes(types, table)), None)
+        home = next((c for c in clusters if c.accepts(types, table)), None)
         if home is None:
             home = _Cluster()
             clusters.append(home)
@@ -177,7 +177,7 @@ def _clusters(group: list[Candidate]) -> list[list[Candidate]]:
 
 def _merge_cluster(cluster: list[Candidate], strangers: list[Candidate]) -> list[Candidate]:
     """Merge a cluster into one candidate or, if too loose, those that differ in one field."""
-    whole = _one(cluster, strangers)
+    whole = _merge_all(cluster, strangers)
     if whole is not None:
         return [whole]
     for at in range(1, len(fields(_shape(cluster[0]))), 2):
@@ -186,13 +186,13 @@ def _merge_cluster(cluster: list[Candidate], strangers: list[Candidate]) -> list
             columns = fields(_shape(candidate))
             alike[(*columns[:at], b"", *columns[at + 1 :])].append(candidate)
         if len(alike) < len(cluster):
-            made = [(part, _one(part, strangers)) for part in alike.values()]
+            made = [(part, _merge_all(part, strangers)) for part in alike.values()]
             if any(candidate is not None for _, candidate in made):
                 return [n for part, candidate in made for n in ([candidate] if candidate else part)]
     return cluster
 
 
-def _one(cluster: list[Candidate], strangers: list[Candidate]) -> Candidate | None:
+def _merge_all(cluster: list[Candidate], strangers: list[Candidate]) -> Candidate | None:
     """Merge a cluster under one template; None if the words are too few or it is too loose."""
     shapes = [_shape(candidate) for candidate in cluster]
     variety = max(len(set(column)) for column in zip(*map(fields, shapes), strict=True))

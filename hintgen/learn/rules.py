@@ -49,11 +49,11 @@ from tracehint.hintgen.learn.fallback import (
     by_mark,
     by_name,
     by_types,
-    looked_for,
+    has_few_names,
     makers_of,
 )
 from tracehint.hintgen.learn.filegroups import FileGroup, Types, file_groups_of
-from tracehint.hintgen.learn.groups import Told, merge
+from tracehint.hintgen.learn.groups import Naming, merge
 from tracehint.hintgen.learn.safety import Limits, restrain
 from tracehint.hintgen.learn.scale import NO_SCALES, Scales, scales_of
 from tracehint.hintgen.match.match import Matcher
@@ -73,7 +73,7 @@ FAN_USES = ("fan_in", "fan_out", "fan_both")
 
 
 def _need(
-    file_groups: list[FileGroup], groups: Told, nodes: int, pattern: str, scales: Scales
+    file_groups: list[FileGroup], groups: Naming, nodes: int, pattern: str, scales: Scales
 ) -> Need:
     """Return the inputs that determine the values of a pattern's hints."""
     copied = [file_group for file_group in file_groups if file_group.copies]
@@ -114,7 +114,7 @@ def rule_of(candidate: Candidate, nodes: int, scales: Scales = NO_SCALES) -> Rul
     by_pattern: dict[str, list[FileGroup]] = {}
     for file_group in candidate.file_groups:
         by_pattern.setdefault(file_group.pattern, []).append(file_group)
-    groups = Told(candidate)
+    groups = Naming(candidate)
     made = {
         pattern: hints_of(pattern, _need(file_groups, groups, nodes, pattern, scales))
         for pattern, file_groups in by_pattern.items()
@@ -195,7 +195,7 @@ def _conditions(candidate: Candidate, need: Needs, file_groups: list[FileGroup])
 
 
 def _variants(
-    candidate: Candidate, groups: Told, main: str, made: dict[str, tuple[Hint, ...]], nodes: int
+    candidate: Candidate, groups: Naming, main: str, made: dict[str, tuple[Hint, ...]], nodes: int
 ) -> tuple[Variant, ...]:
     """Return variants for uses of other patterns: as observed, otherwise by definition."""
     table = {use: next(iter(patterns)) for use, patterns in candidate.table.items()}
@@ -230,7 +230,7 @@ def self_check(rules: list[Rule], leaves: list[Candidate]) -> tuple[list[Rule], 
     """Exclude names of another pattern from rules that match them, or drop the rule."""
     refused: list[Refusal] = []
     for _ in range(3):
-        wrong, ties = _wrong(rules, leaves)
+        wrong, ties = _conflicts(rules, leaves)
         if not wrong and not ties:
             break
         kept = []
@@ -248,7 +248,7 @@ def self_check(rules: list[Rule], leaves: list[Candidate]) -> tuple[list[Rule], 
     return rules, refused
 
 
-def _wrong(
+def _conflicts(
     rules: list[Rule], leaves: list[Candidate]
 ) -> tuple[dict[str, dict[str, Candidate]], dict[str, Rule]]:
     """Return rule id -> candidates wrongly matched, and rule id -> the rule that wins a tie."""
@@ -323,12 +323,12 @@ def learn(
         partial(_scales_of_run, facts, joined), Resources(1) if large else threads
     )
     makers = makers_of(analyses)
-    leaves, mixed = _leaves(file_groups_of(joined) if joined is not None else [])
+    leaves, mixed = _split_by_use(file_groups_of(joined) if joined is not None else [])
     scales, per_pair = counted()
-    leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
+    leaves, rules, held_back = _apply_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
-        more = _wider(leaves + mixed, tasks, per_pair)
+        more = _make_fallbacks(leaves + mixed, tasks, per_pair)
         more += by_maker(leaves + mixed, makers)
         made = (rule_of(candidate, nodes, scales) for candidate in more)
         rules += [rule for rule in made if rule is not None]
@@ -339,7 +339,7 @@ def learn(
             "program": f"tracehint {__version__}",
             "nodes": nodes,
             "nodes_given": _nodes_were_given(options, analyses),
-            "company": options.fallbacks and looked_for(leaves + mixed),
+            "company": options.fallbacks and has_few_names(leaves + mixed),
             **options.limits.as_json(),
         },
         rules=tuple(rules),
@@ -382,7 +382,7 @@ def _scales_of_run(
     return scales_of(joined) if single else NO_SCALES, _per_pair(facts)
 
 
-def _wider(
+def _make_fallbacks(
     candidates: list[Candidate], tasks: int, per_pair: dict[tuple[Types, Types], int]
 ) -> list[Candidate]:
     """Return the candidates of the fallback levels for other names."""
@@ -392,7 +392,7 @@ def _wider(
     return [*families, *named, *by_mark(families, named), *wide]
 
 
-def _leaves(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candidate]]:
+def _split_by_use(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candidate]]:
     """Return candidates whose use determines the pattern, and those that cannot be split so."""
     leaves: list[Candidate] = []
     mixed: list[Candidate] = []
@@ -414,7 +414,7 @@ def _nodes_were_given(options: LearnOptions, analyses: Sequence[Analysis]) -> bo
     return options.nodes is not None or (bool(asked) and all(asked))
 
 
-def _within_limits(
+def _apply_limits(
     leaves: list[Candidate], limits: Limits, nodes: int, scales: Scales
 ) -> tuple[list[Candidate], list[Rule], list[Refusal]]:
     """Return the leaves, their rules and the refusals; refused leaves become unhinted in place."""

@@ -23,7 +23,7 @@ from tracehint.hintgen.hints.template import Places, Subject, TooCostlyError, te
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
 from tracehint.hintgen.match.known import Declared, Match, Verdict, codes_of, encode_values
 from tracehint.hintgen.match.ruleindex import (
-    MOST,
+    MAX_CACHED,
     AskedNames,
     Entry,
     RuleIndex,
@@ -96,14 +96,14 @@ class Picker:
             if not self._skeletons.alike(name, most)
         }
         first, code = group_equal_rows(*self._columns(asked, apart))
-        found = [self._looked_up(asked, i, apart, most) for i in first.tolist()]
+        found = [self._find_pick(asked, i, apart, most) for i in first.tolist()]
         picks = [pick for pick, _ in found]
         alone = [k for k, (_, shared) in enumerate(found) if not shared]
         if alone:
             rows = np.flatnonzero(np.isin(code, alone))
             rows = rows[first[code[rows]] != rows]  # the first row of each has its pick
             code[rows] = np.arange(len(rows)) + len(picks)
-            picks += [self._looked_up(asked, i, apart, most)[0] for i in rows.tolist()]
+            picks += [self._find_pick(asked, i, apart, most)[0] for i in rows.tolist()]
         return code, picks
 
     def _columns(self, asked: AskedPaths, apart: Mapping[bytes, int]) -> Iterator[Ints]:
@@ -148,7 +148,7 @@ class Picker:
         """Return the number of size bounds of rules that a size reaches."""
         return None if size is None else bisect_right(self._bounds, size)
 
-    def _looked_up(
+    def _find_pick(
         self, asked: AskedPaths, i: int, apart: Mapping[bytes, int], most: int
     ) -> tuple[Pick, bool]:
         """Return the pick of a path, and whether it is valid for all paths with the same key."""
@@ -156,18 +156,18 @@ class Picker:
         before = self.remembered.get(key)
         if before is not None:
             return before, True
-        subject, known = Subject(asked.paths[i], most), self.index.knows(asked.paths[i])
+        subject, known = Subject(asked.paths[i], most), self.index.is_cached(asked.paths[i])
         try:
             pick = self._best(subject, asked, i)
         except TooCostlyError:
             if known:  # its cached work counts, but the intermediate results are lost
                 self.index.forget(asked.paths[i])
-                return self._looked_up(asked, i, apart, most)
+                return self._find_pick(asked, i, apart, most)
             return Pick(None, "costly", shared=False), False
         # near the limit, the work may depend on the digits
         if not pick.shared or subject.work > most // 2:
             return pick, False
-        if len(self.remembered) >= MOST:
+        if len(self.remembered) >= MAX_CACHED:
             self.remembered.clear()
         self.remembered[key] = pick
         return pick, True

@@ -44,7 +44,7 @@ class TemplateIndex:
         self._tables = sorted(tables.items())
         self._of_slashes: dict[int, list[tuple[int, int, list[_Alike]]]] = {}
 
-    def _looked_at(self, slashes: int) -> list[tuple[int, int, list[_Alike]]]:
+    def _tables_for(self, slashes: int) -> list[tuple[int, int, list[_Alike]]]:
         """Return prefix length, suffix length and tables for names with this number of slashes."""
         found = self._of_slashes.get(slashes)
         if found is None:
@@ -60,7 +60,7 @@ class TemplateIndex:
         """Return matching templates with the extents of placeholders. Raises TooCostlyError."""
         found = []
         name = subject.name
-        for head, tail, tables in self._looked_at(subject.slashes):
+        for head, tail, tables in self._tables_for(subject.slashes):
             if len(name) < max(head, tail):
                 continue
             ends = name[:head], name[len(name) - tail :]
@@ -82,7 +82,7 @@ def cut(text: bytes) -> int:
 
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
-MOST = 50_000  # maximum number of entries of a cache
+MAX_CACHED = 50_000  # maximum number of entries of a cache
 
 
 def skeleton_of(name: bytes) -> bytes:
@@ -144,7 +144,7 @@ class Skeletons:
                 found = not self._index.find_fitting(Subject(skeleton, most))
             except TooCostlyError:
                 found = False
-            if len(self._alike) >= MOST:
+            if len(self._alike) >= MAX_CACHED:
                 self._alike.clear()
             self._alike[skeleton] = found
         return found
@@ -245,7 +245,7 @@ class Entry:
         return bool(self.siblings) or any(map(has_digits, self.exclude))
 
 
-_WEIGHED = 3  # steps charged per rule whose template matches
+_STEPS_PER_RULE = 3  # steps charged per rule whose template matches
 
 
 class _Rules:
@@ -264,7 +264,7 @@ class _Rules:
     def find_fitting(self, subject: Subject) -> Iterator[Fitting]:
         """Yield the rules whose template matches. Raises TooCostlyError."""
         for template, where in self._index.find_fitting(subject):
-            subject.spend(_WEIGHED * len(self._entries[template]))
+            subject.spend(_STEPS_PER_RULE * len(self._entries[template]))
             for entry in self._entries[template]:
                 yield entry, where
 
@@ -300,12 +300,12 @@ class RuleIndex:
             subject.spend(work)
             return found
         found = list(self._rules.find_fitting(subject))
-        if len(self._by_name) >= MOST:
+        if len(self._by_name) >= MAX_CACHED:
             self._by_name.clear()
         self._by_name[subject.name] = subject.work, found
         return found
 
-    def knows(self, name: bytes) -> bool:
+    def is_cached(self, name: bytes) -> bool:
         """Whether the cache has the matching rules of the name."""
         return name in self._by_name
 

@@ -120,7 +120,7 @@ class Estimate:
     refused: str | None = None
 
     @property
-    def sure(self) -> float:
+    def mean_plus_std(self) -> float:
         """Mean time plus one standard deviation (about five of six runs are faster), which prefers
         plans that depend less on random placement."""
         return float(np.mean(self.runs) + np.std(self.runs))

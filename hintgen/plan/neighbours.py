@@ -31,29 +31,29 @@ COPIES = (1, 2, 4)
 
 @dataclass(frozen=True)
 class Move:
-    """A change of a draft, its text, and what it is `of`; moves sharing an item exclude each other.
+    """A change of a draft, its text, and `subjects`; moves that share one exclude each other.
 
     `tasks`: indices of the tasks moved to other parts; such a move has no text.
     """
 
     text: str
     change: Callable[[Draft], Draft]
-    of: tuple[Hashable, ...]
+    subjects: tuple[Hashable, ...]
     tasks: tuple[int, ...] = ()
 
 
 def moves_of_kinds(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
     """Yield moves of task types and kinds of files; `cut`: the part to bind each task to."""
-    yield from _of_types(problem, draft, cut)
-    yield from _of_files(problem, draft)
-    yield from _of_copies(problem, draft)
+    yield from _moves_of_types(problem, draft, cut)
+    yield from _moves_of_files(problem, draft)
+    yield from _moves_of_copies(problem, draft)
     if draft.part is not None and (draft.part != FREE).any():
         steal = "any" if draft.placement.steal == "unplanned" else "unplanned"
         words = {"any": "idle nodes take bound tasks", "unplanned": "bound tasks stay"}
         yield Move(words[steal], partial(with_placement, steal=steal), ("steal",))
 
 
-def _of_types(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
+def _moves_of_types(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
     """Yield moves that bind all tasks of one type to their parts or release them."""
     if cut is None:
         return
@@ -90,7 +90,7 @@ def _with_parts(problem: Problem, tasks: Bools, goal: Ints | Shorts, draft: Draf
     return replace(changed, part=part, parts=problem.cluster.count)
 
 
-def _of_files(problem: Problem, draft: Draft) -> Iterator[Move]:
+def _moves_of_files(problem: Problem, draft: Draft) -> Iterator[Move]:
     """Yield moves that change the placement of one kind of files."""
     old, graph = draft.placement, problem.graph
     if old.law is None or draft.values is not None:
@@ -123,7 +123,7 @@ def _with_law(files: Ints, kind: int, draft: Draft, target: Shorts | int = -1) -
     return with_placement(draft, law=kinds, target=to)
 
 
-def _of_copies(problem: Problem, draft: Draft) -> Iterator[Move]:
+def _moves_of_copies(problem: Problem, draft: Draft) -> Iterator[Move]:
     """Yield moves that set the number of copies of shared inputs or shared files of one type."""
     if draft.values is not None:
         return
@@ -185,14 +185,14 @@ def bind_where_run(problem: Problem, draft: Draft, node: Ints, steal: str) -> Dr
 
 # Moves of single tasks, from their bytes with each part and their waiting times.
 
-MOST_ENTRIES = 20_000_000  # limit of tasks times parts; single tasks of larger problems stay
-MOST = 2_000  # tasks tried, those with most bytes in other parts
+MAX_ENTRIES = 20_000_000  # limit of tasks times parts; single tasks of larger problems stay
+MAX_TRIED_TASKS = 2_000  # tasks tried, those with most bytes in other parts
 MAX_UNIT = 64  # tasks moved together
-HANGS = 0.5  # minimum share of a task's bytes tied to a unit for the task to join it
-ON_PATH = 24  # tasks of the critical path tried, those that waited longest
-WAITS = 6  # tasks of the critical path tried, those that queued longest
-TAKEN = 6  # tasks of a full node tried for each target node
-GOALS = 2  # target nodes, the least busy in the interval
+MIN_TIED_SHARE = 0.5  # minimum share of a task's bytes tied to a unit for the task to join it
+MAX_WAITING = 24  # tasks of the critical path tried, those that waited longest
+MAX_QUEUED = 6  # tasks of the critical path tried, those that queued longest
+MAX_BLOCKING = 6  # tasks of a full node tried for each target node
+TARGET_NODES = 2  # target nodes, the least busy in the interval
 _WAITED, _QUEUE = 5 + SPENT.index("network"), 5 + SPENT.index("queue")
 
 
@@ -279,59 +279,59 @@ def moves_of_tasks(problem: Problem, draft: Draft, rows: Floats) -> Iterator[Mov
     assert draft.part is not None
     part, ties = draft.part.astype(np.int64), ties_of(problem, draft)
     slots = cores_of(problem.cluster)
-    shifts = [*_of_path(rows, part, ties, slots), *_of_bytes(part, ties)]
-    for tasks, parts in dict.fromkeys([*shifts, *_of_queues(rows, part, ties, slots)]):
+    shifts = [*_shifts_of_critical_path(rows, part, ties, slots), *_shifts_by_bytes(part, ties)]
+    for tasks, parts in dict.fromkeys([*shifts, *_shifts_of_queues(rows, part, ties, slots)]):
         yield Move("", partial(shift_tasks, ties.anchor, tasks, parts), tasks, tasks)
 
 
-def _of_bytes(part: Ints, ties: Ties) -> list[Shift]:
+def _shifts_by_bytes(part: Ints, ties: Ties) -> list[Shift]:
     """Return shifts of tasks to the part with most of their bytes, largest saving first."""
     bound = np.flatnonzero(part != FREE)
     away = ties.pull[bound].sum(axis=1) - ties.pull[bound, part[bound]]
-    order = bound[np.argsort(-away, kind="stable")][:MOST]
+    order = bound[np.argsort(-away, kind="stable")][:MAX_TRIED_TASKS]
     found: dict[Shift, float] = {}
-    for task in order[np.sort(-away, kind="stable")[:MOST] < 0].tolist():
-        found.update(_to_their_bytes(task, part, ties, least=0.0))
+    for task in order[np.sort(-away, kind="stable")[:MAX_TRIED_TASKS] < 0].tolist():
+        found.update(_shifts_to_bytes(task, part, ties, least=0.0))
     return sorted(found, key=lambda shift: -found[shift])
 
 
-def _of_path(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
+def _shifts_of_critical_path(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
     """Yield shifts of critical-path tasks that waited for their node or data: to the part with most
     of their bytes, and to the least busy node."""
     path = critical_path(rows)
     waited = rows[path, _WAITED:].sum(axis=1)
     busy = np.bincount(rows[:, NODE].astype(np.int64), rows[:, END] - rows[:, START], len(slots))
     idlest = int(np.argmin(busy / slots))
-    for at in np.argsort(-waited, kind="stable")[:ON_PATH].tolist():
+    for at in np.argsort(-waited, kind="stable")[:MAX_WAITING].tolist():
         task = path[at]
         if waited[at] > 0 and part[task] != FREE:
-            yield from _to_their_bytes(task, part, ties, least=-np.inf)
+            yield from _shifts_to_bytes(task, part, ties, least=-np.inf)
             if idlest != part[task]:
                 yield (task,), (idlest,)
 
 
-def _of_queues(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
+def _shifts_of_queues(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
     """Yield shifts of the tasks that blocked a queued critical-path task, fewest lost bytes first:
     to the least busy nodes, alone, one per slot together, or in exchange for another task."""
     path = np.array(critical_path(rows))
     length = rows[:, END] - rows[:, START]
-    for task in path[np.argsort(-rows[path, _QUEUE], kind="stable")[:WAITS]].tolist():
+    for task in path[np.argsort(-rows[path, _QUEUE], kind="stable")[:MAX_QUEUED]].tolist():
         node, (begin, end) = int(rows[task, NODE]), rows[task, [READY, START]]
-        there = (rows[:, NODE] == node) & (rows[:, END] > begin) & (rows[:, START] <= end)
-        before = np.flatnonzero(there & (part != FREE))
+        blocking = (rows[:, NODE] == node) & (rows[:, END] > begin) & (rows[:, START] <= end)
+        before = np.flatnonzero(blocking & (part != FREE))
         if rows[task, _QUEUE] <= 0 or not len(before):
             continue
         busy = np.clip(np.minimum(rows[:, END], end) - np.maximum(rows[:, START], begin), 0, None)
         load = np.bincount(rows[:, NODE].astype(np.int64), busy, len(slots)) / slots
         load[node] = np.inf
-        for goal in np.argsort(load, kind="stable")[: min(GOALS, len(slots) - 1)].tolist():
+        for goal in np.argsort(load, kind="stable")[: min(TARGET_NODES, len(slots) - 1)].tolist():
             lost = ties.pull[before, node] - ties.pull[before, goal]
             order = before[np.lexsort((-before, -length[before], lost))]
-            for one in order[:TAKEN].tolist():
+            for one in order[:MAX_BLOCKING].tolist():
                 yield (one,), (goal,)
             together = tuple(order[: int(slots[node])].tolist())
             yield together, (goal,) * len(together)
-            yield from _exchanges(order[:TAKEN], goal, node, rows, part)
+            yield from _exchanges(order[:MAX_BLOCKING], goal, node, rows, part)
 
 
 def _exchanges(tasks: Ints, goal: int, node: int, rows: Floats, part: Ints) -> Iterator[Shift]:
@@ -347,11 +347,11 @@ def _exchanges(tasks: Ints, goal: int, node: int, rows: Floats, part: Ints) -> I
             yield (task, best), (goal, node)
 
 
-def _to_their_bytes(task: int, part: Ints, ties: Ties, least: float) -> dict[Shift, float]:
+def _shifts_to_bytes(task: int, part: Ints, ties: Ties, least: float) -> dict[Shift, float]:
     """Return shifts of a task, alone and with the tasks tied to it, to the part with most of its
     bytes, and the bytes that each saves."""
     found = {}
-    unit = _unit(task, part, ties)
+    unit = _tied_tasks(task, part, ties)
     for tasks in dict.fromkeys([(task,), unit]):
         pull = ties.pull[list(tasks)].sum(axis=0)
         own = pull[part[task]] - (_bytes_between(tasks, ties) if len(tasks) > 1 else 0.0)
@@ -374,8 +374,8 @@ def _bytes_between(tasks: tuple[int, ...], ties: Ties) -> float:
     )
 
 
-def _unit(task: int, part: Ints, ties: Ties) -> tuple[int, ...]:
-    """Return a task and the tasks of its part with a share HANGS of their bytes in the unit."""
+def _tied_tasks(task: int, part: Ints, ties: Ties) -> tuple[int, ...]:
+    """Return a task and the tasks of its part with MIN_TIED_SHARE of their bytes in the unit."""
     members, fresh = {task}, [task]
     tied: dict[int, float] = {}
     while fresh and len(members) < MAX_UNIT:
@@ -391,7 +391,7 @@ def _unit(task: int, part: Ints, ties: Ties) -> tuple[int, ...]:
         fresh = [
             other
             for other in dict.fromkeys(near)
-            if tied[other] >= HANGS * float(ties.pull[other].sum())
+            if tied[other] >= MIN_TIED_SHARE * float(ties.pull[other].sum())
         ][: MAX_UNIT - len(members)]
         members.update(fresh)
     return tuple(sorted(members))

@@ -14,36 +14,36 @@ from tracehint.analyzer.predict.simulator import Machine, Scenario, build, simul
 from tracehint.hintgen.gain import LEAST_TRAFFIC
 from tracehint.hintgen.plan.model import Draft, Estimate, Problem, Strategy
 
-BYTES = 0.1  # exponent of the byte ratio in the objective
-LEAST = 0.02  # share of the default's bytes added to both sides, so that few bytes count as none
-NEAR = 0.06  # share of the best time within which estimates are compared by bytes
-GIVEN = 0.02  # share of the best time or bytes without task binding that a plan may lose
-BEYOND = 4.0  # exponent of the time above that limit
-ABOVE = 0.5  # exponent of the bytes above that limit
+BYTES_EXPONENT = 0.1  # exponent of the byte ratio in the objective
+BYTE_FLOOR = 0.02  # share of the default's bytes added to both sides; few bytes count as none
+NEAR_BEST = 0.06  # share of the best time within which estimates are compared by bytes
+MAX_LOSS = 0.02  # share of the best time or bytes without task binding that a plan may lose
+TIME_PENALTY = 4.0  # exponent of the time above `max_time`
+BYTES_PENALTY = 0.5  # exponent of the bytes above `max_bytes`
 
 
 @dataclass(frozen=True)
-class Worth:
-    """Objective function, relative to the `bytes` moved by the store's default. It penalises
-    seconds above `most` far more than bytes, and bytes above `room` more than bytes below."""
+class Objective:
+    """Objective function, relative to the `bytes` moved by the store's default, with a strong
+    penalty for seconds above `max_time` and a weak one for bytes above `max_bytes`."""
 
     bytes: float
-    most: float = math.inf
-    room: float = math.inf
+    max_time: float = math.inf
+    max_bytes: float = math.inf
 
-    def of(self, seconds: float, moved: float) -> float:
+    def value(self, seconds: float, moved: float) -> float:
         """Return the objective value of a run in equivalent seconds; lower is better."""
         if self.bytes <= 0:
             return seconds
-        seconds *= max(1.0, seconds / self.most) ** BEYOND
-        least = LEAST * self.bytes
+        seconds *= max(1.0, seconds / self.max_time) ** TIME_PENALTY
+        least = BYTE_FLOOR * self.bytes
         share = (moved + least) / (self.bytes + least)
-        above = max(1.0, (moved + least) / (self.room + least))
-        return seconds * float(share**BYTES * above**ABOVE)
+        above = max(1.0, (moved + least) / (self.max_bytes + least))
+        return seconds * float(share**BYTES_EXPONENT * above**BYTES_PENALTY)
 
-    def run(self, outcome: SimulatedRun) -> float:
+    def value_of_run(self, outcome: SimulatedRun) -> float:
         """Return the objective value of a simulated run."""
-        return self.of(outcome.seconds, outcome.network_bytes)
+        return self.value(outcome.seconds, outcome.network_bytes)
 
 
 @dataclass
@@ -96,7 +96,7 @@ SIMPLE_GAIN = 0.01  # minimum share of the default's time that a simple strategy
 # is wrong by at most 10 % (MooseFS) and 16 % (CephFS), about 0.7 of the error of a single time;
 # the ratio of bytes is wrong by at most 14 %.
 ERROR_SHARE = 0.7  # share of the model's error that does not cancel between two strategies
-MOST_UNSURE = 0.2  # upper limit of the uncertainty, as a share of the time, for unmeasured stores
+MAX_UNCERTAINTY = 0.2  # limit of the uncertainty, as a share of the time, for unmeasured stores
 FEWER_BYTES = 0.86  # at equal times, hints pay if they reduce the bytes to this share
 
 
@@ -133,15 +133,15 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     default = estimates[0]
     judged = [default]
     judged += [
-        _against(e, default, SIMPLE_GAIN, safe=e.scheduler == default.scheduler)
+        _judge(e, default, SIMPLE_GAIN, safe=e.scheduler == default.scheduler)
         for e in estimates[1:]
         if e.simple
     ]
     base = min((e for e in judged if not e.refused), key=_rank)
-    least = unsure(error) * default.seconds
+    least = min_difference(error) * default.seconds
     judged += [
-        _against(
-            e, base, unsure(error),
+        _judge(
+            e, base, min_difference(error),
             safe=e.scheduler == base.scheduler or difference(default, e)[0] > least,
         )
         for e in estimates
@@ -152,42 +152,42 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     return [by_name[e.name] for e in estimates], _best(good, estimates, error).name
 
 
-def unsure(error: float) -> float:
+def min_difference(error: float) -> float:
     """Return the share of the time by which two strategies must differ to be distinguishable."""
-    return min(ERROR_SHARE * error, MOST_UNSURE)
+    return min(ERROR_SHARE * error, MAX_UNCERTAINTY)
 
 
 def _best(good: Sequence[Estimate], every: Sequence[Estimate], error: float) -> Estimate:
     """Return, over several sites, the estimate with the fewest bytes between sites among those with
     indistinguishable times; otherwise the leanest."""
     if any(e.site_bytes for e in good):
-        alike = select_near(good, unsure(error))
+        alike = select_near(good, min_difference(error))
         return min(alike, key=lambda e: (e.site_bytes, *_rank(e)))
     return leanest(good, every)
 
 
 def select_near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
-    """Select the estimates whose `sure` time is within a share of the smallest one."""
-    most = (1 + share) * min(e.sure for e in estimates)
-    return [e for e in estimates if e.sure <= most]
+    """Select the estimates whose `mean_plus_std` time is within a share of the smallest one."""
+    most = (1 + share) * min(e.mean_plus_std for e in estimates)
+    return [e for e in estimates if e.mean_plus_std <= most]
 
 
 def leanest(among: Sequence[Estimate], every: Sequence[Estimate]) -> Estimate:
     """Return the estimate of lowest objective value near the quickest, preferring those within the
-    time limit of `worth_among`. `every`: all estimates, the store's default first."""
-    alike, worth = select_near(among, NEAR), worth_among(every)
-    quick = [e for e in alike if e.sure <= worth.most] or select_near(among, 0.0)
-    return min(quick, key=lambda e: worth.of(e.sure, e.network_bytes))
+    time limit of `make_objective`. `every`: all estimates, the store's default first."""
+    alike, objective = select_near(among, NEAR_BEST), make_objective(every)
+    quick = [e for e in alike if e.mean_plus_std <= objective.max_time] or select_near(among, 0.0)
+    return min(quick, key=lambda e: objective.value(e.mean_plus_std, e.network_bytes))
 
 
-def worth_among(every: Sequence[Estimate]) -> Worth:
+def make_objective(every: Sequence[Estimate]) -> Objective:
     """Return the objective with limits from the strategies that bind no task: a plan must not lose
     time against the quickest of them nor bytes against those near it."""
     loose = [e for e in every if e.draft.part is None]
-    return Worth(
+    return Objective(
         every[0].network_bytes,
-        most=(1 + GIVEN) * min(e.sure for e in loose),
-        room=(1 + GIVEN) * min(e.network_bytes for e in select_near(loose, NEAR)),
+        max_time=(1 + MAX_LOSS) * min(e.mean_plus_std for e in loose),
+        max_bytes=(1 + MAX_LOSS) * min(e.network_bytes for e in select_near(loose, NEAR_BEST)),
     )
 
 
@@ -195,19 +195,19 @@ def _rank(e: Estimate) -> tuple[float, float]:
     return e.seconds, e.network_bytes
 
 
-def _against(e: Estimate, base: Estimate, share: float, *, safe: bool) -> Estimate:
+def _judge(e: Estimate, base: Estimate, share: float, *, safe: bool) -> Estimate:
     """Return the estimate, refused unless it beats `base` by more than the uncertainty; if `safe`,
     fewer bytes in no more time suffice."""
-    gain, unsure = difference(base, e)
-    needed = max(unsure, share * base.seconds)
+    gain, half_width = difference(base, e)
+    needed = max(half_width, share * base.seconds)
     if e.seconds < base.seconds and gain > needed:
         return e
     alike = not e.simple and e.scheduler == base.scheduler
-    frees = e.network_bytes <= (1 - LEAST_TRAFFIC if alike else FEWER_BYTES) * base.network_bytes
+    leaner = e.network_bytes <= (1 - LEAST_TRAFFIC if alike else FEWER_BYTES) * base.network_bytes
     if (
-        (safe and frees)
+        (safe and leaner)
         and e.seconds <= base.seconds
-        and gain >= max(0.0, unsure - SIMPLE_GAIN * base.seconds)
+        and gain >= max(0.0, half_width - SIMPLE_GAIN * base.seconds)
     ):
         return e
     if gain <= 0 or e.seconds >= base.seconds:
@@ -235,7 +235,7 @@ def without_scheduler(estimates: Sequence[Estimate]) -> Estimate | None:
     good = [
         e
         for e in own
-        if not _against(replace(e, simple=True), default, SIMPLE_GAIN, safe=True).refused
+        if not _judge(replace(e, simple=True), default, SIMPLE_GAIN, safe=True).refused
     ]
     return min(good, key=_rank, default=None)
 
@@ -248,6 +248,6 @@ def bound_ahead(estimates: Sequence[Estimate], error: float) -> Estimate | None:
         e
         for e in estimates[1:]
         if e.scheduler == "plan"
-        and not _against(replace(e, refused=None), default, unsure(error), safe=False).refused
+        and not _judge(replace(e, refused=None), default, min_difference(error), safe=False).refused
     ]
     return min(good, key=_rank, default=None)

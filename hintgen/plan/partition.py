@@ -100,7 +100,7 @@ def _spread_stage(
     emptiest = [(load[k] / shares[k], k) for k in range(parts)]
     heapq.heapify(emptiest)
     for task in leaving[np.argsort(-cost[leaving], kind="stable")].tolist():
-        goal = _best_with_room(task, part, cost[task], around, load, room)
+        goal = _best_free_part(task, part, cost[task], around, load, room)
         if goal < 0:
             while emptiest[0][0] < load[emptiest[0][1]] / shares[emptiest[0][1]] - 1e-12:
                 k = emptiest[0][1]
@@ -131,7 +131,7 @@ def _bytes_to_own_part(task: int, part: Ints, around: _Neighbours) -> float:
     return float(around.bytes[rows][part[around.other[rows]] == part[task]].sum())
 
 
-def _best_with_room(
+def _best_free_part(
     task: int, part: Ints, cost: float, around: _Neighbours, load: Floats, room: Floats
 ) -> int:
     """Return the part with free capacity that a task is linked to most; -1: none."""
@@ -150,7 +150,7 @@ class UnavailableError(Exception):
 
 PROGRAM = "gpmetis"
 MAX_SECONDS = 120
-_HEAVIEST = (1 << 30) - 1  # the sum of all edge weights must fit into 31 bits
+_MAX_SUM = (1 << 30) - 1  # the sum of all edge weights must fit into 31 bits
 
 
 def find_metis() -> tuple[Path, dict[str, str]]:
@@ -238,7 +238,7 @@ def _graph_text(ends: tuple[Ints, Ints], bytes_: Ints, weights: Ints) -> bytes:
     if len(first):
         cost = np.add.reduceat(cost.astype(np.float64), first)
         a, b = a[first], b[first]
-        cost = np.maximum(1, np.rint(cost * min(1.0, _HEAVIEST / max(1.0, float(cost.sum())))))
+        cost = np.maximum(1, np.rint(cost * min(1.0, _MAX_SUM / max(1.0, float(cost.sum())))))
     pairs = np.column_stack([b + 1, cost.astype(np.int64)]) if len(a) else np.zeros((0, 2), int)
     begin = np.searchsorted(a, np.arange(count + 1))
     words = pairs.ravel().astype("S").astype(object)
@@ -285,13 +285,13 @@ def parts_of(graph: Graph, cluster: Cluster, way: CutOptions) -> Ints:
     size = np.bincount(graph.stage)
     constrained = _constraints(graph.stage, cost, size, len(shares))
     links = _links(graph)
-    kept = links.take(~_too_many(links, graph, size, shares))
+    kept = links.take(~_find_crowded(links, graph, size, shares))
     weights = _weights(graph.stage, cost, constrained)
     part = np.zeros(graph.tasks, np.int64)  # without links, tasks are only spread
     if len(kept):
         allowed = [way.imbalance] * weights.shape[1]
         part = cut((kept.a, kept.b), kept.bytes, weights, shares, allowed, way.seed)
-    part = _near_their_bytes(part, links, kept)
+    part = _place_unlinked_tasks(part, links, kept)
     return spread(part, graph.stage, cost, links, shares, cores_of(cluster), way.imbalance)
 
 
@@ -352,7 +352,7 @@ def _links(graph: Graph) -> TaskLinks:
     )
 
 
-def _too_many(links: TaskLinks, graph: Graph, size: Ints, shares: Floats) -> Bools:
+def _find_crowded(links: TaskLinks, graph: Graph, size: Ints, shares: Floats) -> Bools:
     """Return a mask of links of a task to more tasks of a stage than the largest part may hold."""
     stages = len(size)
     most = np.ceil(1.1 * size * float(shares.max()))
@@ -369,7 +369,7 @@ def _too_many(links: TaskLinks, graph: Graph, size: Ints, shares: Floats) -> Boo
     return crowded(links.a, links.b) | crowded(links.b, links.a)
 
 
-def _near_their_bytes(part: Ints, links: TaskLinks, kept: TaskLinks) -> Ints:
+def _place_unlinked_tasks(part: Ints, links: TaskLinks, kept: TaskLinks) -> Ints:
     """Move tasks whose links METIS did not get to the part that most of their input comes from."""
     seen = np.zeros(len(part), bool)
     seen[kept.a] = seen[kept.b] = True

@@ -20,13 +20,13 @@ from tracehint.hintgen.plan.drafts import (
 )
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.objective import (
-    GIVEN,
+    MAX_LOSS,
     Bench,
-    Worth,
+    Objective,
     choose,
     estimate,
     leanest,
-    worth_among,
+    make_objective,
 )
 from tracehint.hintgen.plan.partition import UnavailableError
 from tracehint.hintgen.plan.search import TRIALS, LocalSearch
@@ -34,7 +34,7 @@ from tracehint.hintgen.plan.search import TRIALS, LocalSearch
 NAME = "improved"
 SEARCH = "neighbours"  # stored with measured plans; rename it when the search finds other plans
 RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # few runs from this number of operations
-NEAR = 1.5  # drafts with up to this multiple of the best time are simulated further
+NEAR_BEST = 1.5  # drafts with up to this multiple of the best time are simulated further
 BUDGET, RATE = 20.0, 1_000_000  # seconds; simulated operations per second on two processors
 PER_STRATEGY = 3  # maximum number of drafts of a strategy that are simulated further
 STARTS, START_NEAR = 5, 1.3  # improved drafts: maximum number, maximum multiple of the best time
@@ -47,10 +47,10 @@ def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
     it is converted to a number of runs, so that all machines get the same result.
     Raises InputError for cyclic dependencies, MissingDependencyError without engine.
     """
-    made, left_out = _drafts(problem)
+    made, left_out = _make_drafts(problem)
     bench = Bench(problem)
     total = RUNS if len(problem.work.op_kind) < MANY_OPERATIONS else FEW_RUNS
-    estimates = _estimates(problem, bench, made, total)
+    estimates = _estimate_strategies(problem, bench, made, total)
     budget = int(seconds * RATE / max(1, len(problem.work.op_kind) + problem.work.tasks))
     estimates += _improve_best(problem, bench, estimates, budget, total)
     judged, chosen = choose(estimates, problem.cluster.model["error"])
@@ -73,8 +73,8 @@ def _improve_best(
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
     until = bench.spent + budget
-    search = LocalSearch(bench, _worth_in_trials(bench, known), bound[0] if bound else None)
-    starts = {start.name: start.draft for start in _starts(known)}
+    search = LocalSearch(bench, _make_trial_objective(bench, known), bound[0] if bound else None)
+    starts = {start.name: start.draft for start in _select_starts(known)}
     error = error_of(problem.cluster, problem.work.guessed)
     found = []
     for name, state in search.best_of(starts, until - bench.spent).items():
@@ -89,24 +89,24 @@ def _improve_best(
     return [leanest(quick, estimates)] if quick else []
 
 
-def _worth_in_trials(bench: Bench, known: list[Estimate]) -> Worth:
+def _make_trial_objective(bench: Bench, known: list[Estimate]) -> Objective:
     """Return the objective with its time limit taken from trial runs of the quickest draft."""
     quickest = min((e for e in known if e.draft.part is None), key=lambda e: e.seconds)
     runs = bench.run([quickest.draft], TRIALS)[0]
-    most = (1 + GIVEN) * float(np.mean([run.seconds for run in runs]))
-    return replace(worth_among(known), most=most)
+    most = (1 + MAX_LOSS) * float(np.mean([run.seconds for run in runs]))
+    return replace(make_objective(known), max_time=most)
 
 
-def _starts(known: list[Estimate]) -> list[Estimate]:
+def _select_starts(known: list[Estimate]) -> list[Estimate]:
     """Return the drafts to improve: the leanest near the best, then by objective value."""
-    worth = Worth(known[0].network_bytes)
+    objective = Objective(known[0].network_bytes)
     best = leanest(known, known)
     rest = [e for e in known if e is not best]
     rest = [e for e in rest if e.seconds <= START_NEAR * best.seconds]
-    return [best, *sorted(rest, key=lambda e: worth.of(e.seconds, e.network_bytes))][:STARTS]
+    return [best, *sorted(rest, key=lambda e: objective.value(e.seconds, e.network_bytes))][:STARTS]
 
 
-def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[str, str]]]:
+def _make_drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[str, str]]]:
     """Return all drafts with their strategy, and the strategies without one with the reason."""
     made: list[tuple[Strategy, Draft]] = []
     left_out = []
@@ -123,7 +123,7 @@ def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[
     return made, left_out
 
 
-def _estimates(
+def _estimate_strategies(
     problem: Problem, bench: Bench, made: list[tuple[Strategy, Draft]], total: int
 ) -> list[Estimate]:
     """Estimate the best draft of each strategy: all run once, simple and promising ones `total`."""
@@ -143,7 +143,7 @@ def _estimates(
 
 
 def _select_promising(made: list[tuple[Strategy, Draft]], first: list[float]) -> list[int]:
-    """Select all drafts of simple strategies, the quickest of others within NEAR of the best."""
+    """Select all drafts of simple strategies, the quickest others within NEAR_BEST."""
     by_strategy: dict[str, list[int]] = {}
     for i, (strategy, _) in enumerate(made):
         by_strategy.setdefault(strategy.name, []).append(i)
@@ -151,7 +151,7 @@ def _select_promising(made: list[tuple[Strategy, Draft]], first: list[float]) ->
     for rows in by_strategy.values():
         simple = made[rows[0]][0].simple
         quick = sorted(rows, key=lambda i: (first[i], i))[:PER_STRATEGY]
-        found += rows if simple else [i for i in quick if first[i] <= NEAR * min(first)]
+        found += rows if simple else [i for i in quick if first[i] <= NEAR_BEST * min(first)]
     return sorted(found)
 
 
@@ -233,7 +233,7 @@ def _without_copies(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     )
 
 
-def _local(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def _use_local_only(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """Replace all hints by local placement of written files, regardless of their use.
 
     Rules that need declared types do not match by name and are left out.
@@ -256,5 +256,5 @@ def _local(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 SETS: dict[str, Callable[[tuple[Rule, ...]], tuple[Rule, ...]]] = {
     "learned": tuple,
     "without-copies": _without_copies,
-    "local": _local,
+    "local": _use_local_only,
 }

@@ -12,43 +12,43 @@ from tracehint.analyzer.arrays import Ints, Shorts
 from tracehint.analyzer.predict.model import NODE, Floats
 from tracehint.hintgen.plan.model import FREE, Draft
 from tracehint.hintgen.plan.neighbours import (
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     Move,
     bind_where_run,
     moves_of_kinds,
     moves_of_tasks,
 )
-from tracehint.hintgen.plan.objective import Bench, Worth
+from tracehint.hintgen.plan.objective import Bench, Objective
 from tracehint.schemas.wording import plural
 
 TRIALS = range(101, 104)  # numbers of the runs that try moves; the estimates use others
-LEAST, LEAST_OF_KINDS = 0.0003, 0.003  # minimum mean saving of moves, as share of the objective
-AT_ONCE = 24  # moves tried in one batch, before the improving ones are combined
-AT_A_KICK, AMONG = 6, 24  # moves of a perturbation, chosen among this number of cheapest moves
-KICKS = 12  # perturbations in a row without improvement that end the search
-FURTHER = 3  # drafts that get runs beyond the first third
-ENOUGH = 150  # minimum number of runs for a draft
+MIN_SAVING, MIN_KIND_SAVING = 0.0003, 0.003  # minimum mean saving, as a share of the objective
+BATCH = 24  # moves tried in one batch, before the improving ones are combined
+MOVES_PER_KICK, KICK_CANDIDATES = 6, 24  # moves of a perturbation, drawn from the cheapest moves
+MAX_KICKS = 12  # perturbations in a row without improvement that end the search
+FINALISTS = 3  # drafts that get runs beyond the first third
+MIN_RUNS = 150  # minimum number of runs for a draft
 
 
 @dataclass(frozen=True)
 class ChangedDraft:
     """A draft with the moves applied so far; `value`: its objective value in each trial run.
 
-    `by_kind`: no move of a whole task type or kind of files improves it any more.
+    `kinds_settled`: no move of a whole task type or kind of files improves it any more.
     """
 
     draft: Draft
     value: Floats
     done: tuple[str, ...] = ()
     shifted: frozenset[int] = frozenset()
-    by_kind: bool = False
+    kinds_settled: bool = False
 
     @property
     def mean(self) -> float:
         """Mean objective value over the trial runs."""
         return float(np.mean(self.value))
 
-    def after(self, moves: Iterable[Move]) -> ChangedDraft:
+    def apply(self, moves: Iterable[Move]) -> ChangedDraft:
         """Return a copy with these moves applied; the objective value is not updated."""
         found = self
         for move in moves:
@@ -74,7 +74,7 @@ class LocalSearch:
     which the search ends."""
 
     bench: Bench
-    worth: Worth
+    objective: Objective
     cut: Ints | Shorts | None = None
     until: int = 0
     random: np.random.Generator = field(init=False)
@@ -86,17 +86,17 @@ class LocalSearch:
         """Improve all drafts and return the resulting states. Budget: a third of the runs for all,
         half of the rest for the best few, the remainder for the best (then the next) one."""
         self.until = self.bench.spent + budget
-        found = self._share({name: self.begin(draft) for name, draft in drafts.items()}, 1 / 3)
-        best = dict(list(found.items())[:FURTHER])
-        best = self._share(best | self._bound(best), 1 / 2)
-        for name, state in list(best.items())[:FURTHER]:
-            best[name] = self.climb(state, KICKS)
+        found = self._improve({name: self.start(draft) for name, draft in drafts.items()}, 1 / 3)
+        best = dict(list(found.items())[:FINALISTS])
+        best = self._improve(best | self._bind_free_tasks(best), 1 / 2)
+        for name, state in list(best.items())[:FINALISTS]:
+            best[name] = self.climb(state, MAX_KICKS)
         return found | best
 
-    def _share(self, states: dict[str, ChangedDraft], share: float) -> dict[str, ChangedDraft]:
+    def _improve(self, states: dict[str, ChangedDraft], share: float) -> dict[str, ChangedDraft]:
         """Improve the states with a share of the remaining runs; return them best first."""
         end = self.until
-        part = max(ENOUGH, int(share * (end - self.bench.spent) / len(states)))
+        part = max(MIN_RUNS, int(share * (end - self.bench.spent) / len(states)))
         found: dict[float, tuple[str, ChangedDraft]] = {}
         for name, state in sorted(states.items(), key=_mean):
             self.until = min(end, self.bench.spent + part)
@@ -105,26 +105,26 @@ class LocalSearch:
         self.until = end
         return dict(found[mean] for mean in sorted(found))
 
-    def begin(self, draft: Draft) -> ChangedDraft:
+    def start(self, draft: Draft) -> ChangedDraft:
         """Return the start state of a draft; its value is infinite if no runs are left."""
         values = self.values([draft], TRIALS)
         return ChangedDraft(draft, values[0] if values else np.full(len(TRIALS), np.inf))
 
-    def _bound(self, states: dict[str, ChangedDraft]) -> dict[str, ChangedDraft]:
+    def _bind_free_tasks(self, states: dict[str, ChangedDraft]) -> dict[str, ChangedDraft]:
         """Return copies of the states with free tasks, with each task bound to where it ran."""
         found = {}
         for name, state in states.items():
             draft = state.draft
             loose = draft.part is None or bool((draft.part == FREE).any())
             by_law = draft.placement.law is not None and draft.values is None
-            if loose and by_law and self.room(ENOUGH):
+            if loose and by_law and self.has_runs(MIN_RUNS):
                 ran = self.bench.trace_tasks(draft, TRIALS[0])[:, NODE].astype(np.int64)
                 bound = bind_where_run(self.bench.problem, draft, ran, "unplanned")
-                changed = replace(self.begin(bound), done=(*state.done, "tasks bound"))
+                changed = replace(self.start(bound), done=(*state.done, "tasks bound"))
                 found[f"{name}, bound"] = replace(changed, shifted=state.shifted)
         return found
 
-    def room(self, runs: int) -> bool:
+    def has_runs(self, runs: int) -> bool:
         """Whether the budget allows this number of further runs."""
         return self.until - self.bench.spent >= runs
 
@@ -132,7 +132,7 @@ class LocalSearch:
         """Return the objective values of each draft in these runs, as far as the budget allows."""
         room = max(0, self.until - self.bench.spent) // len(runs)
         outcomes = self.bench.run(drafts[:room], runs)
-        return [np.array([self.worth.run(run) for run in part]) for part in outcomes]
+        return [np.array([self.objective.value_of_run(run) for run in part]) for part in outcomes]
 
     def climb(self, state: ChangedDraft, kicks: int = 0) -> ChangedDraft:
         """Apply improving moves while runs are left, and return the best state.
@@ -140,43 +140,43 @@ class LocalSearch:
         In a local optimum, apply a random set of the cheapest moves (a perturbation) and continue
         from there, until `kicks` perturbations in a row bring no improvement.
         """
-        here, around = self._descend(state)
-        best, left = here, kicks
-        while left and around and self.room(AT_ONCE):
+        current, moves = self._descend(state)
+        best, left = current, kicks
+        while left and moves and self.has_runs(BATCH):
             left -= 1
-            among = around[:AMONG]
+            among = moves[:KICK_CANDIDATES]
             order = self.random.permutation(len(among)).tolist()
-            kicked = best.after(islice(_disjoint_moves(among[i] for i in order), AT_A_KICK))
-            here, cheap = self._descend(replace(kicked, value=self.begin(kicked.draft).value))
-            if here.mean < best.mean:
-                best, around, left = here, cheap, kicks
+            kicked = best.apply(islice(_disjoint_moves(among[i] for i in order), MOVES_PER_KICK))
+            current, cheap = self._descend(replace(kicked, value=self.start(kicked.draft).value))
+            if current.mean < best.mean:
+                best, moves, left = current, cheap, kicks
         return best
 
     def _descend(self, state: ChangedDraft) -> tuple[ChangedDraft, list[Move]]:
         """Return the local optimum reached and its moves of single tasks, cheapest first. Moves of
         types and kinds are searched only once per draft, as they are many; then single tasks."""
-        while not state.by_kind and self.room(len(TRIALS)):
-            before, moves = state, self._kinds(state.draft)
-            while (found := self._step(state, moves, LEAST_OF_KINDS)[0]) is not state:
+        while not state.kinds_settled and self.has_runs(len(TRIALS)):
+            before, moves = state, self._moves_of_kinds(state.draft)
+            while (found := self._step(state, moves, MIN_KIND_SAVING)[0]) is not state:
                 state = found
-            state = replace(state, by_kind=state is before and self.room(len(TRIALS)))
+            state = replace(state, kinds_settled=state is before and self.has_runs(len(TRIALS)))
         while True:
-            found, lost = self._step(state, self._tasks(state.draft), LEAST)
+            found, lost = self._step(state, self._moves_of_tasks(state.draft), MIN_SAVING)
             if found is state:
                 return state, lost
             state = found
 
-    def _kinds(self, draft: Draft) -> Iterator[Move]:
+    def _moves_of_kinds(self, draft: Draft) -> Iterator[Move]:
         return moves_of_kinds(self.bench.problem, draft, self.cut)
 
-    def _tasks(self, draft: Draft) -> Iterator[Move]:
-        if self._can_weigh_tasks(draft) and self.room(len(TRIALS) + 1):
+    def _moves_of_tasks(self, draft: Draft) -> Iterator[Move]:
+        if self._can_weigh_tasks(draft) and self.has_runs(len(TRIALS) + 1):
             rows = self.bench.trace_tasks(draft, TRIALS[0])
             yield from moves_of_tasks(self.bench.problem, draft, rows)
 
     def _can_weigh_tasks(self, draft: Draft) -> bool:
         bound = draft.part is not None and bool((draft.part != FREE).any())
-        return bound and self.bench.problem.work.tasks * draft.parts <= MOST_ENTRIES
+        return bound and self.bench.problem.work.tasks * draft.parts <= MAX_ENTRIES
 
     def _step(
         self, state: ChangedDraft, moves: Iterator[Move], least: float
@@ -184,7 +184,7 @@ class LocalSearch:
         """Return the state after the first improving moves, or the same state and all moves,
         cheapest first."""
         lost: list[tuple[float, Move]] = []
-        while self.room(len(TRIALS)) and (some := list(islice(moves, AT_ONCE))):
+        while self.has_runs(len(TRIALS)) and (some := list(islice(moves, BATCH))):
             first = self.values([move.change(state.draft) for move in some], TRIALS[:1])
             ranked = sorted(zip((float(v[0]) for v in first), some, strict=False), key=_value)
             lost += ranked
@@ -201,7 +201,7 @@ class LocalSearch:
         """Return the best state of combined moves (all disjoint ones, the best half, ..., the best
         one) in all trial runs; `paying`: best first. None: no state saves more than `least`."""
         apart = list(_disjoint_moves(paying))
-        found = [state.after(apart[: len(apart) >> k]) for k in range(len(apart).bit_length())]
+        found = [state.apply(apart[: len(apart) >> k]) for k in range(len(apart).bit_length())]
         values = self.values([one.draft for one in found], TRIALS)
         at = min(range(len(values)), key=lambda k: float(np.mean(values[k])), default=None)
         if at is None or state.mean - float(np.mean(values[at])) <= least * state.mean:
@@ -218,9 +218,9 @@ def _value(row: tuple[float, Move]) -> float:
 
 
 def _disjoint_moves(moves: Iterable[Move]) -> Iterator[Move]:
-    """Yield the moves that share no item of `of` with an earlier yielded move."""
+    """Yield the moves that share no item of `subjects` with an earlier yielded move."""
     seen: set[object] = set()
     for move in moves:
-        if seen.isdisjoint(move.of):
-            seen.update(move.of)
+        if seen.isdisjoint(move.subjects):
+            seen.update(move.subjects)
             yield move

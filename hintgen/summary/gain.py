@@ -36,7 +36,7 @@ from tracehint.errors import TracehintError
 from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.hints.mapping import replicas
 from tracehint.hintgen.plan.model import Draft, Problem
-from tracehint.hintgen.plan.objective import ERROR_SHARE, MOST_UNSURE, Bench
+from tracehint.hintgen.plan.objective import ERROR_SHARE, MAX_UNCERTAINTY, Bench
 from tracehint.hintgen.summary.labelled import Labelled
 from tracehint.hintgen.text.units import seconds, size
 from tracehint.schemas.wording import plural
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.analyzer.predict.model import SimulatedRun, Workload
 
-MOST_GROUPS = 20  # groups of files that are simulated, largest first; the rest have no gain
+MAX_GROUPS = 20  # groups of files that are simulated, largest first; the rest have no gain
 PREFIXES = (2, 3, 4, 6, 8, 12, 16)  # numbers of best groups that are placed together
 MOST_TASKS = 300_000  # limit of tasks of a run that is simulated with its analysis
 BUILT_IN = "moosefs"
@@ -55,10 +55,10 @@ OPERATIONS = 3_000_000  # total simulated reads, writes and computing steps: som
 # Measured (docs/reference/gain.md): for 90 % of all pairs of placements, the ratio of the times
 # is wrong by at most this share.
 RATIO_ERROR = 0.07
-SLOWER = 0.01  # maximum share of the time that a remedy may cost
+MAX_SLOWDOWN = 0.01  # maximum share of the time that a remedy may cost
 READERS_PER_COPY = 3
 COMPUTE_BOUND = 0.2  # share of I/O in the tasks' time below which a run is compute-bound
-MOSTLY = 0.5  # share of the read bytes
+MAJORITY = 0.5  # share of the read bytes
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Simulation:
 
     def _best(self, gains: Sequence[Gain]) -> Gain:
         """Return the gain with most traffic saved among those about as fast as the fastest."""
-        most = max(gain.makespan_s for gain in gains) - SLOWER * self.baseline.makespan_s
+        most = max(gain.makespan_s for gain in gains) - MAX_SLOWDOWN * self.baseline.makespan_s
         fast = [gain for gain in gains if gain.makespan_s >= most]
         return max(fast, key=lambda gain: (gain.network_bytes, gain.makespan_s))
 
@@ -233,7 +233,7 @@ class Simulation:
         reads = self.work.op_kind == READ
         own = self.work.produced[self.work.op_file] == 0
         read = float(self.work.op_bytes[reads].sum())
-        if read and self.work.op_bytes[reads & own].sum() > MOSTLY * read:
+        if read and self.work.op_bytes[reads & own].sum() > MAJORITY * read:
             return "the inputs of the run are most of what is read, and hints do not move them"
         return "I/O is not on the critical path"
 
@@ -254,14 +254,14 @@ class Simulation:
 
     @cached_property
     def _runs(self) -> int:
-        each = MOST_GROUPS * (len(self.work.op_kind) + self.work.tasks)
+        each = MAX_GROUPS * (len(self.work.op_kind) + self.work.tasks)
         return next((runs for runs in RUNS if runs * each <= OPERATIONS), RUNS[-1])
 
     @cached_property
-    def _most(self) -> int:
+    def _max_groups(self) -> int:
         """Maximum number of groups that are simulated."""
         each = self._runs * (len(self.work.op_kind) + self.work.tasks)
-        return max(3, min(MOST_GROUPS, 3 * OPERATIONS // max(1, each)))
+        return max(3, min(MAX_GROUPS, 3 * OPERATIONS // max(1, each)))
 
     @cached_property
     def _base(self) -> list[SimulatedRun]:
@@ -300,7 +300,7 @@ class Simulation:
     def _groups(self) -> tuple[list[Ints], list[Gain]]:
         """Largest groups of files with one pattern, kind of name and task types; their gains."""
         self.labelled = self.labelled or Labelled(self.analysis)
-        groups = self.labelled.groups(self.asked_files)[: self._most]
+        groups = self.labelled.groups(self.asked_files)[: self._max_groups]
         return groups, self._simulate_groups(groups)
 
     def _simulate_largest(self, groups: Sequence[Ints]) -> list[Gain | None]:
@@ -310,7 +310,7 @@ class Simulation:
         sizes = [int(self.work.size[self._rows(groups[i])].sum()) for i in unknown]
         wanted = [i for _, i in sorted(zip(sizes, unknown, strict=True), reverse=True)]
         have = len(groups) - len(unknown)
-        wanted = wanted[: max(0, self._most - have)]
+        wanted = wanted[: max(0, self._max_groups - have)]
         self._simulate_groups([groups[i] for i in wanted])
         found = [self._known.get(key) for key in keys]
         self.left_out = max(self.left_out, sum(gain is None for gain in found))
@@ -366,10 +366,10 @@ class Simulation:
         freed = [a.network_bytes - b.network_bytes for a, b in zip(base, runs, strict=True)]
         saved, moved = _median(less), round(_median(freed)) - copied
         time = self.baseline.makespan_s
-        if moved < 0 or saved < -SLOWER * time:
+        if moved < 0 or saved < -MAX_SLOWDOWN * time:
             return Gain()
         chance = T95[len(less) - 2] * float(np.std(less, ddof=1)) / math.sqrt(len(less))
-        error = min(ERROR_SHARE * self.where.cluster.model["error"], MOST_UNSURE)
+        error = min(ERROR_SHARE * self.where.cluster.model["error"], MAX_UNCERTAINTY)
         half = math.hypot(chance, max(RATIO_ERROR, error * self.io_share) * time)
         low, high = saved - half, min(time, saved + half)
         moved = min(moved, self.baseline.network_bytes)
