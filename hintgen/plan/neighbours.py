@@ -73,7 +73,7 @@ def _parts(problem: Problem, draft: Draft) -> Shorts:
 
 
 def _with_parts(problem: Problem, tasks: Bools, goal: Ints | Shorts, draft: Draft) -> Draft:
-    """Other parts of some tasks; what they write lies with them."""
+    """Move some tasks to the parts `goal`; the local and node files that they write follow."""
     old, made = draft.placement, problem.graph.writer
     assert old.law is not None
     part = np.where(tasks, goal, _parts(problem, draft)).astype(np.int32)
