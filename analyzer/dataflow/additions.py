@@ -1,4 +1,4 @@
-"""Cycles of tasks that only show once declared edges are there."""
+"""Declared inputs, outputs and dependencies, added to the observed data flow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def with_cycles(flow: Flow, tasks: pa.Table) -> pa.Table:
-    """Files on a cycle of tasks, now that there are more edges, are concurrently shared."""
+    """Return the files; those on a cycle of tasks, including added edges, become concurrent."""
     ids = column(tasks, "task")
     p, c = (places(ids, column(flow.edges, n)) for n in ("producer", "consumer"))
     start = pc.fill_null(tasks.column("start_s"), 0.0).to_numpy()
@@ -40,7 +40,7 @@ def with_cycles(flow: Flow, tasks: pa.Table) -> pa.Table:
     return flow.files.set_column(at, FILES.field("concurrent"), pa.array(shared))
 
 
-# Blind spots behind which a whole read or write of a followed task can hide.
+# Blind spots and losses that can hide a whole read or write of a recorded task.
 _HIDING = frozenset({"copy_file_range", "static_binaries", "go_binaries", "opens"})
 _LOSSES = ("lifecycle_records", "open_table_full", "log_lines", "damaged_segment", "spool_write",
     "missing_rows", "unreadable_log", "killed_recorder",
@@ -48,7 +48,7 @@ _LOSSES = ("lifecycle_records", "open_table_full", "log_lines", "damaged_segment
 
 
 def may_hide_reads(bundle: Bundle) -> bool:
-    """Whether an access of an observed task can have escaped the collector."""
+    """Whether the collector may have missed an access of an observed task."""
     if _HIDING & set(bundle.manifest.blind_to) or not bundle.manifest.complete:
         return True
     kinds = bundle.tables["losses"].column("kind")
@@ -60,7 +60,7 @@ Names = Callable[[pa.Array], pa.Array]
 
 @dataclass
 class Scene:
-    """The flow so far: `used` is the object of each file row, `tasks` are sorted by id."""
+    """The observed flow: `used` is the object of each file row, `tasks` is sorted by id."""
 
     flow: Flow
     used: Ints
@@ -71,7 +71,7 @@ class Scene:
 def add_declared(
     scene: Scene, bundle: Bundle, ahead: Ahead, is_software: Names, relative: Names
 ) -> Flow:
-    """The flow with what is declared, which is taken out of the bundle; the same if nothing is."""
+    """Return the flow with the declarations added, if any, and empty their tables in the bundle."""
     if ahead.declared is None:
         return scene.flow
     paths, rest = ahead.declared()
@@ -84,7 +84,7 @@ def add_declared(
     left_out = soft[uses.path] | engine[declared.first[uses.task]]
     uses = uses.take(~left_out) if left_out.any() else uses
     writer, reader = _select_unobserved(scene, declared, uses, obj, *pairs(uses, declared))
-    if not may_hide_reads(bundle):  # then what was not seen did not happen
+    if not may_hide_reads(bundle):  # no record then means no access
         both = declared.observed[uses.task[writer]] & declared.observed[uses.task[reader]]
         if both.any():
             scene.flow.notes.append(
@@ -110,7 +110,7 @@ def add_declared(
 def _select_unobserved(
     scene: Scene, declared: DeclaredRows, uses: Uses, obj: Ints, writer: Ints, reader: Ints
 ) -> tuple[Ints, Ints]:
-    """The declared pairs without an observed edge between their tasks over the same path."""
+    """Return the declared pairs without an observed edge between their tasks over the same path."""
     edges, ids = scene.flow.edges, column(scene.tasks, "task")
     if not edges.num_rows:
         return writer, reader
@@ -133,7 +133,7 @@ def _select_unobserved(
 
 
 def _rows(scene: Scene, uses: Uses, obj: Ints, needed: Bools) -> tuple[Ints, Ints, Ints]:
-    """Per path its file row (the last version), its size, and the paths that get a new row."""
+    """Return per path its file row (the last version) and size, and the paths that need a row."""
     last = np.full(len(scene.objects) + 1, UNKNOWN, np.int64)
     np.maximum.at(last, scene.used, np.arange(len(scene.used)))
     row = last[obj]
@@ -148,8 +148,8 @@ def _rows(scene: Scene, uses: Uses, obj: Ints, needed: Bools) -> tuple[Ints, Int
 
 @dataclass
 class _Added:
-    """The new rows. `row` and `size` are per path, `users` are the rows of `uses` that become
-    producers and consumers."""
+    """Builder of the added rows. `row` and `size` are per path, `users` are the rows of `uses` that
+    become producers and consumers."""
 
     scene: Scene
     declared: DeclaredRows
@@ -168,8 +168,8 @@ class _Added:
 
     @cached_property
     def moved(self) -> Ints:
-        """Per user the bytes of the whole file, or less where the log says that the task read
-        less in all."""
+        """Bytes per user: the whole file, scaled down if the log states that the task read less in
+        total."""
         at = self.users
         size = np.maximum(self.size[self.uses.path[at]], 0)
         if (self.declared.read < 0).all():
@@ -220,7 +220,7 @@ class _Added:
         return pa.concat_tables([self.scene.flow.edges, more])
 
     def files(self, paths: pa.Array, fresh: Ints, relative: Names, handed: Ints) -> pa.Table:
-        """The known rows with their roles and certainty changed, then those of new paths."""
+        """Return the known rows with updated roles and exact shares, then the rows of new paths."""
         old, n = self.scene.flow.files, self.scene.flow.files.num_rows
         role = old.column("role").combine_chunks()
         written, read = np.zeros(n + len(fresh), bool), np.zeros(n + len(fresh), bool)
@@ -248,7 +248,7 @@ class _Added:
         return pa.concat_tables([old, self._fresh(relative(paths), fresh, names.slice(n))])
 
     def _fresh(self, paths: pa.Array, fresh: Ints, roles: pa.Array) -> pa.Table:
-        """Rows of paths that nothing was seen of; nothing is exact about them."""
+        """Return rows of paths without recorded accesses; their exact share is 0."""
         n, count = self.scene.flow.files.num_rows, len(fresh)
         size = self.size[fresh]
         columns = {
@@ -266,7 +266,7 @@ class _Added:
         return pa.table([pa.array(columns[name]) for name in FILES.names], schema=FILES)
 
     def _exact(self) -> np.ndarray:
-        """The exact share of the known rows, lowered by declared bytes."""
+        """Return the exact share of the known rows, lowered by declared bytes."""
         flow, n = self.scene.flow, self.scene.flow.files.num_rows
         seen = np.zeros(n)
         for table in (flow.producers, flow.consumers):

@@ -1,8 +1,8 @@
-"""One file seen by several hosts: a shared mount and the same path below it.
+"""Data files as objects: identity across hosts, names over time, lineages and sizes.
 
-A mount is shared when its file system is a network one and two hosts name the same source.
-Inode numbers confirm the match where they agree; file systems that number inodes per client
-(some FUSE ones) are matched by the path alone, where each host knows one file of that name.
+A mount is shared if its file system is a network one and two hosts report the same source. A file
+is identified by its path below the mount, confirmed by equal inode numbers; file systems that
+number inodes per client (some FUSE ones) use the path alone, if each host has one file there.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-# The names of each file over time: which one it is called by, which others it had.
+# Names of each file over time: the current one and the others that it had.
 #
-# A gain is a name that an object gets (create, open, link, rename), a loss one that it gives up
-# (unlink, rename) or that another object takes over. Directory renames move every name below.
+# A gain is a name that an object gets (create, open, link, rename), a loss one that is removed
+# (unlink, rename) or that another object takes over. Directory renames move all names below.
 
 
 @dataclass
 class Turns(Rows):
-    """Names gained and lost: `path` is an index into the distinct paths."""
+    """Gains and losses of names; `path` is an index into the distinct paths."""
 
     obj: Ints
     path: Ints
@@ -55,7 +55,7 @@ class Turns(Rows):
 
 @dataclass
 class Held(Rows):
-    """Distinct (object, path): when it was gained last, and until when (or still) held."""
+    """Distinct (object, path): when it was last gained, and until when it was or is held."""
 
     obj: Ints
     path: Ints
@@ -80,7 +80,7 @@ class NameRows:
 
 
 def history(rows: NameRows, scope: Ints) -> tuple[Held, pa.Array]:
-    """Who held which name until when, and the distinct names (binary).
+    """Return when each object held each name, and the distinct names (binary).
 
     `scope` is per object: names are compared within one scope only (a host, a shared mount).
     """
@@ -121,7 +121,7 @@ def _turns(rows: NameRows, old: Ints, new: Ints) -> Turns:
 
 
 def _partners(rows: NameRows, old: Ints, new: Ints) -> list[Turns]:
-    """An exchange moves the other file too; one row may stand for both."""
+    """Return the turns of the other file of each exchange; one row may represent both files."""
     parts = []
     for i in np.flatnonzero(rows.code == _code(rows.op, "exchange")).tolist():
         before = (old == new[i]) | ((new == new[i]) & (rows.new_path.is_valid().to_numpy(False)))
@@ -141,7 +141,7 @@ def _code(ops: list[str], name: str) -> int:
 
 
 def _directory_moves(rows: NameRows) -> list[tuple[int, int, bytes, bytes]]:
-    """(t, seq, old, new) of every directory that was renamed, in order."""
+    """Return (t, seq, old, new) of every renamed directory, in order."""
     moved = np.isin(rows.code, [_code(rows.op, "rename"), _code(rows.op, "exchange")])
     at = np.flatnonzero(moved & rows.directory)
     found = []
@@ -153,7 +153,7 @@ def _directory_moves(rows: NameRows) -> list[tuple[int, int, bytes, bytes]]:
 
 
 def _holders(turns: Turns) -> dict[int, list[tuple[int, int, int, bool]]]:
-    """Per name when which object gained or lost it."""
+    """Return the gains and losses of each name: (t, seq, object, gain)."""
     holders: dict[int, list[tuple[int, int, int, bool]]] = {}
     columns = (turns.obj, turns.path, turns.t, turns.seq, turns.gain)
     for obj, path, t, seq, gain in zip(*(c.tolist() for c in columns), strict=True):
@@ -164,9 +164,9 @@ def _holders(turns: Turns) -> dict[int, list[tuple[int, int, int, bool]]]:
 def _move_below(
     turns: Turns, distinct: pa.Array, moves: list[tuple[int, int, bytes, bytes]]
 ) -> tuple[Turns, pa.Array]:
-    """Names below renamed directories, as further losses and gains.
+    """Add losses and gains for the names below renamed directories.
 
-    Only the names below one of the directories are looked at, by bisection.
+    Only names below one of the directories are examined, by bisection.
     """
     import pyarrow as pa
 
@@ -197,9 +197,9 @@ def _move_below(
 
 
 def _object_paths(turns: Turns, scope: Ints) -> Held:
-    """One row per (object, path) from the turns of every name."""
+    """Return one row per (object, path) from the turns of all names."""
     turns = turns.take(order_by(scope[turns.obj], turns.path, turns.t, turns.seq))
-    # an unlink that is reported after another object took the name ends nothing
+    # an unlink that is reported after another object took the name has no effect
     stale = ~turns.gain
     stale[1:] &= turns.gain[:-1] & (turns.obj[1:] != turns.obj[:-1])
     stale[1:] &= turns.path[1:] == turns.path[:-1]
@@ -219,7 +219,7 @@ def _object_paths(turns: Turns, scope: Ints) -> Held:
 
 
 def shared_mounts(bundle: Bundle) -> dict[tuple[str, str], list[tuple[str, bytes]]]:
-    """(fstype family, source) -> (host, mount point) of the mounts that several hosts have."""
+    """Return the mounts that several hosts have: (fstype family, source) -> (host, mount point)."""
     found: dict[tuple[str, str], list[tuple[str, bytes]]] = {}
     for host in bundle.manifest.hosts:
         for mount in host.mounts:
@@ -232,9 +232,9 @@ def shared_mounts(bundle: Bundle) -> dict[tuple[str, str], list[tuple[str, bytes
 
 
 def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> tuple[Ints, Ints]:
-    """Per file row its object, numbered without gaps, and per object its scope of names.
+    """Return the object of each file row, numbered without gaps, and the name scope of each object.
 
-    Files on local file systems have the scope of their host, shared ones that of their mount.
+    The scope of files on local file systems is their host, that of shared ones their mount.
     """
     from tracehint.analyzer.arrays import column
 
@@ -262,7 +262,7 @@ def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> 
 def _shared_names(
     names: pa.Table, ids: Ints, mounts: dict[tuple[str, str], list[tuple[str, bytes]]]
 ) -> tuple[Ints, Ints, Ints]:
-    """(file row, shared mount, code of the path below it) for every name on a shared mount."""
+    """Return (file row, shared mount, code of the path below it) of each name on a shared mount."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -290,7 +290,7 @@ def _shared_names(
 
 
 def _join(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
-    """Give the file rows of each group one label, until no label changes."""
+    """Assign one label to the file rows of each group, until no label changes."""
     order = order_by(*keys)
     rows = rows[order]
     first = starts_of(*(k[order] for k in keys))
@@ -304,7 +304,7 @@ def _join(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
 
 
 def _join_lonely(label: Ints, rows: Ints, keys: tuple[Ints, ...], host: Ints) -> None:
-    """Join by path alone where no inode number matched and each host has one such file."""
+    """Join by path alone where no inode number matched and each host has one file of that path."""
     order = order_by(*keys, host[rows], label[rows])
     rows = rows[order]
     keys = tuple(k[order] for k in keys)
@@ -326,14 +326,14 @@ TaskOf = Callable[[Ints], Ints]  # process epochs -> tasks
 
 
 def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> Objects:
-    """The data files of the bundle as objects, with names, lineages and sizes."""
+    """Return the data files of the bundle as objects, with names, lineages and sizes."""
     return judge_objects(*find_objects(bundle), task_of, is_software)
 
 
 def judge_objects(
     objects: Objects, creator: Ints, task_of: TaskOf, is_software: IsSoftware
 ) -> Objects:
-    """The objects of `find_objects` with what tasks and data roots decide."""
+    """Complete the objects of `find_objects`, in place, by the tasks and data roots."""
     objects.maker = np.where(creator == UNKNOWN, UNKNOWN, task_of(creator))
     objects.existed[(objects.maker >= 0) & (objects.existed == UNKNOWN)] = 0
     software = is_software(objects.path).to_numpy(zero_copy_only=False)
@@ -342,7 +342,7 @@ def judge_objects(
 
 
 def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
-    """The objects without what tasks decide (`judge_objects`), and per object its creator."""
+    """Return the objects without the fields of `judge_objects`, and the creator of each object."""
     import pyarrow.compute as pc
 
     files = bundle.tables["files"]
@@ -384,14 +384,14 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
 
 
 def _sizes(known: Ints, of_row: Ints, count: int) -> Ints:
-    """The largest that a host saw, or UNKNOWN."""
+    """Return the largest size that a host recorded, or UNKNOWN."""
     size = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(size, of_row, np.where(known > HUGE, UNKNOWN, known))
     return size
 
 
 def _existence_of(known: Ints, of_row: Ints, count: int) -> Ints:
-    """0: made in the run, as soon as one host saw it made; 1: there before; UNKNOWN."""
+    """Return 0: created in the run, according to any host; 1: existed before; or UNKNOWN."""
     existed = np.full(count, 2, np.int64)
     np.minimum.at(existed, of_row, np.where(known == UNKNOWN, 2, known))
     return np.where(existed == 2, UNKNOWN, existed)
@@ -417,7 +417,7 @@ def _name_rows(names: pa.Table, files: pa.Table, ids: Ints, of_row: Ints) -> Nam
 
 
 def _paths(held: Held, distinct: pa.Array, count: int) -> tuple[pa.Array, pa.Array, np.ndarray]:
-    """Per object its last name, its other names, and whether it has no name left."""
+    """Return per object its last name, its other names, and whether it has no name left."""
     import pyarrow as pa
 
     when = np.where(held.held, held.gained, held.lost)
@@ -442,7 +442,7 @@ def _paths(held: Held, distinct: pa.Array, count: int) -> tuple[pa.Array, pa.Arr
 
 
 def _lineages(held: Held, path: pa.Array, scope: Ints) -> tuple[Ints, Ints]:
-    """Per object its lineage (scope and last name) and its place in it, by time."""
+    """Return per object its lineage (scope and last name) and its rank in it, by time."""
     count = len(path)
     code = ints(path.dictionary_encode().indices.to_numpy(zero_copy_only=False))
     nameless = np.ones(count, bool)
@@ -460,7 +460,7 @@ def _lineages(held: Held, path: pa.Array, scope: Ints) -> tuple[Ints, Ints]:
 
 
 def _first_opens(bundle: Bundle, ids: Ints, of_row: Ints, count: int) -> tuple[Ints, Ints]:
-    """Per object: its size at the first open, and the process that created it."""
+    """Return per object its size at the first open, and the process that created it."""
     opens = bundle.tables["opens"]
     obj = lookup(ids, of_row, numbers(opens, "file"))
     when, size = numbers(opens, "open_ns"), numbers(opens, "size_at_open")
@@ -473,6 +473,6 @@ def _first_opens(bundle: Bundle, ids: Ints, of_row: Ints, count: int) -> tuple[I
 
 
 def _earliest_rows(rows: Ints, obj: Ints, when: Ints) -> Ints:
-    """Of these rows the earliest of each object."""
+    """Return the earliest of these rows for each object."""
     rows = rows[order_by(obj[rows], when[rows])]
     return rows[starts_of(obj[rows])]

@@ -1,4 +1,4 @@
-"""The tables of one partition: files with their roles, producers, consumers, edges."""
+"""Tables of one partition: files with their roles, producers, consumers, edges."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROLES = ("input", "intermediate", "output", "scratch", "software")
 class Part:
     """The tables of one partition; files are numbered from 0 in each.
 
-    `ends` is kept as arrays too, to look for cycles of tasks.
+    `ends` repeats the edges as arrays, to search for cycles of tasks.
     """
 
     entries: Ints  # object (of the whole run) of each file row
@@ -49,12 +49,12 @@ class Part:
 
 @dataclass
 class Ends:
-    """Tasks (numbers) at both ends of each edge, and who first wrote when."""
+    """Tasks (numbers) at both ends of each edge, and the first write of each writer."""
 
     producer: Shorts
     consumer: Shorts
     writer: Shorts
-    first: Ints  # UNKNOWN: no time
+    first: Ints  # UNKNOWN: time not known
 
 
 def make_part(
@@ -67,7 +67,7 @@ def make_part(
     edges: Edges,
     options: Options,
 ) -> Part:
-    """Number the entries that are used and make their tables; `low` is the first object."""
+    """Number the used entries and build their tables; `low` is the first object."""
     used = np.zeros(len(entries.obj), bool)
     for entry in (producers[0].entry, consumers[0].entry, edges.entry):
         used[entry] = True
@@ -101,7 +101,7 @@ def make_part(
 
 @dataclass
 class _Facts:
-    """Per entry what the rows of its users need."""
+    """Inputs per entry for the rows of its users."""
 
     tasks: Tasks
     number: Ints
@@ -120,14 +120,14 @@ def _ends(edges: Edges, producers: UseRows) -> Ends:
 
 
 def _versions(lineage: Ints) -> Ints:
-    """The place of each entry in its lineage, from 0."""
+    """Return the position of each entry in its lineage, from 0."""
     first = starts_of(lineage)
     count = len(lineage)
     return (np.arange(count) - np.repeat(first, np.diff(np.append(first, count)))).astype(np.int32)
 
 
 def _final(entries: Entries) -> Ints:
-    """The last entry that is folded into each: its names, size and end are those of the fold."""
+    """Return the last entry folded into each: the fold has its names, size and end."""
     final = np.arange(len(entries.obj))
     np.maximum.at(final, entries.target, np.arange(len(final)))
     return final
@@ -141,7 +141,7 @@ def _roles(
     consumers: UseRows,
     edges: Edges,
 ) -> Ints:
-    """The role of each entry (docs/reference/flow.md)."""
+    """Return the role of each entry (docs/reference/flow.md)."""
     n = len(entries.obj)
     written, read = np.zeros(n, bool), np.zeros(n, bool)
     written[producers.entry] = True
@@ -156,7 +156,7 @@ def _roles(
 
 
 def _exact_share(count: int, *users: UseRows) -> np.ndarray:
-    """Share of the accessed bytes of each entry that are known exactly; 1 where none moved."""
+    """Return the share of each entry's accessed bytes that is known exactly; 1 if none moved."""
     moved, exact = np.zeros(count), np.zeros(count)
     for rows in users:
         moved += np.bincount(rows.entry, rows.bytes, count)
@@ -188,7 +188,7 @@ def _users(facts: _Facts, users: UseRows, rows: Grouped, schema: pa.Schema) -> p
 
 
 def _ranges(rows: Grouped, unsized: Bools) -> pa.Array:
-    """Ranges of each row; none for empty files and where the size is not known."""
+    """Return the ranges of each row; none for empty files and unknown sizes."""
     keep = rows.end > rows.start
     if unsized.any():
         keep &= ~np.repeat(unsized, np.diff(rows.offsets))
@@ -222,9 +222,9 @@ Relative = Callable[[pa.Array], pa.Array]
 def concat_flows(
     parts: list[Part], objects: Objects, touched: Bools, relative: Relative, notes: list[str]
 ) -> tuple[Flow, Ints]:
-    """One table of each kind for all partitions, and the object of each file row.
+    """Concatenate the tables of all partitions; return them and the object of each file row.
 
-    Files outside the roots come last: those that are `touched` (a mask over the objects).
+    Files outside the roots come last: those in `touched` (a mask over the objects).
     """
     counts = [len(p.entries) for p in parts]
     offsets = [sum(counts[:i]) for i in range(len(parts))]
@@ -264,7 +264,7 @@ def _concat_or_empty(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _files(parts: list[Part], used: Ints, objects: Objects, relative: Relative) -> pa.Table:
-    """The rows of the partitions with their names; then the files outside the data roots."""
+    """Return the rows of the partitions with names, then the files outside the data roots."""
     known = _concat_or_empty([p.files for p in parts], pa.schema([]))
     more = len(used) - known.num_rows
     rows = pa.array(used)
