@@ -1,6 +1,6 @@
-"""Where a run is one task with everything in it: the search for the driver behind wrappers.
+"""Search for the driver behind wrappers, where one task contains the whole run.
 
-Which way down the search goes, and which of the drivers on trial stay: docs/reference/tasks.md,
+The rules of the search, and which drivers on trial are kept: docs/reference/tasks.md,
 "A whole workflow behind one command".
 """
 
@@ -23,9 +23,9 @@ from tracehint.analyzer.tasks.engine_processes import (
 from tracehint.analyzer.tasks.tree import DRIVER, JOB, Units
 from tracehint.analyzer.tasks.walk import of_commands
 
-# Of a run's bytes: a task with more is nearly the whole run ...
+# Share of a run's bytes above which a task is nearly the whole run.
 NEARLY = 0.99
-# ... and a program that moved more itself than this share drives nothing, whatever it starts.
+# Share of the bytes above which a program that moved them itself drives nothing.
 ITSELF = 0.9
 _DEPTH = 64
 _PLAIN = (SHELL_CODE, PROGRAM_CODE, MAKE_CODE)
@@ -33,11 +33,11 @@ _PLAIN = (SHELL_CODE, PROGRAM_CODE, MAKE_CODE)
 
 @dataclass
 class Traits:
-    """What the search asks of the units of one walk. One entry per unit unless noted otherwise.
+    """Properties of the units of one walk, one entry per unit.
 
-    works: wrote data, or nothing is known of data; moved: bytes of data, its own only; programs:
-    programs in it; users: programs in it that used data; worker: a forked copy of the program
-    above it; leader: itself, of a worker the unit that it is a copy of.
+    works: wrote data, or no data accesses are recorded; moved: bytes of data of the unit alone;
+    programs: number of programs in it; users: number of those that used data; worker: a forked
+    copy of the program above it; leader: itself, for a worker the unit of which it is a copy.
     """
 
     works: Bools
@@ -56,7 +56,7 @@ class Traits:
 def facts_of(
     classes: Classes, units: Units, unit_of: Ints, activity: Activity, whole: Bools
 ) -> Traits:
-    """The facts of the units."""
+    """Return the traits of the units."""
     n, at = len(units), units.engine_epoch
     wrote = np.zeros(n, bool)
     wrote[unit_of[activity.wrote]] = True
@@ -89,25 +89,25 @@ def facts_of(
 
 @dataclass
 class Search:
-    """Epochs that are cut as drivers: those that stay, and those on trial."""
+    """Epochs that are cut as drivers: the confirmed ones, and those on trial."""
 
     sure: Bools
     on_trial: Bools
 
     @property
     def promoted(self) -> Bools:
-        """All of them."""
+        """All epochs that are cut as drivers."""
         return np.asarray(self.sure | self.on_trial, bool)
 
 
 def go_down(search: Search, units: Units, group: Ints, facts: Traits) -> bool:
-    """One step further down, where one task is (nearly) the whole of a run; False: nowhere.
+    """Search one step further down where one task is (nearly) the whole run; False if nowhere.
 
     A shell that runs several programs is cut (`main | tee log`, `sh -c "sh workflow.sh"`). A
-    program, and whatever lies below make, is cut on trial.
+    program, and anything below make, is cut on trial.
     """
     at = _roots(units, facts)
-    careful = units.engine == MAKE_CODE  # per unit, for those that are reached
+    careful = units.engine == MAKE_CODE  # per unit: below make, for visited units
     little = (1 - NEARLY) * facts.moved.sum()
     here = [at[units.role[at] == JOB]]
     for _ in range(_DEPTH):
@@ -129,19 +129,19 @@ def go_down(search: Search, units: Units, group: Ints, facts: Traits) -> bool:
 
 
 def _roots(units: Units, facts: Traits) -> Ints:
-    """Units at which a search begins: roots that drive, or could when they were cut."""
+    """Return the units at which the search starts: roots that drive, or would if they were cut."""
     root = (units.driver < 0) & np.isin(units.engine, _PLAIN)
     return np.flatnonzero(root & ((units.role == DRIVER) | (facts.carries & ~facts.never)))
 
 
 def _leader(of: Ints, units: Units, facts: Traits) -> Ints:
-    """The driver above each; of a worker the program that it is a copy of. None: itself."""
+    """Return the driver above each unit, or the leader of that driver; a root: the unit itself."""
     above = units.driver[of]
     return np.where(above >= 0, facts.leader[np.maximum(above, 0)], of)
 
 
 def _units_below(at: Ints, units: Units, facts: Traits) -> tuple[Ints, Ints]:
-    """The jobs and the drivers right below these drivers."""
+    """Return the jobs and the drivers directly below these drivers."""
     child = (units.driver >= 0) & ~facts.worker
     child[child] = np.isin(_leader(np.flatnonzero(child), units, facts), at)
     return np.flatnonzero(child & (units.role == JOB)), np.flatnonzero(
@@ -150,8 +150,8 @@ def _units_below(at: Ints, units: Units, facts: Traits) -> tuple[Ints, Ints]:
 
 
 def _sole_jobs(jobs: Ints, inner: Ints, units: Units, group: Ints, facts: Traits) -> Ints:
-    """The jobs of each driver's task that alone wrote data, or that moved nearly all bytes that
-    its tasks moved while fewer others wrote than it has programs (not so for make's lines)."""
+    """Return the jobs of tasks that alone wrote data below their driver, or moved nearly all bytes
+    there while fewer other tasks wrote than it has users of data (not for lines of make)."""
     parent = _leader(jobs, units, facts)
     pairs, of = np.unique(parent * len(units) + group[jobs], return_inverse=True)
     driver, n = pairs // max(1, len(units)), len(units)
@@ -166,7 +166,7 @@ def _sole_jobs(jobs: Ints, inner: Ints, units: Units, group: Ints, facts: Traits
 
 
 def _promote(search: Search, here: Ints, units: Units, facts: Traits, careful: Bools) -> bool:
-    """Cut these where they run other programs; whether there was one that was not cut before."""
+    """Cut the units that run other programs; return whether any of them was not cut before."""
     here = here[~facts.never[here] & ~search.promoted[units.head[here]]]
     shell = here[facts.shell[here] & (facts.programs[here] >= 2)]
     enough = (facts.users[here] >= 2) | facts.carries[here]
@@ -178,8 +178,8 @@ def _promote(search: Search, here: Ints, units: Units, facts: Traits, careful: B
 
 
 def judge(search: Search, units: Units, group: Ints, facts: Traits, made: Ints) -> bool:
-    """End the trials: a driver stays when at least two tasks with data are below it and it did
-    not do nearly everything itself, and all on the way to it stay. Whether any does not."""
+    """End the trials: keep a driver with at least two tasks with data below it that did not move
+    nearly all bytes itself, and the drivers above it. Return whether any was rejected."""
     n = len(units)
     tried = search.on_trial[units.head] & (units.role == DRIVER)
     tasks, inside = _trial_contents(tried, units, group, facts)
@@ -202,8 +202,8 @@ def judge(search: Search, units: Units, group: Ints, facts: Traits, made: Ints) 
 
 
 def by_itself(units: Units, group: Ints, facts: Traits, made: Ints) -> Bools:
-    """Unknown programs at the root that moved nearly all data themselves; or, where only one task
-    with data is below them, more than half."""
+    """Return the unknown root programs that moved nearly all data themselves; or more than half, if
+    only one task with data is below them."""
     root = (units.driver < 0) & (units.role == DRIVER) & (units.engine == PROGRAM_CODE)
     tasks, inside = _trial_contents(root, units, group, facts)
     own = np.bincount(facts.leader, made, len(units))
@@ -212,7 +212,7 @@ def by_itself(units: Units, group: Ints, facts: Traits, made: Ints) -> Bools:
 
 
 def _trial_contents(tried: Bools, units: Units, group: Ints, facts: Traits) -> tuple[Ints, Ints]:
-    """Per driver on trial: tasks with data below it, and the bytes that these moved."""
+    """Return per driver on trial the number of tasks with data below it, and their bytes."""
     n = len(units)
     job = np.flatnonzero((units.role == JOB) & (units.driver >= 0))
     counts = (facts.users[job] > 0) | facts.works[job]
