@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.dataflow.declarations import Ahead
+    from tracehint.analyzer.dataflow.declarations import Pending
     from tracehint.analyzer.dataflow.model import Flow
     from tracehint.analyzer.dataflow.partitions import Execution
     from tracehint.analyzer.execution.resources import Resources
@@ -78,10 +78,10 @@ def analyze(
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
     bundle.tables.pop("extents", None)  # now owned by `extents`
     resources.tell("finding the tasks", 0, 0, "")
-    segmented, ahead = _segment_run(bundle, options, resources)
+    segmented, pending = _segment_run(bundle, options, resources)
     stated = find_requests(bundle, segmented)
-    follow = partial(build_flow, owned=True, ahead=ahead)
-    del ahead
+    follow = partial(build_flow, owned=True, pending=pending)
+    del pending
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
     lost = lost_events(bundle, segmented.proc_task, extents)  # before its columns are dropped
@@ -106,9 +106,9 @@ def _own_bundle(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
 
 def _segment_run(
     bundle: Bundle, options: Options, resources: Resources
-) -> tuple[Segmentation, Ahead]:
+) -> tuple[Segmentation, Pending]:
     """First step: segment the tasks; meanwhile find the files and read the declarations."""
-    from tracehint.analyzer.dataflow.declarations import Ahead, declared_of
+    from tracehint.analyzer.dataflow.declarations import Pending, declared_of
     from tracehint.analyzer.dataflow.identity import find_objects
     from tracehint.analyzer.execution.resources import start_beside
     from tracehint.analyzer.memory import give_back
@@ -123,7 +123,7 @@ def _segment_run(
     give_back()
     bundle.tables["declared_io"] = declared()
     reading = declared_of(bundle, tasks.declared_task, tasks.tasks, start)
-    return tasks, Ahead(found, reading, start)
+    return tasks, Pending(found, reading, start)
 
 
 def _label_analysis(

@@ -56,9 +56,9 @@ def distinct(values: Ints) -> Ints:
     if np.all(values[1:] >= values[:-1]):
         return values[starts_of(values)]
     if values.min() >= 0 and values.max() <= 4 * len(values) + 1024:
-        there = np.zeros(int(values.max()) + 1, bool)
-        there[values] = True
-        return np.flatnonzero(there)
+        present = np.zeros(int(values.max()) + 1, bool)
+        present[values] = True
+        return np.flatnonzero(present)
     ordered = np.sort(values)
     return ordered[starts_of(ordered)]
 
@@ -75,9 +75,9 @@ def rank_values(values: Ints) -> tuple[Ints, Ints]:
         place = np.empty(len(order), np.int64)
         place[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order))))
         return values[order[first]], place
-    there = np.zeros(most + 1, bool)
-    there[values] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+    present = np.zeros(most + 1, bool)
+    present[values] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[values]
 
 
 def group_equal_rows(*columns: Ints) -> tuple[Ints, Ints]:
@@ -115,11 +115,11 @@ def composite(*keys: Ints) -> Ints | None:
     if not len(keys[0]):
         return ints([])
     total = np.zeros(len(keys[0]), np.int64)
-    room = 1
+    span = 1
     for key in keys:
         low, high = int(key.min()), int(key.max())
-        room *= high - low + 1
-        if room >= LIMIT:
+        span *= high - low + 1
+        if span >= LIMIT:
             return None
         total *= high - low + 1
         total += key - low
@@ -135,10 +135,10 @@ def order_by(*keys: Ints) -> Ints:
         return np.lexsort(keys[::-1])
     if np.all(joined[1:] >= joined[:-1]):
         return np.arange(len(joined))
-    return _order(joined)
+    return _sort_positions(joined)
 
 
-def _order(values: Ints) -> Ints:
+def _sort_positions(values: Ints) -> Ints:
     """Return the positions that sort non-negative values; stable.
 
     numpy radix-sorts 16-bit values, and sorts values twice as fast as it argsorts them: small

@@ -82,8 +82,8 @@ def _make_analysis(where: str, options: Options, resources: Resources | None) ->
 
 
 FORMAT = "tracehint.shared-analysis/1"
-_SUM = hashlib.sha256
-_SUM_BYTES = 32
+_CHECKSUM = hashlib.sha256
+_CHECKSUM_BYTES = 32
 
 
 def write(stream: BinaryIO, key: str, analysis: Analysis) -> None:
@@ -91,7 +91,7 @@ def write(stream: BinaryIO, key: str, analysis: Analysis) -> None:
     tables = {name: _pack_table(table) for name, table in _tables(analysis).items()}
     sizes = {name: len(text) for name, text in tables.items()}
     head = {"format": FORMAT, "key": key, "sizes": sizes, "run": analysis.run}
-    total = _SUM()
+    total = _CHECKSUM()
     for piece in (json.dumps(head, allow_nan=False).encode() + b"\n", *tables.values()):
         total.update(piece)
         stream.write(piece)
@@ -102,15 +102,15 @@ def read(data: bytes, key: str, options: Options) -> Analysis | None:
     """Return the analysis in `data`, or None if it is damaged or has another key or format."""
     from tracehint.analyzer.model import Analysis
 
-    whole = memoryview(data)[:-_SUM_BYTES]
-    if len(data) < _SUM_BYTES or _SUM(whole).digest() != data[-_SUM_BYTES:]:
+    content = memoryview(data)[:-_CHECKSUM_BYTES]
+    if len(data) < _CHECKSUM_BYTES or _CHECKSUM(content).digest() != data[-_CHECKSUM_BYTES:]:
         return None
     try:
         line = data.index(b"\n")
         head = json.loads(data[:line])
         if (head["format"], head["key"]) != (FORMAT, key):
             return None
-        tables = _unpack_tables(whole[line + 1 :], head["sizes"])
+        tables = _unpack_tables(content[line + 1 :], head["sizes"])
         return None if tables is None else Analysis(head["run"], options=options, **tables)
     except (ValueError, TypeError, KeyError, OSError):  # includes Arrow's errors
         return None
@@ -162,7 +162,7 @@ def key_of(root: Path, options: Options) -> str | None:
     manifest = read_manifest(root)
     if is_unfinished(root, manifest):
         return None
-    sum_ = hashlib.sha256(json.dumps(_besides(manifest, options)).encode())
+    sum_ = hashlib.sha256(json.dumps(_outside_inputs(manifest, options)).encode())
     try:
         for path in _files(root):
             sum_.update(os.fsencode(path.relative_to(root)) + b"\0" + _checksum(path))
@@ -185,17 +185,17 @@ def _checksum(path: Path) -> bytes:
     return found.digest()
 
 
-def _besides(manifest: Manifest, options: Options) -> list[Any]:
+def _outside_inputs(manifest: Manifest, options: Options) -> list[Any]:
     """Return the inputs of an analysis that are not in the bundle."""
     cwd = started_in(manifest)
     found = [*script_names(manifest, cwd), *sorted(argument_names(manifest, cwd))]
     names = [os.fsdecode(name) for name in found]
     limits = {name: limit(name) for name in LIMITS if name != "cache-bytes"}
-    return [__version__, _program(), dataclasses.asdict(options), names, limits]
+    return [__version__, _source_files(), dataclasses.asdict(options), names, limits]
 
 
 @lru_cache(maxsize=1)
-def _program() -> list[tuple[str, int, int]]:
+def _source_files() -> list[tuple[str, int, int]]:
     """Return name, bytes and time of each source file of an analysis: the version number stays
     the same during development."""
     import tracehint.analyzer

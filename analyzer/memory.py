@@ -11,14 +11,14 @@ MALLOPT = {
     -1: (1 << 31) - 1,  # M_TRIM_THRESHOLD: free memory at the top of the heap is kept
 }
 ONE_ARENA = {-8: 1}  # M_ARENA_MAX: memory freed by one thread is reused by others
-SMALL = 1 << 30  # resident bytes up to which free memory is kept
+KEEP_MAX = 1 << 30  # resident bytes up to which free memory is kept
 
 
 def give_back() -> None:
     """Return free memory to the kernel between the large steps of an analysis.
 
     Free memory is fragmented and the next step's arrays have other lengths, so a large run would
-    use more. A process of up to `SMALL` resident bytes keeps its memory: there is enough of it,
+    use more. A process of up to `KEEP_MAX` resident bytes keeps its memory: there is enough of it,
     and allocating it again takes time. Without glibc nothing happens.
     """
     import ctypes
@@ -26,7 +26,7 @@ def give_back() -> None:
 
     with contextlib.suppress(AttributeError, OSError):
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        if pages * os.sysconf("SC_PAGESIZE") > SMALL:
+        if pages * os.sysconf("SC_PAGESIZE") > KEEP_MAX:
             ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 MAX_ROOTS = 16
 _PROBE_BYTES = 64
 _MAX_RESOLVED = 1000  # arguments of the command whose symbolic links are resolved
-_SHARED = (b"/var/tmp", b"/dev/shm", b"/run/user")
+_SHARED_FOLDERS = (b"/var/tmp", b"/dev/shm", b"/run/user")
 _HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)$")
 _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
 
@@ -91,10 +91,10 @@ def _derive_roots(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) ->
         found |= {place for place in places if any(below(d, place) for d in used)}
     found = {d for d in found if not below(d, cwd) and _may_be_root(d)}
     found = _outermost(_merge_siblings(found))
-    return found if found and _only_software(bundle, base) else {*found, base}
+    return found if found and _is_unused_system_folder(bundle, base) else {*found, base}
 
 
-def _only_software(bundle: Bundle, cwd: bytes) -> bool:
+def _is_unused_system_folder(bundle: Bundle, cwd: bytes) -> bool:
     """Whether `cwd` is a system directory in which the run wrote nothing."""
     opens = bundle.tables["opens"]
     wrote = different(opens.column("path").filter(pc.greater(opens.column("write_ops"), 0)))
@@ -118,9 +118,9 @@ def _declared_paths(bundle: Bundle, direction: str | None = None) -> pa.Array:
     if direction is not None:
         way, words = encode_column(table, "direction")
         code = code[pc.equal(words, direction).to_numpy(zero_copy_only=False)[way]]
-    there = np.zeros(len(paths), bool)
-    there[code] = True
-    return paths.filter(pa.array(there))
+    is_declared = np.zeros(len(paths), bool)
+    is_declared[code] = True
+    return paths.filter(pa.array(is_declared))
 
 
 def _absolute(parts: Iterable[pa.ChunkedArray], declared: pa.Array | None = None) -> pa.Array:
@@ -132,10 +132,10 @@ def _absolute(parts: Iterable[pa.ChunkedArray], declared: pa.Array | None = None
 
 
 def _clean(path: bytes) -> bytes:
-    return b"/" + posixpath.normpath(path).lstrip(b"/.") if path[:1] != b"/" else _norm(path)
+    return b"/" + posixpath.normpath(path).lstrip(b"/.") if path[:1] != b"/" else _normalize(path)
 
 
-def _norm(path: bytes) -> bytes:
+def _normalize(path: bytes) -> bytes:
     text = posixpath.normpath(path)
     return text[1:] if text.startswith(b"//") else text
 
@@ -166,7 +166,7 @@ def argument_names(manifest: Manifest, cwd: bytes) -> set[bytes]:
     resolved, as the kernel reports files. Links of a run on another machine are not resolved."""
     words = [w.encode("utf-8", "surrogateescape") for w in manifest.command[1:]]
     words = [w.partition(b"=")[2] if w[:1] == b"-" else w for w in words]
-    paths = {_norm(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
+    paths = {_normalize(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
     return paths | {posixpath.realpath(p) for p in sorted(paths)[:_MAX_RESOLVED] if b"\0" not in p}
 
 
@@ -207,8 +207,8 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
         data = data.filter(pc.is_in(data, value_set=_used_by_jobs(bundle, segmented)))
     known = data.combine_chunks()
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
-    here = np.isin(numbers(opens, "file"), known.to_numpy(zero_copy_only=False))
-    wrote = pc.and_(wrote, pa.array(here))
+    of_known = np.isin(numbers(opens, "file"), known.to_numpy(zero_copy_only=False))
+    wrote = pc.and_(wrote, pa.array(of_known))
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
     made = pc.and_(made, pc.is_in(names.column("file"), value_set=known))
     kept = names.filter(made)
@@ -227,7 +227,7 @@ def _folders_of(paths: Any) -> set[bytes]:
     folders = pc.unique(pc.replace_substring_regex(paths, rb"(?s)/[^/]*$", b""))
     odd = pc.match_substring_regex(folders, ODD)
     found = {folder or b"/" for folder in folders.filter(pc.invert(odd)).to_pylist()}
-    return found | {_norm(folder) for folder in folders.filter(odd).to_pylist()}
+    return found | {_normalize(folder) for folder in folders.filter(odd).to_pylist()}
 
 
 def _merge_siblings(folders: set[bytes]) -> set[bytes]:
@@ -241,7 +241,7 @@ def _merge_siblings(folders: set[bytes]) -> set[bytes]:
         merge = {
             p
             for p, n in parents.items()
-            if n >= 2 and p.count(b"/") >= 2 and p not in _SHARED and _may_be_root(p)
+            if n >= 2 and p.count(b"/") >= 2 and p not in _SHARED_FOLDERS and _may_be_root(p)
         }
         if not merge:
             break
@@ -306,9 +306,9 @@ def relative_paths(paths: Any, roots: Sequence[bytes]) -> Any:
     whole = pa.array(paths, pa.binary())
     tails, root = _split(whole, roots)
     inside = root >= 0
-    here = pa.array(inside & (pc.binary_length(tails).fill_null(0).to_numpy(False) > 1))
+    below_root = pa.array(inside & (pc.binary_length(tails).fill_null(0).to_numpy(False) > 1))
     short = pc.if_else(pa.array(inside), pa.scalar(b".", pa.binary()), whole)
-    short = pc.replace_with_mask(short, here, _cut_prefix(tails.filter(here), 1))
+    short = pc.replace_with_mask(short, below_root, _cut_prefix(tails.filter(below_root), 1))
     if len(roots) < 2:
         return short
     encoded = short.dictionary_encode()

@@ -190,20 +190,20 @@ def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> d
     manifest, losses = bundle.manifest, losses_of(bundle.tables["losses"])
     seen = sum(bundle.tables[name].num_rows for name in ("processes", "opens")) + extents.rows()
     if "missing_rows" in losses:
-        seen = _of_known_processes(bundle, extents)
-    worth = score(losses, seen, whole=manifest.complete)
+        seen = _count_known_events(bundle, extents)
+    rating = score(losses, seen, whole=manifest.complete)
     for code in manifest.blind_to:
-        worth *= BLIND_SCORE.get(code, 1.0)
+        rating *= BLIND_SCORE.get(code, 1.0)
     reported = [*words(losses), *_list_missing_tables(bundle), *bundle.problems, *manifest.notes]
     return {
-        "score": round(worth, 4),
+        "score": round(rating, 4),
         "blind_to": list(manifest.blind_to),
         "losses": {clean(kind): n for kind, n in losses.items()},
         "notes": list(dict.fromkeys([*map(clean, reported), *notes])),
     }
 
 
-def _of_known_processes(bundle: Bundle, extents: Execution) -> int:
+def _count_known_events(bundle: Bundle, extents: Execution) -> int:
     """Return the number of recorded events of processes that have a row of their own."""
     import pyarrow as pa
     import pyarrow.compute as pc

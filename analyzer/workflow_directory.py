@@ -36,11 +36,11 @@ def base_folder(bundle: Bundle, segmented: Segmentation, worked: set[bytes], cwd
     wrote below `cwd` is inside. Directories that the run itself created are its data.
     """
     data: list[bytes] | None = None
-    for folder in (_workplace(worked, cwd), _script_folder(bundle, segmented, cwd)):
+    for folder in (_common_workplace(worked, cwd), _script_folder(bundle, segmented, cwd)):
         if folder is None or folder == cwd or not below(folder, cwd):
             continue
         if data is None:
-            data = _data(bundle, processes_of(segmented, engine=False), cwd)
+            data = _data_folders(bundle, processes_of(segmented, engine=False), cwd)
         if data and all(below(path, folder) for path in data):
             return folder
     return cwd
@@ -54,7 +54,7 @@ def workplaces(worked: set[bytes], cwd: bytes) -> set[bytes]:
 
 def worked_in(bundle: Bundle, segmented: Segmentation) -> set[bytes]:
     """Return the directories in which non-engine processes that used data started."""
-    return _folders(bundle, processes_of(segmented, engine=False))
+    return _start_folders(bundle, processes_of(segmented, engine=False))
 
 
 def below(path: bytes, root: bytes) -> bool:
@@ -70,7 +70,7 @@ def processes_of(segmented: Segmentation, *, engine: bool) -> pa.Array:
     return segmented.proc_task.filter(inside).column("proc").combine_chunks()
 
 
-def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
+def _start_folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
     """Return where those processes started that used data, except directories the run created."""
     table, opens = bundle.tables["processes"], bundle.tables["opens"]
     proc = numbers(opens, "proc")
@@ -103,7 +103,7 @@ def _is_within(folder: bytes, made: set[bytes]) -> bool:
     return False
 
 
-def _workplace(worked: set[bytes], cwd: bytes) -> bytes | None:
+def _common_workplace(worked: set[bytes], cwd: bytes) -> bytes | None:
     """Return the task working directory below `cwd` that contains all the others, if any."""
     inside = [f for f in worked if below(f, cwd)]
     common = posixpath.commonpath(inside) if inside else None
@@ -135,7 +135,7 @@ def script_names(manifest: Manifest, cwd: bytes) -> list[bytes]:
     return [path for name in named for path in (name, posixpath.realpath(name))]
 
 
-def _data(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:
+def _data_folders(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:
     """Return the folders below `cwd` of files that tasks read or that any process wrote."""
     opens, names = bundle.tables["opens"], bundle.tables["names"]
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))

@@ -12,17 +12,17 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts, column, in_order, lookup, order_by
 from tracehint.analyzer.dataflow.accesses import EpochTasks
-from tracehint.analyzer.dataflow.additions import Scene, add_declared
+from tracehint.analyzer.dataflow.additions import BaseFlow, add_declared
 from tracehint.analyzer.dataflow.copies import Copies
-from tracehint.analyzer.dataflow.declarations import Ahead, nothing_yet
+from tracehint.analyzer.dataflow.declarations import Pending, work_on_demand
 from tracehint.analyzer.dataflow.entries import (
     Entries,
-    add_empty,
+    add_makers_of_empty,
     components,
     make_entries,
     series_of,
 )
-from tracehint.analyzer.dataflow.identity import judge_objects
+from tracehint.analyzer.dataflow.identity import complete_objects
 from tracehint.analyzer.dataflow.model import (
     HOW_BIT,
     HUGE,
@@ -35,10 +35,10 @@ from tracehint.analyzer.dataflow.model import (
     Found,
     Objects,
 )
-from tracehint.analyzer.dataflow.partitions import ROWS, Batch, Partitions, divide, keep_together
+from tracehint.analyzer.dataflow.partitions import ROWS, Batch, Partitions, divide, order_copies
 from tracehint.analyzer.dataflow.tables import Part, concat_flows, make_part
 from tracehint.analyzer.dataflow.users import Tasks, consumers_of, edges_of, producers_of
-from tracehint.analyzer.dataflow.version_flow import after_their_writes, solve_general, solve_simple
+from tracehint.analyzer.dataflow.version_flow import move_early_reads, solve_general, solve_simple
 from tracehint.analyzer.memory import give_back
 from tracehint.schemas.wording import agree
 
@@ -78,14 +78,14 @@ def merge_notes(notes: Iterable[str]) -> list[str]:
 _ACCMODE, _WRONLY, _RDWR = 3, 1, 2
 
 
-def _huge_files(bundle: Bundle) -> list[str]:
+def _note_huge_files(bundle: Bundle) -> list[str]:
     """Return a note about the files whose size counts as unknown."""
     huge = int((column(bundle.tables["files"], "size_bytes") > HUGE).sum())
     text = f"{{n}} [file|files] of more than {HUGE >> 50} PiB: [its size counts|their sizes count]"
     return [agree(huge, f"{text} as unknown")] if huge else []
 
 
-def from_opens(
+def read_opens(
     bundle: Bundle, objects: Objects, known: EpochTasks, extents: Execution, notes: list[str]
 ) -> Access:
     """Return truncations and accesses of whole files (upper bounds); add a note about the latter.
@@ -245,7 +245,7 @@ def build_flow(
     always_general: bool = False,
     rows: int = ROWS,
     owned: bool = False,
-    ahead: Ahead | None = None,
+    pending: Pending | None = None,
 ) -> Flow:
     """Return file versions, their producers and consumers, and the edges between tasks.
 
@@ -254,9 +254,9 @@ def build_flow(
     `tracehint.analyzer.model`. With `owned`, columns of the bundle that are not needed afterwards
     are dropped from its tables. `rows` is the size of a partition. Never raises on damaged rows.
     """
-    notes = _huge_files(bundle)
+    notes = _note_huge_files(bundle)
     bundle = bundle if owned else replace(bundle, tables=dict(bundle.tables))
-    ahead = ahead or nothing_yet(bundle, segmented.declared_task, segmented.tasks)
+    pending = pending or work_on_demand(bundle, segmented.declared_task, segmented.tasks)
     table = in_order(segmented.tasks, "task")
     ids = column(table, "task")
     procs = EpochTasks(segmented.proc_task, ids)
@@ -264,26 +264,26 @@ def build_flow(
     settings = FlowSettings(tasks, options, always_general)
     classify = partial(rules.classify_paths, roots=roots)
     relative = partial(rules.relative_paths, roots=roots)
-    objects = judge_objects(*ahead.found(), procs.of, classify)
+    objects = complete_objects(*pending.found(), procs.of, classify)
     accesses = extents.look(objects, procs, notes)
-    more = from_opens(bundle, objects, procs, extents, notes)
+    more = read_opens(bundle, objects, procs, extents, notes)
     bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])  # no other is needed now
-    objects, copies = _with_copies(objects, accesses, more, tasks)
-    parts = _parts(accesses, divide(accesses, more, objects, copies, rows), settings, notes)
+    objects, copies = _keep_copies_together(objects, accesses, more, tasks)
+    parts = _solve_parts(accesses, divide(accesses, more, objects, copies, rows), settings, notes)
     touched = accesses.find_touched()
     del accesses  # the largest object in memory
-    scene = Scene(*concat_flows(parts, objects, touched, relative, notes), objects, table)
-    return add_declared(scene, bundle, ahead, classify, relative)
+    base = BaseFlow(*concat_flows(parts, objects, touched, relative, notes), objects, table)
+    return add_declared(base, bundle, pending, classify, relative)
 
 
-def _parts(
+def _solve_parts(
     accesses: Accesses, partitions: Partitions, settings: FlowSettings, notes: list[str]
 ) -> list[Part]:
     """Solve all partitions, and solve those with edges on cycles of tasks a second time."""
     solved = accesses.compute(partitions, partial(_solve, settings))
     parts = [part for part, _ in solved]
     notes += merge_notes(note for _, remarks in solved for note in remarks)
-    cycle = _cycles(parts, settings.tasks)
+    cycle = _find_cycles(parts, settings.tasks)
     if cycle is not None:
         again = np.flatnonzero([_find_cycle_edges(part, cycle).any() for part in parts])
         solved = accesses.compute(partitions, partial(_solve, settings, cycle=cycle), again)
@@ -292,12 +292,12 @@ def _parts(
     return parts
 
 
-def _with_copies(
+def _keep_copies_together(
     objects: Objects, accesses: Accesses, more: Access, tasks: Tasks
 ) -> tuple[Objects, Copies]:
     """Return the objects, with copies next to their sources, and the engines' copies."""
     give_back()
-    copies, order = keep_together(accesses, more, objects, tasks.engine)
+    copies, order = order_copies(accesses, more, objects, tasks.engine)
     if not len(copies):
         return objects, copies
     number = np.empty(len(order), np.int64)
@@ -318,9 +318,9 @@ def _solve(
     objects, access, tasks, options = batch.objects, batch.access, settings.tasks, settings.options
     notes: list[str] = []
     if objects.hosts > 1:
-        after_their_writes(access, objects, notes)
+        move_early_reads(access, objects, notes)
     found, alone, many = _solve_batch(batch, settings, notes)
-    add_empty(found, access, objects, tasks.engine)
+    add_makers_of_empty(found, access, objects, tasks.engine)
     entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions, cycle)
     edges = edges_of(found, entries, tasks)
     replaced = _replaced_objects(entries, objects)
@@ -360,7 +360,7 @@ def _replaced_objects(entries: Entries, objects: Objects) -> Bools:
     return np.asarray(objects.rank < last[lineage])
 
 
-def _cycles(parts: list[Part], tasks: Tasks) -> Ints | None:
+def _find_cycles(parts: list[Part], tasks: Tasks) -> Ints | None:
     """Return the cycle of each task, or None if there is no cycle."""
     first_write = np.full(len(tasks.ids), np.iinfo(np.int64).max)
     for part in parts:

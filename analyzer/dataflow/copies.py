@@ -39,7 +39,7 @@ def find(access: Access, everything: Access, objects: Objects) -> Copies:
     files that engines read, from which their sizes are derived.
     """
     mine = access.take(access.count == 1)
-    reads, solid = _solid(mine.take(mine.op == READ)), _solid(mine.take(mine.op == WRITE))
+    reads, solid = _gapless(mine.take(mine.op == READ)), _gapless(mine.take(mine.op == WRITE))
     reads = reads.take(reads.start == 0)
     reads = reads.take(reads.end >= _size_at(reads, everything, objects))
     writes = solid.take(solid.start == 0)
@@ -57,10 +57,10 @@ def find(access: Access, everything: Access, objects: Objects) -> Copies:
     found = Copies(reads.obj[best[w]], writes.obj[w], writes.proc[w], w * 0)
     found = found.take(found.source != found.target)
     lone = ~np.isin(solid.obj, found.target)
-    return Copies.concat_parts([found, strung(reads, solid.take(lone))])
+    return Copies.concat_parts([found, find_concatenations(reads, solid.take(lone))])
 
 
-def strung(reads: Access, writes: Access) -> Copies:
+def find_concatenations(reads: Access, writes: Access) -> Copies:
     """Return copies of several files into one, read whole in sequence by the writing process.
 
     The sources are the last ones whose reading began before the writing ended, and their sizes
@@ -122,7 +122,7 @@ def _size_at(reads: Access, everything: Access, objects: Objects) -> Ints:
     return np.where(final, known, seen)
 
 
-def _solid(rows: Access) -> Access:
+def _gapless(rows: Access) -> Access:
     """Return one row for each (object, process) that covered one range without a gap."""
     rows = rows.take(order_by(rows.obj, rows.proc, rows.start))
     first = starts_of(rows.obj, rows.proc)
@@ -148,7 +148,7 @@ def _base_names(objects: Objects, objs: Ints) -> Ints:
     return ints(codes)[paths.indices.to_numpy(zero_copy_only=False)] if len(objs) else ints([])
 
 
-_CHAIN = 16  # longest chain of copies of copies that is followed
+_MAX_CHAIN = 16  # longest chain of copies of copies that is followed
 
 
 @dataclass
@@ -168,12 +168,12 @@ def levels(copies: Copies, count: int) -> Ints:
     Files that are copied in a cycle stay at the last level and pass nothing back.
     """
     level = np.zeros(count, np.int64)
-    for _ in range(_CHAIN):
+    for _ in range(_MAX_CHAIN):
         deeper = level.copy()
         np.maximum.at(deeper, copies.target, level[copies.source] + 1)
         if np.array_equal(deeper, level):
             break
-        level = np.minimum(deeper, _CHAIN)
+        level = np.minimum(deeper, _MAX_CHAIN)
     return level
 
 
@@ -201,11 +201,11 @@ def find_carried(copies: Copies, events: Events, touched: Touches) -> tuple[Carr
     found.start = np.maximum(found.start, before)
     found = found.take(found.end > found.start)
     found.start, found.end = (v + copies.shift[found.copy] for v in (found.start, found.end))
-    found.copy = _first_of(copies)[found.copy]
+    found.copy = _first_rows(copies)[found.copy]
     return found.take(order_by(found.copy, found.start)), reading
 
 
-def _first_of(copies: Copies) -> Ints:
+def _first_rows(copies: Copies) -> Ints:
     """Return per copy the first one with the same target and process."""
     order = order_by(copies.target, copies.proc)
     first = starts_of(copies.target[order], copies.proc[order])

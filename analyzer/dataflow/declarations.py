@@ -83,7 +83,7 @@ class Start(Protocol):
 Reading = Callable[[], tuple[pa.Array, Callable[[], tuple[DeclaredRows, Uses]]]]
 
 
-def begin(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Reading:
+def start_reading(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Reading:
     """Start to read the declared tasks, inputs and outputs. The paths come first, because later
     steps need them. `joined` maps declared texts to task ids. The bundle must keep the two tables
     until everything is read; nothing needs them afterwards."""
@@ -118,13 +118,13 @@ def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRow
     of_task = np.full(len(ids), UNKNOWN, np.int64)
     of_task[place[::-1]] = code[::-1]
     rows = bundle.tables["declared_tasks"]
-    at = _index(rows.column("task").combine_chunks(), text.dictionary)
+    at = _find_positions(rows.column("task").combine_chunks(), text.dictionary)
     read = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(read, at[at >= 0], column(rows, "read_bytes")[at >= 0])
     return DeclaredRows(text.dictionary, first, last, seen, read, of_task, at, (at[:0], at[:0]))
 
 
-def _index(values: pa.Array, known: pa.Array) -> Ints:
+def _find_positions(values: pa.Array, known: pa.Array) -> Ints:
     """Return the position of each value among the known ones, or UNKNOWN."""
     if values.equals(known):
         return np.arange(len(known))
@@ -134,7 +134,7 @@ def _index(values: pa.Array, known: pa.Array) -> Ints:
 def _parents(rows: pa.Table, declared: DeclaredRows) -> tuple[Ints, Ints]:
     lists = rows.column("parents").combine_chunks()
     child = declared.of_row[ints(pc.list_parent_indices(lists).to_numpy())]
-    parent = _index(pc.list_flatten(lists), declared.names)
+    parent = _find_positions(pc.list_flatten(lists), declared.names)
     keep = (child >= 0) & (parent >= 0)
     child, parent = child[keep], parent[keep]
     order = order_by(child, parent)
@@ -156,8 +156,8 @@ def _tasks_of(texts: pa.ChunkedArray, names: pa.Array) -> Ints:
     """Return the position of each text among the names, or UNKNOWN; a dictionary-encoded column is
     searched once per distinct text of each chunk."""
     if not pa.types.is_dictionary(texts.type) or not texts.num_chunks:
-        return _index(texts.cast(names.type).combine_chunks(), names)
-    known = _index(pa.concat_arrays([part.dictionary for part in texts.chunks]), names)
+        return _find_positions(texts.cast(names.type).combine_chunks(), names)
+    known = _find_positions(pa.concat_arrays([part.dictionary for part in texts.chunks]), names)
     ends = np.cumsum([len(part.dictionary) for part in texts.chunks]).tolist()
     parts = [
         known[low:high][part.indices.to_numpy(zero_copy_only=False)]
@@ -260,7 +260,7 @@ def objects_of(paths: pa.Array, objects: Objects) -> Ints:
     backwards = pa.array(np.arange(count)[::-1].copy())
     names = pa.concat_arrays([objects.path.take(backwards), pc.list_flatten(others)])
     obj = np.concatenate([np.arange(count)[::-1], owner, [UNKNOWN]])
-    return obj[_index(paths, names)]
+    return obj[_find_positions(paths, names)]
 
 
 def pairs(uses: Uses, declared: DeclaredRows) -> tuple[Ints, Ints]:
@@ -291,7 +291,7 @@ def pairs(uses: Uses, declared: DeclaredRows) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class Pending:
     """Work started early: functions that wait for the results, each to be called once."""
 
     found: Callable[[], tuple[Objects, Ints]]  # `find_objects`
@@ -303,14 +303,14 @@ def declared_of(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start)
     """Start to read the declarations; None if there are none. The bundle must keep its tables."""
     if not bundle.tables["declared_io"].num_rows or not joined.num_rows:
         return None
-    return begin(bundle, joined, tasks, start)
+    return start_reading(bundle, joined, tasks, start)
 
 
-def nothing_yet(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> Ahead:
-    """Return an `Ahead` that computes everything on demand."""
-    declared = declared_of(bundle, joined, tasks, _when_asked)
-    return Ahead(partial(find_objects, bundle), declared, _when_asked)
+def work_on_demand(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> Pending:
+    """Return an `Pending` that computes everything on demand."""
+    declared = declared_of(bundle, joined, tasks, _defer)
+    return Pending(partial(find_objects, bundle), declared, _defer)
 
 
-def _when_asked(work: Callable[[], T]) -> Callable[[], T]:
+def _defer(work: Callable[[], T]) -> Callable[[], T]:
     return work

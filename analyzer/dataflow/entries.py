@@ -35,7 +35,7 @@ def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:
     `first_write` orders the tasks that write; tasks that never write are on no cycle.
     """
     found = np.full(len(first_write), UNKNOWN, np.int64)
-    pairs = _suspicious(producer, consumer, first_write)
+    pairs = _possible_cycle_edges(producer, consumer, first_write)
     if not len(pairs[0]):
         return found
     import networkx as nx
@@ -48,7 +48,7 @@ def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:
     return found
 
 
-def _suspicious(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints, Ints]:
+def _possible_cycle_edges(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints, Ints]:
     """Return the edges that may be part of a cycle."""
     count = len(first_write)
     both = np.zeros(count, bool)
@@ -131,21 +131,21 @@ def make_entries(
     base = np.full(len(objects), UNKNOWN, np.int64)
     first = starts_of(obj)
     base[obj[first]] = first
-    _final_sizes(objects, obj, size, first)
+    _raise_final_sizes(objects, obj, size, first)
     entries = Entries(obj, size, lineage, base, np.arange(len(obj)), np.zeros(len(obj), bool))
-    _fold_long(entries, many, max_versions)
+    _fold_many_versions(entries, many, max_versions)
     _fold_cycles(entries, found, engine, alone, cycle)
     return entries
 
 
-def _final_sizes(objects: Objects, obj: Ints, size: Ints, first: Ints) -> None:
+def _raise_final_sizes(objects: Objects, obj: Ints, size: Ints, first: Ints) -> None:
     """Raise the last size of each object to the recorded one, in place; unsized: UNKNOWN."""
     last = np.append(first[1:], len(obj))[: len(first)] - 1
     size[last] = np.maximum(size[last], objects.size[obj[last]])
     size[objects.unsized[obj]] = UNKNOWN
 
 
-def _fold_long(entries: Entries, many: Bools, max_versions: int) -> None:
+def _fold_many_versions(entries: Entries, many: Bools, max_versions: int) -> None:
     """Fold all versions of a path that has more than `max_versions` into one entry."""
     first = starts_of(entries.lineage)
     counts = np.diff(np.append(first, len(entries.lineage)))
@@ -231,7 +231,7 @@ def one_per_series(entry: Ints, task: Ints, series: Ints, preference: Ints) -> B
     return keep
 
 
-def add_empty(found: Found, access: Access, objects: Objects, engine: Bools) -> None:
+def add_makers_of_empty(found: Found, access: Access, objects: Objects, engine: Bools) -> None:
     """Add the maker of each file without written bytes as its producer (of 0 bytes), in place.
 
     That is the task that created it, else the first that truncated it; engines are never makers.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Turns(Rows):
+class NameChanges(Rows):
     """Gains and losses of names; `path` is an index into the distinct paths."""
 
     obj: Ints
@@ -79,7 +79,7 @@ class NameRows:
     new_path: pa.Array
 
 
-def history(rows: NameRows, scope: Ints) -> tuple[Held, pa.Array]:
+def trace_names(rows: NameRows, scope: Ints) -> tuple[Held, pa.Array]:
     """Return when each object held each name, and the distinct names (binary).
 
     `scope` is per object: names are compared within one scope only (a host, a shared mount).
@@ -91,36 +91,36 @@ def history(rows: NameRows, scope: Ints) -> tuple[Held, pa.Array]:
     codes = ints(two.indices.to_numpy(zero_copy_only=False))
     distinct = two.dictionary
     old, new = codes[: len(rows.obj)], codes[len(rows.obj) :]
-    turns = _turns(rows, old, new)
+    changes = _find_changes(rows, old, new)
     moves = _directory_moves(rows)
     if moves:
-        turns, distinct = _move_below(turns, distinct, moves)
-    return _object_paths(turns, scope), distinct
+        changes, distinct = _move_below(changes, distinct, moves)
+    return _object_paths(changes, scope), distinct
 
 
-def _turns(rows: NameRows, old: Ints, new: Ints) -> Turns:
+def _find_changes(rows: NameRows, old: Ints, new: Ints) -> NameChanges:
     def is_op(*names: str) -> Bools:
         wanted = [i for i, name in enumerate(rows.op) if name in names]
         return np.isin(rows.code, wanted) & (rows.obj >= 0)
 
-    def part(where: Bools, path: Ints, gain: bool) -> Turns:
+    def part(where: Bools, path: Ints, gain: bool) -> NameChanges:
         at = np.flatnonzero(where)
-        return Turns(
+        return NameChanges(
             rows.obj[at], path[at], rows.t[at], 2 * rows.seq[at] + gain, np.full(len(at), gain)
         )
 
-    return Turns.concat_parts(
+    return NameChanges.concat_parts(
         [
             part(is_op("open", "create"), old, True),
             part(is_op("rename", "exchange"), old, False),
             part(is_op("rename", "exchange", "link"), new, True),
             part(is_op("unlink"), old, False),
-            *_partners(rows, old, new),
+            *_exchange_partners(rows, old, new),
         ]
     )
 
 
-def _partners(rows: NameRows, old: Ints, new: Ints) -> list[Turns]:
+def _exchange_partners(rows: NameRows, old: Ints, new: Ints) -> list[NameChanges]:
     """Return the turns of the other file of each exchange; one row may represent both files."""
     parts = []
     for i in np.flatnonzero(rows.code == _code(rows.op, "exchange")).tolist():
@@ -132,7 +132,7 @@ def _partners(rows: NameRows, old: Ints, new: Ints) -> list[Turns]:
             both = ints([new[i], old[i]])
             seq = 2 * rows.seq[i] + ints([0, 1])
             t = np.repeat(rows.t[i], 2)
-            parts.append(Turns(np.repeat(other, 2), both, t, seq, np.array([False, True])))
+            parts.append(NameChanges(np.repeat(other, 2), both, t, seq, np.array([False, True])))
     return parts
 
 
@@ -152,18 +152,18 @@ def _directory_moves(rows: NameRows) -> list[tuple[int, int, bytes, bytes]]:
     return found
 
 
-def _holders(turns: Turns) -> dict[int, list[tuple[int, int, int, bool]]]:
+def _holders(changes: NameChanges) -> dict[int, list[tuple[int, int, int, bool]]]:
     """Return the gains and losses of each name: (t, seq, object, gain)."""
     holders: dict[int, list[tuple[int, int, int, bool]]] = {}
-    columns = (turns.obj, turns.path, turns.t, turns.seq, turns.gain)
+    columns = (changes.obj, changes.path, changes.t, changes.seq, changes.gain)
     for obj, path, t, seq, gain in zip(*(c.tolist() for c in columns), strict=True):
         holders.setdefault(path, []).append((t, seq, obj, gain))
     return holders
 
 
 def _move_below(
-    turns: Turns, distinct: pa.Array, moves: list[tuple[int, int, bytes, bytes]]
-) -> tuple[Turns, pa.Array]:
+    changes: NameChanges, distinct: pa.Array, moves: list[tuple[int, int, bytes, bytes]]
+) -> tuple[NameChanges, pa.Array]:
     """Add losses and gains for the names below renamed directories.
 
     Only names below one of the directories are examined, by bisection.
@@ -172,7 +172,7 @@ def _move_below(
 
     paths: list[bytes] = distinct.to_pylist()
     known = {path: i for i, path in enumerate(paths)}
-    holders = _holders(turns)
+    holders = _holders(changes)
     ordered = sorted(paths)
     added: list[tuple[int, int, int, int, bool]] = []
     for t, seq, old, new in moves:
@@ -192,30 +192,30 @@ def _move_below(
                 added.append((obj, path, t, 2 * seq + gain, gain))
                 holders.setdefault(path, []).append((t, 2 * seq + gain, obj, gain))
     columns = np.array(added, np.int64).reshape(-1, 5).T
-    more = Turns(columns[0], columns[1], columns[2], columns[3], columns[4].astype(bool))
-    return Turns.concat_parts([turns, more]), pa.array(paths, pa.binary())
+    more = NameChanges(columns[0], columns[1], columns[2], columns[3], columns[4].astype(bool))
+    return NameChanges.concat_parts([changes, more]), pa.array(paths, pa.binary())
 
 
-def _object_paths(turns: Turns, scope: Ints) -> Held:
+def _object_paths(changes: NameChanges, scope: Ints) -> Held:
     """Return one row per (object, path) from the turns of all names."""
-    turns = turns.take(order_by(scope[turns.obj], turns.path, turns.t, turns.seq))
+    changes = changes.take(order_by(scope[changes.obj], changes.path, changes.t, changes.seq))
     # an unlink that is reported after another object took the name has no effect
-    stale = ~turns.gain
-    stale[1:] &= turns.gain[:-1] & (turns.obj[1:] != turns.obj[:-1])
-    stale[1:] &= turns.path[1:] == turns.path[:-1]
+    stale = ~changes.gain
+    stale[1:] &= changes.gain[:-1] & (changes.obj[1:] != changes.obj[:-1])
+    stale[1:] &= changes.path[1:] == changes.path[:-1]
     stale[:1] = False
-    turns = turns.take(~stale)
-    place, n = scope[turns.obj], len(turns)
+    changes = changes.take(~stale)
+    place, n = scope[changes.obj], len(changes)
     followed = np.zeros(n, bool)
-    followed[:-1] = (place[1:] == place[:-1]) & (turns.path[1:] == turns.path[:-1])
+    followed[:-1] = (place[1:] == place[:-1]) & (changes.path[1:] == changes.path[:-1])
     # per pair the last gain, or the last loss if it never had a gain
-    pairs = order_by(turns.obj, turns.path, turns.gain.astype(np.int64), np.arange(n))
-    first = starts_of(turns.obj[pairs], turns.path[pairs])
+    pairs = order_by(changes.obj, changes.path, changes.gain.astype(np.int64), np.arange(n))
+    first = starts_of(changes.obj[pairs], changes.path[pairs])
     at = pairs[np.append(first[1:], n)[: len(first)] - 1]
-    lost = turns.t[np.minimum(at + 1, n - 1)] if n else at
-    held = turns.gain[at] & ~followed[at]
-    lost = np.where(turns.gain[at] & followed[at], lost, turns.t[at])
-    return Held(turns.obj[at], turns.path[at], turns.t[at], turns.seq[at], lost, held)
+    lost = changes.t[np.minimum(at + 1, n - 1)] if n else at
+    held = changes.gain[at] & ~followed[at]
+    lost = np.where(changes.gain[at] & followed[at], lost, changes.t[at])
+    return Held(changes.obj[at], changes.path[at], changes.t[at], changes.seq[at], lost, held)
 
 
 def shared_mounts(bundle: Bundle) -> dict[tuple[str, str], list[tuple[str, bytes]]]:
@@ -250,8 +250,8 @@ def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> 
     scope[known] = len(names_of_hosts) + shared
     inode, origin = column(files, "ino"), host
     groups = (shared, path, inode[known])
-    _join(label, known, groups)
-    _join_lonely(label, known, (shared, path), origin)
+    _unite_labels(label, known, groups)
+    _unite_by_path(label, known, (shared, path), origin)
     _, of_row = np.unique(label, return_inverse=True)
     of_row = ints(of_row.reshape(-1))
     object_scope = np.zeros(int(of_row.max()) + 1, np.int64)
@@ -289,7 +289,7 @@ def _shared_names(
     )
 
 
-def _join(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
+def _unite_labels(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
     """Assign one label to the file rows of each group, until no label changes."""
     order = order_by(*keys)
     rows = rows[order]
@@ -303,7 +303,7 @@ def _join(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
         label[:] = label[label]
 
 
-def _join_lonely(label: Ints, rows: Ints, keys: tuple[Ints, ...], host: Ints) -> None:
+def _unite_by_path(label: Ints, rows: Ints, keys: tuple[Ints, ...], host: Ints) -> None:
     """Join by path alone where no inode number matched and each host has one file of that path."""
     order = order_by(*keys, host[rows], label[rows])
     rows = rows[order]
@@ -318,7 +318,7 @@ def _join_lonely(label: Ints, rows: Ints, keys: tuple[Ints, ...], host: Ints) ->
     group = np.repeat(np.arange(len(first)), sizes)
     lonely = np.bincount(group, hosts, len(first)) == sizes
     keep = lonely[group]
-    _join(label, rows[keep], tuple(k[keep] for k in keys))
+    _unite_labels(label, rows[keep], tuple(k[keep] for k in keys))
 
 
 IsSoftware = Callable[["pa.Array"], "pa.Array"]
@@ -327,10 +327,10 @@ TaskOf = Callable[[Ints], Ints]  # process epochs -> tasks
 
 def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> Objects:
     """Return the data files of the bundle as objects, with names, lineages and sizes."""
-    return judge_objects(*find_objects(bundle), task_of, is_software)
+    return complete_objects(*find_objects(bundle), task_of, is_software)
 
 
-def judge_objects(
+def complete_objects(
     objects: Objects, creator: Ints, task_of: TaskOf, is_software: IsSoftware
 ) -> Objects:
     """Complete the objects of `find_objects`, in place, by the tasks and data roots."""
@@ -342,7 +342,7 @@ def judge_objects(
 
 
 def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
-    """Return the objects without the fields of `judge_objects`, and the creator of each object."""
+    """Return the objects without what `complete_objects` sets, and the creator of each."""
     import pyarrow.compute as pc
 
     files = bundle.tables["files"]
@@ -355,7 +355,7 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
     of_row, scope = merge_hosts(bundle, regular, ids, names)
     count = int(of_row.max()) + 1 if len(of_row) else 0
     rows = _name_rows(names, files, ids, of_row)
-    held, distinct = history(rows, scope)
+    held, distinct = trace_names(rows, scope)
     give_back()
     path, others, gone = _paths(held, distinct, count)
     lineage, rank = _lineages(held, path, scope)

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 ROWS = 1 << 17  # accesses of one partition, unless one path has more
 
 
-def keep_together(
+def order_copies(
     extents: Accesses, more: Access, objects: Objects, engine: Bools
 ) -> tuple[Copies, Ints]:
     """Return the complete copies by engines, and an order of the objects in which the paths of

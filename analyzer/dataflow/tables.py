@@ -74,7 +74,7 @@ def make_part(
     at = np.flatnonzero(used)
     number, size = (np.full(len(used), UNKNOWN, np.int64) for _ in range(2))
     number[at] = np.arange(len(at))
-    final = _final(entries)
+    final = _last_folded(entries)
     np.maximum.at(size, entries.target, entries.size)
     role = _roles(objects, entries, final, producers[0], consumers[0], edges)
     share = _exact_share(len(used), producers[0], consumers[0])
@@ -88,19 +88,19 @@ def make_part(
             "concurrent": entries.shared[at],
         }
     )
-    facts = _Facts(tasks, number, size, objects.unsized[entries.obj], options)
+    facts = _EntryColumns(tasks, number, size, objects.unsized[entries.obj], options)
     return Part(
         entries.obj[final[at]] + low,
         files,
-        _users(facts, *producers, PRODUCERS),
-        _users(facts, *consumers, CONSUMERS),
+        _use_table(facts, *producers, PRODUCERS),
+        _use_table(facts, *consumers, CONSUMERS),
         _edges(facts, edges),
-        _ends(edges, producers[0]),
+        _edge_ends(edges, producers[0]),
     )
 
 
 @dataclass
-class _Facts:
+class _EntryColumns:
     """Inputs per entry for the rows of its users."""
 
     tasks: Tasks
@@ -110,7 +110,7 @@ class _Facts:
     options: Options
 
 
-def _ends(edges: Edges, producers: UseRows) -> Ends:
+def _edge_ends(edges: Edges, producers: UseRows) -> Ends:
     return Ends(
         edges.producer.astype(np.int32),
         edges.consumer.astype(np.int32),
@@ -126,7 +126,7 @@ def _versions(lineage: Ints) -> Ints:
     return (np.arange(count) - np.repeat(first, np.diff(np.append(first, count)))).astype(np.int32)
 
 
-def _final(entries: Entries) -> Ints:
+def _last_folded(entries: Entries) -> Ints:
     """Return the last entry folded into each: the fold has its names, size and end."""
     final = np.arange(len(entries.obj))
     np.maximum.at(final, entries.target, np.arange(len(final)))
@@ -164,7 +164,7 @@ def _exact_share(count: int, *users: UseRows) -> np.ndarray:
     return np.where(moved > 0, exact / np.maximum(moved, 1), 1.0)
 
 
-def _users(facts: _Facts, users: UseRows, rows: Grouped, schema: pa.Schema) -> pa.Table:
+def _use_table(facts: _EntryColumns, users: UseRows, rows: Grouped, schema: pa.Schema) -> pa.Table:
     options, size = facts.options, facts.size[users.entry]
     unsized = facts.unsized[users.entry]
     unique = np.where(unsized, 0, users.unique)
@@ -202,7 +202,7 @@ def _seconds(when: Ints, tasks: Tasks) -> pa.Array:
     return pa.array((when - tasks.started_ns) / 1e9, mask=when == UNKNOWN)
 
 
-def _edges(facts: _Facts, edges: Edges) -> pa.Table:
+def _edges(facts: _EntryColumns, edges: Edges) -> pa.Table:
     ids = facts.tasks.ids
     columns = [
         np.arange(len(edges)),

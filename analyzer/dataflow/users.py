@@ -226,7 +226,7 @@ def producers_of(
         rows.sum(writes.bytes * writes.exact),
     )
     owned = group(own.start, own.end, own_entry, own.task)
-    at = _find(users.entry, users.task, owned.key(own_entry), owned.key(own.task))
+    at = _find_rows(users.entry, users.task, owned.key(own_entry), owned.key(own.task))
     users.owned[at] = owned.unique_bytes()
     return users, rows
 
@@ -250,7 +250,7 @@ def _carried_writes(own: Owned) -> Writes:
     )
 
 
-def _find(a: Ints, b: Ints, wanted_a: Ints, wanted_b: Ints) -> Ints:
+def _find_rows(a: Ints, b: Ints, wanted_a: Ints, wanted_b: Ints) -> Ints:
     """Return the row of each wanted pair in rows sorted by (a, b); all must be present."""
     span = int(max(b.max(initial=0), wanted_b.max(initial=0))) + 1
     return ints(np.searchsorted(a * span + b, wanted_a * span + wanted_b))

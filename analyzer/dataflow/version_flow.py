@@ -61,7 +61,7 @@ class ObjectFacts:
     cut_high: Ints
 
 
-def look(access: Access, count: int) -> ObjectFacts:
+def collect_facts(access: Access, count: int) -> ObjectFacts:
     """Compute the `ObjectFacts` in one pass over the accesses."""
     change = access.take(is_mutation(access.op))
     reads = np.flatnonzero(access.op == READ)  # no copies: reads may be most of the memory
@@ -148,7 +148,7 @@ def solve_simple(
     `general` marks objects that are excluded even if they are simple.
     """
     count = len(objects)
-    seen = look(access, count)
+    seen = collect_facts(access, count)
     simple = is_simple(access, objects, seen) & ~general
     writes = pieces(access.take((access.op == WRITE) & simple[access.obj]), notes)
     spans = written_spans(writes)
@@ -228,13 +228,13 @@ def _simple_versions(access: Access, objects: Objects, seen: ObjectFacts, made: 
     return Versions(at, np.zeros(len(at), np.int64), size[at])
 
 
-def after_their_writes(access: Access, objects: Objects, notes: list[str]) -> None:
+def move_early_reads(access: Access, objects: Objects, notes: list[str]) -> None:
     """Move reads that ended before the first write of a new file behind its writes, in place.
 
     Only for files created in the run and written by one task: nothing could be read before, so a
     clock is wrong. Adds a note with the number of reads and the largest difference.
     """
-    seen = look(access, len(objects))
+    seen = collect_facts(access, len(objects))
     begin = np.full(len(objects), np.iinfo(np.int64).max)
     change = is_mutation(access.op)
     np.minimum.at(begin, access.obj[change], access.first[change])
@@ -256,7 +256,7 @@ def after_their_writes(access: Access, objects: Objects, notes: list[str]) -> No
 # grow with the number of (access, segment) pairs. Beyond MAX_TOUCHES the ranges of a file are
 # widened to a few thousand common bounds, and are no longer exact.
 
-_FEW = 128  # accesses of a file up to which it is never coarsened
+_LIGHT = 128  # accesses of a file up to which it is never coarsened
 
 
 def coarsen(events: Events, notes: list[str], limit: int = MAX_TOUCHES) -> None:
@@ -266,8 +266,8 @@ def coarsen(events: Events, notes: list[str], limit: int = MAX_TOUCHES) -> None:
     """
     first = starts_of(epochs(events))
     sizes = np.diff(np.append(first, len(events)))
-    heavy = [slice(int(first[i]), int(first[i] + sizes[i])) for i in np.flatnonzero(sizes > _FEW)]
-    work = [_touches(events, rows) for rows in heavy]
+    heavy = [slice(int(first[i]), int(first[i] + sizes[i])) for i in np.flatnonzero(sizes > _LIGHT)]
+    work = [_count_touches(events, rows) for rows in heavy]
     share = min(1.0, 2 * limit / max(sum(work), 1))
     for rows, pairs in zip(heavy, work, strict=True):
         accesses = rows.stop - rows.start
@@ -284,7 +284,7 @@ def coarsen(events: Events, notes: list[str], limit: int = MAX_TOUCHES) -> None:
             )
 
 
-def _touches(events: Events, rows: slice) -> int:
+def _count_touches(events: Events, rows: slice) -> int:
     """Return the number of pairs of an access and a segment."""
     bounds, start, end = _bounds(events, rows), events.start[rows], events.end[rows]
     low, high = np.searchsorted(bounds, start, side="right"), np.searchsorted(bounds, end)
@@ -311,7 +311,7 @@ def _widen(events: Events, rows: slice, bounds: Ints) -> None:
     events.exact[rows] = False
 
 
-_DEEPEST = 1 << 10  # maximum depth of overlapping inexact writes that is searched
+_MAX_DEPTH = 1 << 10  # maximum depth of overlapping inexact writes that is searched
 
 
 def solve_general(
@@ -471,7 +471,7 @@ def sources(events: Events, touched: Touches) -> tuple[Ints, Ints]:
     row = np.flatnonzero(hit & (touched.owner != events.actor[event]))
     source = touched.last[row]
     rows, found = [row], [source]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         deeper = touched.last[source]
         more = events.loose[event[source]] & (deeper != UNKNOWN)
         more[more] = ~events.hole[event[deeper[more]]]

@@ -299,7 +299,7 @@ def version_of(events: Events, foreign: Bools, latest: Ints, limit: int) -> Ints
     Counting stops soon after `limit` versions of an object.
     """
     begins = np.zeros(len(events), bool)
-    begins[_begins(events, foreign, latest, limit)] = True
+    begins[_find_starts(events, foreign, latest, limit)] = True
     first = starts_of(events.obj)
     count = np.cumsum(begins)
     group = group_ids(first, len(events))
@@ -307,7 +307,7 @@ def version_of(events: Events, foreign: Bools, latest: Ints, limit: int) -> Ints
     return np.asarray(count - (count - begins)[first][group], np.int64)
 
 
-def _begins(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[int]:
+def _find_starts(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[int]:
     """Return the changes that begin versions; repeated reads or changes by one task are skipped.
 
     The only Python loop over events: the start of each version depends on the previous one.

@@ -126,7 +126,7 @@ def _occurs_in(file: Numbers, which: Bools) -> Bools:
 Floats = npt.NDArray[np.float64]
 
 SLOWEST_CALL_NS, SLOWEST_BYTES_PER_S = 100_000_000, 1_000_000  # assumed of the slowest store
-LEAST_NS = 200_000  # shorter uses do not count as waiting
+MIN_USE_NS = 200_000  # shorter uses do not count as waiting
 SHORT_NS = 10_000_000  # shorter uses are added up, even if they overlap
 UNKNOWN_SHARE = 0.05  # of process lifetimes without processor time; above this a task's is unknown
 BLOCK = 1 << 20  # opens per pass
@@ -140,10 +140,10 @@ def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     processes, tasks = bundle.tables["processes"], segmented.tasks
     if not processes.num_rows or not tasks.num_rows:
         return segmented
-    task_of = _finder(segmented)
+    task_of = _task_finder(segmented)
     of = task_of(column(processes, "proc"))
     lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
-    in_use, users = _in_use(bundle, task_of, len(lasted))
+    in_use, users = _use_time(bundle, task_of, len(lasted))
     cpu, computing, lives = _processor_time(processes, of, len(lasted), users)
     waited = np.minimum(np.maximum(lasted - computing, 0.0), in_use)
     measured = _measured_wait(processes, of, lives, lasted)
@@ -157,7 +157,7 @@ def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     return replace(segmented, tasks=tasks)
 
 
-def _finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
+def _task_finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
     """Return a function from process epochs to the rows of their tasks; -1: no task."""
     epoch = finder(column(segmented.proc_task, "proc"))
     task = np.append(column(segmented.proc_task, "task"), -1)
@@ -177,13 +177,13 @@ def _processor_time(
     lives = _sums(of[mine], life[mine], tasks)
     known = mine & (used >= 0)
     became = np.isin(column(processes, "proc"), column(processes, "prev", -1))
-    unsaid = np.where(mine & ~known & ~became, life, 0.0)
-    unsaid[mine & processes.column("end_ns").is_null().to_numpy()] = np.inf
+    unknown_life = np.where(mine & ~known & ~became, life, 0.0)
+    unknown_life[mine & processes.column("end_ns").is_null().to_numpy()] = np.inf
     seconds = _sums(of[known], used[known] / 1e9, tasks)
     seconds[np.bincount(of[known], minlength=tasks) == 0] = np.nan
 
     def where_known(these: Bools) -> Floats:
-        unknown = _sums(of[these], unsaid[these], tasks)
+        unknown = _sums(of[these], unknown_life[these], tasks)
         return np.where(unknown <= UNKNOWN_SHARE * lives, seconds, np.nan)
 
     uses = mine & np.isin(column(processes, "proc"), users)
@@ -203,12 +203,12 @@ def _measured_wait(processes: pa.Table, of: Ints, lives: Floats, lasted: Floats)
     life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
     total = _sums(of[known], spent[known] / 1e9, len(lives))
     measured = _sums(of[known], life[known], len(lives))
-    aside = np.maximum(np.divide(measured, lasted, where=lasted > 0, out=np.ones(len(lives))), 1)
+    overlap = np.maximum(np.divide(measured, lasted, where=lasted > 0, out=np.ones(len(lives))), 1)
     any_known = np.bincount(of[known], minlength=len(lives)) > 0
-    return np.where(any_known, np.minimum(total / aside, lasted), np.nan)
+    return np.where(any_known, np.minimum(total / overlap, lasted), np.nan)
 
 
-def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tuple[Floats, Ints]:
+def _use_time(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tuple[Floats, Ints]:
     """Return the seconds in which each task had data files in use: from the open, or the first
     access through an inherited descriptor, to the last read, or to the close after writes. Also
     return the process epochs that used them."""
@@ -219,7 +219,7 @@ def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tupl
     long: list[tuple[Ints, Ints, Ints]] = []
     users = []
     for low in range(0, opens.num_rows, BLOCK):
-        rows, start, end, bound = _uses(bundle, opens.slice(low, BLOCK))
+        rows, start, end, bound = _find_uses(bundle, opens.slice(low, BLOCK))
         epochs = column(opens.slice(low, BLOCK), "proc")[rows]
         users.append(distinct(epochs))
         of = task_of(epochs)
@@ -233,15 +233,15 @@ def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tupl
     return seconds, np.concatenate(users)
 
 
-def _uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:
+def _find_uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:
     """Return (row, start, end, maximum wait) of those uses of data files that may wait."""
     wrote = numbers(opens, "write_ops", 0) > 0
     start = np.where(_are_inherited(opens), column(opens, "first_ns"), column(opens, "open_ns"))
     closed = column(opens, "close_ns")
     end = np.where(wrote & (closed > 0), closed, column(opens, "last_ns"))
     used = wrote | (numbers(opens, "read_ops", 0) > 0)
-    rows = np.flatnonzero(used & (start > 0) & (end - start >= LEAST_NS))
-    rows = rows[_data(bundle, opens, rows)]
+    rows = np.flatnonzero(used & (start > 0) & (end - start >= MIN_USE_NS))
+    rows = rows[_are_data(bundle, opens, rows)]
     counts = {
         name: numbers(opens, name, 0)[rows].astype(np.float64)
         for name in ("read_ops", "write_ops", "read_bytes", "write_bytes")
@@ -261,7 +261,7 @@ def _are_inherited(opens: pa.Table) -> Bools:
     return np.asarray(pc.is_in(opens.column("via").cast(pa.string()), value_set=words).to_numpy())
 
 
-def _data(bundle: Bundle, opens: pa.Table, rows: Ints) -> Bools:
+def _are_data(bundle: Bundle, opens: pa.Table, rows: Ints) -> Bools:
     """Return which of these opens are of regular files with names that data can have."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -286,8 +286,8 @@ def _union(of: Ints, start: Ints, end: Ints, tasks: int) -> Floats:
     rank = np.zeros(len(of), np.int64)
     rank[starts_of(of)[1:]] = 1
     rank = np.cumsum(rank)
-    room = int(until.max()) + 1  # shifts later tasks behind all intervals of earlier ones
-    reach = np.maximum.accumulate(until + rank * room) - rank * room
+    width = int(until.max()) + 1  # shifts later tasks behind all intervals of earlier ones
+    reach = np.maximum.accumulate(until + rank * width) - rank * width
     before = np.concatenate([[0], reach[:-1]])
     before[starts_of(of)] = 0
     own = np.maximum(until - np.maximum(begin, before), 0)

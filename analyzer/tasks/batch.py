@@ -67,7 +67,7 @@ def batch_jobs(processes: pa.Table, tree: Tree, better: Bools) -> tuple[Ints, li
             return None
         shown = [(c, text) for c, (_, text) in zip(columns, system.parts, strict=True)]
         if system.outer:
-            shown[0] = (_either(_of_roots(processes, tree, roots, system.outer), columns[0]), "{}")
+            shown[0] = (_prefer(_of_roots(processes, tree, roots, system.outer), columns[0]), "{}")
         job = np.full(len(tree.proc), -1, np.int64)
         inside = (columns[0][0] >= 0) & ~better[roots]
         job[roots] = np.where(inside, back.reshape(-1), -1)
@@ -99,7 +99,7 @@ def _leave_out_ranks(processes: pa.Table, tree: Tree, roots: Ints, columns: list
     number[~several[step]] = -1
 
 
-def _either(first: Column, second: Column) -> Column:
+def _prefer(first: Column, second: Column) -> Column:
     """Return the first column, with the second where the first is not set."""
     (a, texts), (b, more) = first, second
     return np.where(a >= 0, a, np.where(b >= 0, b + len(texts), -1)), [*texts, *more]
@@ -115,7 +115,7 @@ def _name(shown: list[tuple[Column, str]], root: int) -> str:
 
 
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
-_DIGITS, _MOST_MIB = 9, 1 << 40
+_DIGITS, _MAX_MIB = 9, 1 << 40
 
 
 def requested_of_slurm(processes: pa.Table, segmented: Segmentation) -> dict[str, dict[str, int]]:
@@ -127,7 +127,7 @@ def requested_of_slurm(processes: pa.Table, segmented: Segmentation) -> dict[str
     if not cores.any():
         return {}
     memory = cores * _numbers(processes, "SLURM_MEM_PER_CPU")
-    memory = np.minimum(np.maximum(memory, _numbers(processes, "SLURM_MEM_PER_NODE")), _MOST_MIB)
+    memory = np.minimum(np.maximum(memory, _numbers(processes, "SLURM_MEM_PER_NODE")), _MAX_MIB)
     rows = positions(column(segmented.proc_task, "proc"), column(processes, "proc"))
     task = column(segmented.proc_task, "task")[rows]
     host = processes.column("host").combine_chunks().dictionary_encode().indices

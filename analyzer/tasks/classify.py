@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _WORDS = 6  # words of a command on which its class may depend
-_CUTS = (255, 255, 64, 64, 64, 64)  # maximum bytes of each
+_MAX_BYTES = (255, 255, 64, 64, 64, 64)  # maximum bytes of each
 _SUBMITTERS = """bjobs bkill bsub condor_q condor_rm condor_submit flux-submit llsubmit qalter qdel
     qstat qsub sacct sbatch scancel scontrol sinfo squeue"""
 SUBMITTERS = frozenset(_SUBMITTERS.split())
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh", ".dash")
 _JAVA_FORK = "jspawnhelper"  # execed by Java in the new process, before the program itself
-_COPIES = re.compile(r"from multiprocessing\.|from loky\.|from joblib\.externals")
+_WORKER_COPIES = re.compile(r"from multiprocessing\.|from loky\.|from joblib\.externals")
 # Patterns for any word of the argument list: a Snakemake that is one job of another; a Java that
 # is Nextflow; a worker process of the program above it (R's parallel, Dask).
 _FLAGS = (
@@ -102,7 +102,7 @@ def _keys(argv: pa.ListArray) -> tuple[pa.Array, Ints]:
         flags[hits[offsets[1:]] > hits[first]] = number
     parts = [pa.array(flags.astype(str)).cast(pa.binary())]
     family = None
-    for i, cut in enumerate(_CUTS[:_WORDS]):
+    for i, cut in enumerate(_MAX_BYTES[:_WORDS]):
         at = pa.array(np.where(count > i, first + i, 0), mask=count <= i)
         word = pc.binary_slice(pc.fill_null(values.take(at), b""), 0, cut)
         if family is None:
@@ -122,12 +122,12 @@ def _needs_words(word: pa.Array) -> pa.Array:
     for first in encoded.dictionary.to_pylist():
         name = base_name(first)
         families = (SHELLS, INTERPRETERS, WRAPPERS, MULTI_CALL)
-        answers.append(any(name in f for f in families) or name in _ASKED)
+        answers.append(any(name in f for f in families) or name in _INSPECTED_WORDS)
     return pa.array(answers, pa.bool_()).take(encoded.indices)
 
 
 # Programs whose arguments the engine rules inspect, and the number of words.
-_ASKED = dict.fromkeys(
+_INSPECTED_WORDS = dict.fromkeys(
     ("tracehint", "docker", "podman", "singularity", "apptainer", "git", "conda"), 2
 ) | {"xargs": _WORDS}
 
@@ -154,7 +154,7 @@ def command_of(key: bytes) -> Command:
     program = name
     if name in INTERPRETERS:
         program = base_name(script_of(name, raw[1:]) or raw[0])
-        if any(_COPIES.search(w) for w in words[1:]):
+        if any(_WORKER_COPIES.search(w) for w in words[1:]):
             return Command("fork", "", ())  # a worker process of its parent
     if name == "java" and flag == _NEXTFLOW:
         program = "nextflow"
@@ -163,9 +163,9 @@ def command_of(key: bytes) -> Command:
         return Command(kind, program, ())
     if program.endswith(_SCRIPT_SUFFIXES):
         return Command("script", program, ())
-    asked = words[: _ASKED.get(name, 0)]
+    inspected = words[: _INSPECTED_WORDS.get(name, 0)]
     job_of = "snakemake" if program == "snakemake" and flag == _SNAKEMAKE_JOB else ""
-    return Command(kind, program, asked, job_of)
+    return Command(kind, program, inspected, job_of)
 
 
 def _kind(program: str) -> str:

@@ -57,10 +57,10 @@ class TaskMatcher:
             step()
         return self.matches
 
-    def _open(self) -> list[int]:
+    def _list_open(self) -> list[int]:
         return [n for n in range(len(self.declared)) if n not in self.matches]
 
-    def _give(self, number: int, tasks: Iterable[int]) -> None:
+    def _assign(self, number: int, tasks: Iterable[int]) -> None:
         chosen = [t for t in tasks if t in self.free]
         if chosen:
             self.matches[number] = sorted({*self.matches.get(number, []), *chosen})
@@ -96,7 +96,7 @@ class TaskMatcher:
             for task, (start, end) in seen.get(row["pid"], {}).items():
                 near = at is None or start - _SLACK_S <= at <= end + _SLACK_S
                 if near and task in self.free:
-                    self._give(number, [task])
+                    self._assign(number, [task])
                     break
 
     def by_text(self, *, only_certain: bool) -> None:
@@ -104,10 +104,10 @@ class TaskMatcher:
         gets a task per line. Certain: equally many declared and observed tasks have the text."""
         waiting: dict[bytes, list[int]] = {}
         for task in sorted(self.free, key=lambda t: (self.observed[t]["start_s"], t)):
-            waiting.setdefault(_normal(self.observed[task]["command"]), []).append(task)
+            waiting.setdefault(_normalize(self.observed[task]["command"]), []).append(task)
         far = float("inf")
-        todo = sorted(self._open(), key=lambda n: (self.declared[n]["start_ns"] or far, n))
-        lines = {n: _lines(self.declared[n]["command"] or b"", waiting) for n in todo}
+        todo = sorted(self._list_open(), key=lambda n: (self.declared[n]["start_ns"] or far, n))
+        lines = {n: _matching_lines(self.declared[n]["command"] or b"", waiting) for n in todo}
         wanted = Counter(line for n in todo for line in lines[n])
         for number in todo:
             found = []
@@ -116,7 +116,7 @@ class TaskMatcher:
                 if tasks and (not only_certain or wanted[line] == len(tasks)):
                     found.append(tasks.pop(0))
                     wanted[line] -= 1
-            self._give(number, found)
+            self._assign(number, found)
 
     def by_outputs(self) -> None:
         """Match tasks that wrote declared outputs of exactly one declared task."""
@@ -141,7 +141,7 @@ class TaskMatcher:
                 found.setdefault(next(iter(numbers)), []).append(task)
         for number, tasks in found.items():
             last = max(tasks, key=lambda t: (self.observed[t]["start_s"], t))
-            self._give(number, tasks if self._has_lines(number) else [last])
+            self._assign(number, tasks if self._has_lines(number) else [last])
 
     def _has_lines(self, number: int) -> bool:
         return bool(self.declared[number]["engine"] == "make")
@@ -174,7 +174,7 @@ class TaskMatcher:
         within the stated times, if it ran within those of no other."""
         rest = [
             n
-            for n in self._open()
+            for n in self._list_open()
             if not self.declared[n]["pid"]
             and not self.declared[n]["command"]
             and self.declared[n]["end_ns"] is not None
@@ -194,11 +194,11 @@ class TaskMatcher:
         found = Counter(numbers[0] for numbers in hosts.values() if len(numbers) == 1)
         for task, numbers in hosts.items():
             if len(numbers) == 1 and found[numbers[0]] == 1:
-                self._give(numbers[0], [task])
+                self._assign(numbers[0], [task])
 
     def by_folder(self) -> None:
         """Match by a working directory that only one declared and one observed task have."""
-        rest = [n for n in self._open() if self.declared[n]["workdir"]]
+        rest = [n for n in self._list_open() if self.declared[n]["workdir"]]
         if not rest:
             return
         processes = self.bundle.tables["processes"]
@@ -212,20 +212,20 @@ class TaskMatcher:
         for number in rest:
             folder = self.declared[number]["workdir"]
             if folders[folder] == 1 and len(tasks.get(folder, ())) == 1:
-                self._give(number, tasks[folder])
+                self._assign(number, tasks[folder])
 
 
-def _normal(text: str) -> bytes:
+def _normalize(text: str) -> bytes:
     """Return a command without differences that shells and logs introduce."""
     return _PREFIX.sub(b"", _SPACE.sub(b" ", text.encode("utf-8", "replace")).strip())
 
 
-def _lines(command: bytes, waiting: dict[bytes, list[int]]) -> list[bytes]:
+def _matching_lines(command: bytes, waiting: dict[bytes, list[int]]) -> list[bytes]:
     """Return the command as one text if a task with it was observed, else its matching lines."""
-    whole = _normal(printable(command))
+    whole = _normalize(printable(command))
     if not whole or whole in waiting:
         return [whole] if whole else []
-    lines = [_normal(printable(line.lstrip(b"@-+ \t"))) for line in command.split(b"\n")]
+    lines = [_normalize(printable(line.lstrip(b"@-+ \t"))) for line in command.split(b"\n")]
     return [line for line in lines if line in waiting]
 
 
@@ -351,7 +351,7 @@ def join_declared(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     found = {declared[i]["task"] for i in matches}
     unseen = []
     for i, row in enumerate(declared):
-        if row["task"] not in found and _ran(row):
+        if row["task"] not in found and _has_run(row):
             found.add(row["task"])
             unseen.append(i)
     sites = {h.name: h.site for h in bundle.manifest.hosts}
@@ -382,7 +382,7 @@ def _unite(declared: list[dict[str, Any]], matches: dict[int, list[int]]) -> dic
     return {number: sorted(tasks) for number, tasks in result.items()}
 
 
-def _ran(declared: dict[str, Any]) -> bool:
+def _has_run(declared: dict[str, Any]) -> bool:
     """Whether the engine reports that the task ran: a graph alone also lists up-to-date targets."""
     return declared["start_ns"] is not None or declared["exit_status"] is not None
 

@@ -35,14 +35,14 @@ _DEPTH = 4  # maximum nesting of shells and wrappers
 # Commands that feed another one, leave a result, or prepare. The type of a shell text is its first
 # command in none of these lists, else its first command in the earliest list.
 _FEEDING = "cat seq yes zcat bzcat xzcat zstdcat"
-_LEAVING = "date echo find hostname ln ls printf printenv ps rm rmdir sleep touch"
+_PRODUCING = "date echo find hostname ln ls printf printenv ps rm rmdir sleep touch"
 _SETTING_UP = """: [ [[ alias bash_completion break cd chmod conda continue dirname eval exit export
     false getopts hash local mkdir module ml popd pushd pwd read readonly return set shift shopt
     source . test trap true type ulimit umask unset wait"""
-_LEVELS = (_FEEDING, _LEAVING, _SETTING_UP)
+_LEVELS = (_FEEDING, _PRODUCING, _SETTING_UP)
 PREPARING = {word: level for level, words in enumerate(_LEVELS) for word in words.split()}
 # Programs that are never, or not always, the type of a task.
-LOOKED_INTO = (
+INDIRECT_PROGRAMS = (
     PREPARING.keys()
     | SHELLS
     | LAUNCHERS
@@ -111,14 +111,14 @@ def without_shim(argv: Sequence[bytes]) -> list[bytes]:
     return list(argv)
 
 
-_LOOKED_AT = 1 << 16  # characters of a command that are searched for its name
-_READ = 8192  # characters of shell text that are parsed for its type
-_MOST_COMMANDS = 256  # commands in that text, including those in substitutions
+_MAX_NAMED = 1 << 16  # characters of a command that are searched for its name
+_MAX_PARSED = 8192  # characters of shell text that are parsed for its type
+_MAX_COMMANDS = 256  # commands in that text, including those in substitutions
 
 
 def shorten(text: str) -> str:
     """Shorten text to at most NAME_LENGTH characters on one line."""
-    flat = " ".join(text[:_LOOKED_AT].split())
+    flat = " ".join(text[:_MAX_NAMED].split())
     return flat if len(flat) <= NAME_LENGTH else flat[: NAME_LENGTH - 1] + "…"
 
 
@@ -140,7 +140,7 @@ def _without_folder(text: str) -> str:
 
 def type_of(argv: Sequence[bytes], depth: int = 0) -> str:
     """Return the program or script that the arguments actually run; empty if none is found."""
-    if argv and base_name(argv[0]) not in LOOKED_INTO:
+    if argv and base_name(argv[0]) not in INDIRECT_PROGRAMS:
         return base_name(argv[0])
     words = [w.decode("utf-8", "backslashreplace") for w in islice(argv, 256)]
     return _type_of_words(words, depth)
@@ -177,12 +177,12 @@ def _job_name(words: list[str]) -> str:
 
 def type_of_text(text: str, depth: int = 0) -> str:
     """Return the type of a shell text: its first command that does more than prepare."""
-    text = text[:_LOOKED_AT]
+    text = text[:_MAX_NAMED]
     plain = base_name(first_word(text) or " ")
-    if plain not in LOOKED_INTO:
+    if plain not in INDIRECT_PROGRAMS:
         return plain
     first, best = "", len(_LEVELS)
-    for command in islice(simple_commands(text[:_READ]), _MOST_COMMANDS):
+    for command in islice(simple_commands(text[:_MAX_PARSED]), _MAX_COMMANDS):
         words = command.argv()
         if not words or command.nested or command.kind != "command":
             continue
@@ -228,7 +228,7 @@ def plain_descriptions(argv: pa.ListArray) -> tuple[dict[str, pa.Array], Bools]:
     code[some.to_numpy(zero_copy_only=False)] = encoded.indices.fill_null(len(words)).to_numpy(
         zero_copy_only=False
     )
-    known = np.array([base not in LOOKED_INTO for base in bases] + [False], bool)
+    known = np.array([base not in INDIRECT_PROGRAMS for base in bases] + [False], bool)
     holds = np.asarray(easy.to_numpy(zero_copy_only=False), bool) & known[code]
 
     rows = pa.array(code)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-MOST = 5_000  # words; if there are more, almost every task has its own
+MAX_WORDS = 5_000  # words; if there are more, almost every task has its own
 _GENERATIONS = 64
 _ROUNDS = 16
-_KEPT_WORDS = 16  # words of a command line that are searched for a script
+_SEARCHED_WORDS = 16  # words of a command line that are searched for a script
 
 
 def makers_of(bundle: Bundle, tree: Tree, segmented: Segmentation) -> tuple[dict[str, Any], ...]:
@@ -35,16 +35,16 @@ def makers_of(bundle: Bundle, tree: Tree, segmented: Segmentation) -> tuple[dict
     if not words:
         return ()
     files = _files(bundle, tree)
-    word[~_behind(tree, files)] = -1
+    word[~_creating_epochs(tree, files)] = -1
     task, kind, kinds = _tasks(tree, segmented)
     type_of = _unambiguous_types(
         tree, word, task, kind, np.array([_is_type_word(w) for w in words])
     )
     known = np.flatnonzero(type_of >= 0)
-    if len(known) > MOST:
+    if len(known) > MAX_WORDS:
         return ()
     known_kind = _kind_of_epochs(tree, np.where(word >= 0, type_of[word], -1))
-    unsure = set(_unsure(tree, files, kind, known_kind).tolist())
+    unsure = set(_unidentified_types(tree, files, kind, known_kind).tolist())
     found = [
         {
             "word": words[at].decode(),
@@ -75,7 +75,7 @@ def _words(processes: pa.Table) -> tuple[Ints, list[bytes]]:
     word = np.where(codes >= 0, np.array([*own, -1])[codes], -1)
     looked_at = np.flatnonzero((codes >= 0) & ~np.append(simple, True)[codes])
     for epoch in looked_at.tolist():
-        last = min(offsets[epoch + 1], offsets[epoch] + _KEPT_WORDS)
+        last = min(offsets[epoch + 1], offsets[epoch] + _SEARCHED_WORDS)
         line = argv.values.slice(offsets[epoch], last - offsets[epoch]).to_pylist()
         word[epoch] = _number(numbers, process_word([w or b"" for w in line]))
     return word, list(numbers)
@@ -192,7 +192,7 @@ def _wrote(opens: pa.Table) -> pa.ChunkedArray:
     return pc.not_equal(opens.column("write_ops"), 0)
 
 
-def _behind(tree: Tree, files: _Files) -> Bools:
+def _creating_epochs(tree: Tree, files: _Files) -> Bools:
     """Return the epochs that created files or wrote inherited ones, or forked such a process.
     Shims, wrappers that execed another program, and their helpers are left out."""
     behind = np.zeros(len(tree.proc), bool)
@@ -207,7 +207,7 @@ def _behind(tree: Tree, files: _Files) -> Bools:
     return behind
 
 
-def _unsure(tree: Tree, files: _Files, kind: Ints, known: Ints) -> Ints:
+def _unidentified_types(tree: Tree, files: _Files, kind: Ints, known: Ints) -> Ints:
     """Return the types with a file whose creator shows no type: neither itself, nor the program
     that it became, nor a program that inherited the file."""
     own = kind[files.maker]

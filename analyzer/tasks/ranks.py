@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_MOST = 1 << 24  # largest number of a rank
+_MAX_RANK = 1 << 24  # largest number of a rank
 _DIGITS = 8
 # Variables that identify the step of a batch job, if no launcher was recorded.
 _STEPS = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PBS_JOBID", "LSB_JOBID")
@@ -83,7 +83,7 @@ def _numbers(processes: pa.Table, tree: Tree, classes: Classes) -> Ints:
         value, texts = environment(processes, variable)
         known = [int(t) if t.isdigit() and len(t) <= _DIGITS else -1 for t in texts]
         table = np.array([*known, -1], np.int64)
-        number = np.where(table[value] >= 0, np.minimum(table[value], _MOST), number)
+        number = np.where(table[value] >= 0, np.minimum(table[value], _MAX_RANK), number)
     launcher = classes.kind_is("launcher")
     number[launcher] = -1
     number = number[jump(tree.up, launcher | (number >= 0))]
@@ -111,7 +111,7 @@ def _groups(processes: pa.Table, tree: Tree, ranks: Ranks) -> Ints:
     words = processes.column("argv").combine_chunks().take(_rows(follow_forks(tree, ranks.top)))
     commands = [b"\0".join(w or ()) for w in words.to_pylist()]
     steps = _steps(processes, tree, ranks.top)
-    several = _more_than_one(ranks.task, ranks.number)
+    several = _have_siblings(ranks.task, ranks.number)
     keys: list[tuple[object, ...]] = []
     for i, launcher in enumerate(ranks.group.tolist()):
         if launcher >= 0:
@@ -144,14 +144,14 @@ def _join_strays(
     launched: dict[bytes, list[tuple[int, set[int]]]] = {}
     for key, rows in members.items():
         if key[0] == "launcher":
-            there = {int(ranks.number[i]) for i in rows}
-            launched.setdefault(commands[rows[0]], []).append((number[key], there))
+            numbers = {int(ranks.number[i]) for i in rows}
+            launched.setdefault(commands[rows[0]], []).append((number[key], numbers))
     for key, rows in members.items():
         mine = {int(ranks.number[i]) for i in rows}
-        for other, there in launched.get(commands[rows[0]], ()) if key[0] == "step" else ():
-            if not mine & there:
+        for other, numbers in launched.get(commands[rows[0]], ()) if key[0] == "step" else ():
+            if not mine & numbers:
                 number[key] = other
-                there |= mine
+                numbers |= mine
                 break
 
 
@@ -165,7 +165,7 @@ def _steps(processes: pa.Table, tree: Tree, at: Ints) -> list[bytes]:
     return [b".".join(p) if any(p) else b"" for p in zip(*parts, strict=True)]
 
 
-def _more_than_one(task: Ints, number: Ints) -> list[bool]:
+def _have_siblings(task: Ints, number: Ints) -> list[bool]:
     """Return per rank whether its task has others."""
     pairs = np.unique(np.stack((task, number)), axis=1)
     tasks, count = np.unique(pairs[0], return_counts=True)
@@ -200,9 +200,9 @@ def split_ranks(
     ranks = find_ranks(processes, tree, classes, segmented)
     if ranks is None:
         return segmented
-    chosen = _several(ranks.group, ranks.number)
+    chosen = _have_several(ranks.group, ranks.number)
     if wanted is None:
-        chosen &= _several(ranks.group, ranks.host)
+        chosen &= _have_several(ranks.group, ranks.host)
     engine = segmented.tasks.column("engine").to_numpy(zero_copy_only=False)
     chosen &= ~engine[np.maximum(ranks.task, 0)]
     return (
@@ -210,7 +210,7 @@ def split_ranks(
     )
 
 
-def _several(group: Ints, what: Ints) -> Bools:
+def _have_several(group: Ints, what: Ints) -> Bools:
     """Return per rank whether its group has several values of `what`."""
     pairs = np.unique(np.stack((group, what)), axis=1)
     groups, count = np.unique(pairs[0], return_counts=True)
@@ -227,7 +227,7 @@ def _with_ranks(
     rank_of = np.where(np.append(chosen, False)[ranks.of], ranks.of, -1)
     find = finder(column(whole.proc_task, "proc", -1))
     task_of = column(whole.proc_task, "task", -1)[find(tree.proc)]
-    gone = _leave(rows, tree, activity, task_of, rank_of < 0, np.unique(ranks.task[chosen]))
+    gone = _reduce_tasks(rows, tree, activity, task_of, rank_of < 0, np.unique(ranks.task[chosen]))
     new = _rank_rows(bundle, tree, ranks, chosen, rank_of, rows)
     order = np.lexsort(
         (
@@ -256,7 +256,7 @@ def _with_ranks(
     )
 
 
-def _leave(
+def _reduce_tasks(
     rows: list[dict[str, Any]],
     tree: Tree,
     activity: Activity,

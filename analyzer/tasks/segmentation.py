@@ -62,7 +62,7 @@ class ChosenCuts:
     whole: Bools
 
 
-def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) -> ChosenCuts:
+def choose_cuts(processes: pa.Table, tree: Tree, classes: Classes, options: Options) -> ChosenCuts:
     """Return the epochs that `options.split` and `options.whole` select.
 
     A name is the program or script that a process runs, or the type of a task. Raises InputError
@@ -77,7 +77,7 @@ def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) 
     types = _types(processes)
     split = none.copy()
     for name in options.split:
-        split |= _on_the_way(tree, _epochs_of_program(name, "split", types, classes))
+        split |= _add_ancestors(tree, _epochs_of_program(name, "split", types, classes))
     whole = none.copy()
     for name in options.whole:
         whole |= _epochs_of_program(name, "whole", types, classes)
@@ -111,7 +111,7 @@ def _types(processes: pa.Table) -> pa.Array:
     return pc.replace_with_mask(columns["type"], rest, pa.array(texts, pa.string()))
 
 
-def _on_the_way(tree: Tree, found: Bools) -> Bools:
+def _add_ancestors(tree: Tree, found: Bools) -> Bools:
     """Return these epochs, all above them, and the earlier ones of the same processes."""
     result = found.copy()
     at: Ints = np.flatnonzero(found)
@@ -127,8 +127,8 @@ def _on_the_way(tree: Tree, found: Bools) -> Bools:
     return result
 
 
-SHARE = 0.9  # of the run's bytes: minimum of a task for advice
-_ENOUGH = 2  # minimum number of programs with data that it started
+ADVICE_SHARE = 0.9  # of the run's bytes: minimum of a task for advice
+_MIN_PROGRAMS = 2  # minimum number of programs with data that it started
 
 
 def advise_segmentation(
@@ -149,9 +149,9 @@ def advise_segmentation(
     main = int(per_task.argmax())
     engine = ENGINES[int(units.engine[main])]
     asked = engine.rank in (RUNNER, WORKFLOW)  # the engine defines its tasks
-    if units.role[main] != JOB or asked or per_task[main] < SHARE * total:
+    if units.role[main] != JOB or asked or per_task[main] < ADVICE_SHARE * total:
         return ()
-    found = _starter(tree, classes, group[unit_of] == main, activity, whole)
+    found = _find_starter(tree, classes, group[unit_of] == main, activity, whole)
     if found is None:
         return ()
     command, started = found
@@ -165,7 +165,7 @@ def advise_segmentation(
     return (f"{text}`{inside}` looks inside",)
 
 
-def _starter(
+def _find_starter(
     tree: Tree, classes: Classes, inside: Bools, activity: Activity, whole: Bools
 ) -> tuple[Command, int] | None:
     """Return the program in these epochs that started the most programs with data, and their
@@ -180,7 +180,7 @@ def _starter(
     which, count = np.unique(starter, return_counts=True)
     best = int(count.argmax())
     command = classes.commands[int(classes.of[which[best]])]
-    if count[best] < _ENOUGH or drives_nothing(command.program):
+    if count[best] < _MIN_PROGRAMS or drives_nothing(command.program):
         return None
     return command, int(count[best])
 
@@ -202,7 +202,7 @@ def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentatio
     classes = classify(processes)
     activity = activity_of(bundle, tree.proc)
     give_back()
-    chosen = choose(processes, tree, classes, options)
+    chosen = choose_cuts(processes, tree, classes, options)
     units, unit_of, group = _walk(tree, classes, activity, chosen)
     give_back()
     grouping = Grouping(group[unit_of], _engine_groups(units, group), units, unit_of)
@@ -230,8 +230,8 @@ def _walk(
     for _ in range(_MAX_DESCENTS):
         walk = Walk(tree, classes, activity.used, search.promoted, chosen.whole)
         units = walk.run()
-        unit_of = _complete(tree, units, unit_of_epochs(tree, walk.owner), walk.owner)
-        group = _settle(classes, units, unit_of, activity)
+        unit_of = _add_lost_epochs(tree, units, unit_of_epochs(tree, walk.owner), walk.owner)
+        group = _assign_helpers(classes, units, unit_of, activity)
         facts = facts_of(classes, units, unit_of, activity, chosen.whole)
         if searching and go_down(search, units, group, facts):
             continue
@@ -246,7 +246,7 @@ def _walk(
     return units, unit_of, group
 
 
-def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -> Ints:
+def _assign_helpers(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -> Ints:
     """Turn units that only assist into helpers; return the first unit of each unit's pipeline."""
     wrote = _per_unit(units, unit_of, activity.wrote)
     used = _per_unit(units, unit_of, activity.used)
@@ -272,7 +272,7 @@ def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -
     return group
 
 
-def _complete(tree: Tree, units: Units, unit_of: Ints, owner: Ints) -> Ints:
+def _add_lost_epochs(tree: Tree, units: Units, unit_of: Ints, owner: Ints) -> Ints:
     """Add a job per process for epochs that the walk missed (cycles in a damaged bundle)."""
     lost = np.flatnonzero(unit_of < 0)
     if not len(lost):
@@ -324,7 +324,7 @@ def _collapse(
         (shell & ~has_job)
         | (program & ~data_job)
         | alone
-        | (shell & _only_itself(tree, units, top))
+        | (shell & _execs_itself(tree, units, top))
     )
     members = whole[top]
     group[members] = top[members]
@@ -337,7 +337,7 @@ def _collapse(
     units.role[wrote_itself & ~members & ~facts.worker] = JOB
 
 
-def _only_itself(tree: Tree, units: Units, top: Ints) -> Bools:
+def _execs_itself(tree: Tree, units: Units, top: Ints) -> Bools:
     """Return the roots whose only unit is the program that they exec (`sh -c "sort x"`)."""
     count = np.bincount(top, minlength=len(units))
     result = np.zeros(len(units), bool)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _MAX_PARTS = 16  # maximum number of commands in the text of a subshell or pipeline
-_MOST_STATUS = 2**31 - 1  # maximum of the column
+_MAX_STATUS = 2**31 - 1  # maximum of the column
 
 
 def descriptions(
@@ -46,17 +46,17 @@ def descriptions(
 
     units = grouping.units
     has_argv = ~classes.kind_is("fork") | (tree.next < 0)
-    speaks = jump(tree.next, has_argv)[first]
+    described = jump(tree.next, has_argv)[first]
     unit = np.maximum(keys.unit, 0)
     is_engine = keys.engine & (keys.unit >= 0)
-    speaks = np.where(is_engine, units.engine_epoch[unit], speaks)
+    described = np.where(is_engine, units.engine_epoch[unit], described)
     composed = _compose_commands(processes, tree, classes, grouping, keys)
     composed = {task: text for task, text in composed.items() if keys.unit[task] >= 0}
-    workers = is_engine & classes.kind_is("fork")[speaks]
+    workers = is_engine & classes.kind_is("fork")[described]
     special = workers | (keys.name >= 0) | (keys.job >= 0)
     special[list(composed)] = True
 
-    argv = processes.column("argv").combine_chunks().take(pa.array(speaks))
+    argv = processes.column("argv").combine_chunks().take(pa.array(described))
     columns, easy = plain_descriptions(argv)
     at = np.flatnonzero(special | ~easy)
     words = zip(at.tolist(), argv.take(pa.array(at)).to_pylist(), strict=True)
@@ -66,11 +66,11 @@ def descriptions(
         result[task] = Description(shorten(command), type_of_text(text) or "shell", command)
     for task in np.flatnonzero(workers).tolist():
         result[task] = Description("worker", "worker", "")
-    _name(result, names, jobs, keys)
-    return _with(columns, at, [result[task] for task in at.tolist()])
+    _apply_names(result, names, jobs, keys)
+    return _fill(columns, at, [result[task] for task in at.tolist()])
 
 
-def _name(
+def _apply_names(
     result: dict[int, Description],
     names: GivenNames | None,
     jobs: tuple[Ints, list[str]] | None,
@@ -87,7 +87,7 @@ def _name(
             result[task] = Description(name, result[task].type, result[task].command)
 
 
-def _with(columns: dict[str, pa.Array], at: Ints, texts: list[Description]) -> dict[str, pa.Array]:
+def _fill(columns: dict[str, pa.Array], at: Ints, texts: list[Description]) -> dict[str, pa.Array]:
     """Return the columns with other texts in these rows (sorted)."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -308,7 +308,7 @@ def exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
     code = column(processes, "exit_code", -1)[last]
     signal = column(processes, "exit_signal", 0)[last]
     status = np.where(signal > 0, 128 + signal, code)
-    return np.clip(status, 0, _MOST_STATUS), (signal > 0) | (code >= 0)
+    return np.clip(status, 0, _MAX_STATUS), (signal > 0) | (code >= 0)
 
 
 def _attempts(

@@ -62,7 +62,7 @@ def contained_engines(tree: Tree, classes: Classes) -> Ints:
     """
     inline = classes.kind_is("fork", "inline", "wrapper")
     shells = inline | classes.kind_is("script")
-    return _found_above(tree, classes, inline, (RUNNER,)) | _found_above(
+    return _bits_below(tree, classes, inline, (RUNNER,)) | _bits_below(
         tree, classes, shells, (BUILDER, WORKFLOW)
     )
 
@@ -70,11 +70,11 @@ def contained_engines(tree: Tree, classes: Classes) -> Ints:
 def engines_beyond(tree: Tree, classes: Classes) -> Ints:
     """Return per epoch bits of the workflow engines below it, through any program that may drive: a
     launcher in Python, a container. (A program that runs make or xargs does so for itself.)"""
-    drives = ~of_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
-    return _found_above(tree, classes, drives, (WORKFLOW,))
+    drives = ~evaluate_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
+    return _bits_below(tree, classes, drives, (WORKFLOW,))
 
 
-def _found_above(tree: Tree, classes: Classes, through: Bools, ranks: tuple[int, ...]) -> Ints:
+def _bits_below(tree: Tree, classes: Classes, through: Bools, ranks: tuple[int, ...]) -> Ints:
     """Return per epoch bits of the engines of these ranks in it or below, via `through` only."""
     up, code = tree.up, classes.engine_of
     found = np.zeros(len(up), np.int64)
@@ -102,7 +102,7 @@ def execs_only(tree: Tree, classes: Classes, used: Bools) -> Bools:
     return np.asarray(unknown & (tree.next >= 0) & childless & ~used, bool)
 
 
-def of_commands(classes: Classes, answer: Callable[[Command], bool]) -> Bools:
+def evaluate_commands(classes: Classes, answer: Callable[[Command], bool]) -> Bools:
     """Return `answer` for the command of each epoch, evaluated once per distinct command."""
     return np.array([answer(c) for c in classes.commands], bool)[classes.of]
 
@@ -159,7 +159,7 @@ class Walk:
         )
 
     def _not_driver(self, at: Ints) -> Bools:
-        return of_commands(self.classes, lambda c: drives_nothing(c.program))[at]
+        return evaluate_commands(self.classes, lambda c: drives_nothing(c.program))[at]
 
     def _drivers(
         self, head: Ints, at: Ints, ctx: Ints, limit: Ints, unit: Ints, outer: Ints
