@@ -1,4 +1,4 @@
-"""The benchmark of whole runs: who starts where, what is written, results that go on, the page."""
+"""The benchmark of whole runs: task placement, written data, resumed results, the page."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_words_of_a_file() -> None:
     assert rows == [("f", "make", ["cut", "sort"]), ("g", "sort", ["cut"])]
 
 
-# -- Slim columns keep their values; numbers by first occurrence are those of a dictionary
+# -- Slim columns keep their values; numbers by first occurrence equal dictionary codes
 
 
 COLUMNS = {

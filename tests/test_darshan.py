@@ -1,4 +1,4 @@
-"""Darshan logs with ground truth: accesses that Darshan saw are exact, every loss is reported."""
+"""Darshan logs with ground truth: recorded accesses are exact, every loss is reported."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_ptrace_scope(monkeypatch: pytest.MonkeyPatch, scope: str) -> None:
 
 
 class Fake:
-    """A collector that can or cannot run, as given."""
+    """A collector that is usable or not."""
 
     def __init__(self, usable: bool) -> None:
         self.name = "fake"
