@@ -96,7 +96,7 @@ def rules(head: str) -> Callable[[str], dict[str, str]]:
 
 
 def one(text: str, name: str = "w") -> Callable[[str], dict[str, str]]:
-    """Return a function that makes one file, with the number of the missing part as FORGOTTEN."""
+    """Return a function that makes one file; the missing part's number replaces FORGOTTEN."""
     return lambda forgotten: {name: text.replace("FORGOTTEN", forgotten or "0")}
 
 

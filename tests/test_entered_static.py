@@ -248,7 +248,7 @@ int main()
 
 
 def test_a_cancelled_thread_is_unwound(tagged: Tagged) -> None:
-    """Needs glibc 2.41: the unwinder of older versions does not find the tagger's frames."""
+    """Needs glibc 2.41 or later: older unwinders do not find the tagger's frames."""
     version = str(os.confstr("CS_GNU_LIBC_VERSION")).rpartition(".")[2]
     if int(version) < 41:
         pytest.skip("as tests/test_preload_libc.py runs it")
