@@ -1,4 +1,4 @@
-"""What the first screen proposes: at most three actions, with lines for the engine's own file."""
+"""Actions on the report's first screen: at most three, with lines for the engine's own file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_wrong_declaration_is_among_three_however_many_gains_there_are() -> No
     assert len(found) == MOST
     assert [action.saves == CORRECTNESS for action in found] == [False, False, True]
     assert found[0].saves == MUCH.text(BASE)
-    assert not any(action.edit for action in found)  # the engine is not known
+    assert not any(action.edit for action in found)  # the engine is unknown
 
 
 def test_rules_that_share_a_node_are_one_group_whose_lines_are_printed_once() -> None:

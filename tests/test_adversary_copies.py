@@ -1,4 +1,4 @@
-"""What engines put together from the outputs of their jobs."""
+"""Files that engines assemble from the outputs of their jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def collected(
     less: int = 0,
     extra: bool = False,
 ) -> tuple[Case, Edges]:
-    """Jobs write a file each, the engine writes them together, a reader reads all of it."""
+    """Each job writes a file, the engine concatenates them, a reader reads the whole result."""
     case = Case()
     names = "abc"[: len(sizes)]
     files = []
@@ -36,7 +36,7 @@ def collected(
         first = case.task("first")
         case.run.write(first, target, 0, start, at=1)
     at, place = 2.0, start
-    if extra:  # looked at long before
+    if extra:  # an earlier read of the whole file
         case.run.read(case.engine, files[0], 0, sizes[0], at=1.5)
     for i in order[: len(sizes)]:
         until = 9.0 if overlap else at
@@ -85,7 +85,7 @@ def test_output_that_gnu_parallel_collects_comes_from_its_jobs(
     if not shutil.which("parallel"):
         pytest.skip("GNU parallel is not installed")
     script = "seq 3000 > in\nparallel -j2 -k 'sort -r < {}' ::: in in > all\nwc all > count\n"
-    found = answer(tmp_path, script, collector, derive_roots=True)  # its files lie in /tmp
+    found = answer(tmp_path, script, collector, derive_roots=True)  # parallel's files are in /tmp
     job = "sort -r < in"
     assert sorted(found.edges) == sorted(
         [("seq 3000", "in", job, 13893)] * 2 + [(job, "all", "wc all", 13893)] * 2

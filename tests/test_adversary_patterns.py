@@ -1,4 +1,4 @@
-"""Labels at the edges of their definitions."""
+"""Labels at the limits of their definitions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.flow_builder import FlowBuilder
 
 @pytest.mark.rule("P16")
 def test_versions_of_one_file_are_no_distribute() -> None:
-    """A file that grows while one task after the other reads it goes to one place."""
+    """A file that grows while tasks read it one after the other is a pipeline."""
     flow = FlowBuilder()
     p, c, d = flow.task("p"), flow.task("c"), flow.task("d")
     first = flow.file("x", 1 << 20, lineage=77)
@@ -49,7 +49,7 @@ def test_versions_of_one_file_are_no_reduce() -> None:
 def test_writers_are_concurrent_when_their_tasks_ran_together(
     starts: tuple[int, ...], mode: str, together: int
 ) -> None:
-    """Each wrote its part in a moment, one after the other."""
+    """The writes are instantaneous and never overlap; only the tasks may."""
     flow = FlowBuilder()
     file = flow.file("x", 3 << 20)
     for k, start in enumerate(starts):

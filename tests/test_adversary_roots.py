@@ -1,4 +1,4 @@
-"""Data roots in places where few people run workflows."""
+"""Data roots in directories where few users run workflows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_interpreter_in_a_home_directory_is_software() -> None:
 
 
 def test_a_tiny_file_that_one_task_hands_to_another_makes_a_root(tmp_path: Path) -> None:
-    """It is no probe of a directory, although it is gone at the end."""
+    """It is not a directory probe, although it is deleted at the end."""
     run = RunBuilder(cwd="/proj")
     shell = run.process(["sh", "wf.sh"])
     a, b = (run.process([name], parent=shell) for name in "ab")
@@ -63,7 +63,7 @@ def test_a_tiny_file_that_one_task_hands_to_another_makes_a_root(tmp_path: Path)
 
 
 def test_logs_that_do_not_say_where_the_run_was(tmp_path: Path) -> None:
-    """Imported logs have no working directory: where data were used, inputs included."""
+    """Imported logs have no working directory: roots are where data were used, inputs included."""
     run = RunBuilder(cwd="")
     proc = run.process(["tool"])
     run.read(proc, run.file("/archive/u/in/a", existed=True), 0, 5, at=1.0)
@@ -87,7 +87,7 @@ def test_a_root_that_is_named_through_a_symbolic_link(tmp_path: Path, collector:
     link.symlink_to(real)
     script = f"cd {link}; seq 9 > a; cat {link}/a > b; cat {real}/b > c"
     found = answer(tmp_path, script, collector, roots=(link,))
-    first, second = shorten(f"cat {link}/a"), shorten(f"cat {real}/b")  # as long as tmp_path
+    first, second = shorten(f"cat {link}/a"), shorten(f"cat {real}/b")  # depend on tmp_path
     assert found.edges == [(first, "b", second, 18), ("seq 9", "a", first, 18)]
     assert found.paths == ["a", "b", "c"]
     again = analyzed(tmp_path / "run.trace", "--data-root", str(link))
@@ -95,7 +95,7 @@ def test_a_root_that_is_named_through_a_symbolic_link(tmp_path: Path, collector:
 
 
 def test_an_input_that_is_named_through_a_symbolic_link(tmp_path: Path) -> None:
-    """The command says link/in, the kernel real/in."""
+    """The command names link/in, the kernel real/in."""
     real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()
     (real / "in").touch()

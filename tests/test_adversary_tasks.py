@@ -1,4 +1,4 @@
-"""Runs in which it is easy to take the wrong processes for a task."""
+"""Runs in which the wrong processes are easily identified as a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task is called: texts and attempts that are easy to get wrong."""
+"""Names and types of tasks: command texts and attempts that are easily misread."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_busybox_is_what_its_first_argument_says(tmp_path: Path) -> None:
     run = RunBuilder(cwd="/data")
     shell = run.process(["busybox", "sh", "-c", "sort a > b; wc b"])
     file = run.file("/data/b")
-    applet = run.process([], parent=shell)  # a copy of busybox, which execs nothing
+    applet = run.process([], parent=shell)  # a fork of busybox runs the applet without exec
     run.write(applet, file, 0, 5, at=1.0)
     run.process(["busybox", "wc", "b"], prev=run.process([], parent=shell))
     tasks = segment_tasks(run.bundle(tmp_path)).tasks.to_pylist()

@@ -1,4 +1,4 @@
-"""Threads and a memory limit change what an analysis takes, not what it says."""
+"""Threads and a memory limit affect the resources of an analysis, not its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def json_of(bundle: Path, resources: Resources | None = None) -> bytes:
     return b"".join(write_json(analyze_at(str(bundle), Options(), "local", None, resources)))
 
 
-# A run with several damages stays for those with one of them.
+# Runs with a single damage are left to full runs: `damaged` has all damages at once.
 WHOLE = [pytest.param(n, marks=[pytest.mark.full] * (n in ALONE)) for n in RUNS]
 
 
@@ -81,7 +81,7 @@ def test_too_little_temporary_space_is_said(
 
 
 def test_a_full_disk_is_said(tmp_path: Path) -> None:
-    """There seemed to be room, and a write fails: the room was taken by somebody else."""
+    """A write fails although enough space was free before: another program used it."""
     bundle = RUNS["generated"](tmp_path / "b.trace")
     code = (
         "import resource, sys\n"
@@ -118,7 +118,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     (tmp_path / "tracehint-x-link").symlink_to(tmp_path)
-    (tmp_path / "tracehint-x-other").mkdir()  # without a lock it may be anybody's
+    (tmp_path / "tracehint-x-other").mkdir()  # without a lock: not tracehint's
     with subprocess.Popen(command, **pipes) as killed, subprocess.Popen(command, **pipes) as alive:
         assert killed.stdout is not None and alive.stdout is not None
         left, used = (Path(p.stdout.readline().strip()) for p in (killed, alive))

@@ -1,4 +1,4 @@
-"""anonymize: no word of the owner is left, and the analysis comes out the same."""
+"""anonymize: none of the owner's words remain, and the analysis has the same result."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def everything(path: Path) -> bytes:
 
 
 def own_words(bundle: Bundle) -> set[bytes]:
-    """Words of the original that are no vocabulary, endings, or the recorder's own terms."""
+    """Return the owner's words in the bundle, without vocabulary and names of tables or columns."""
     text = everything(bundle.path)
     own = {w for name in TABLES for w in (name, *TABLES[name].names)}
     words = set(re.findall(rb"[A-Za-z]{5,}", text))
@@ -146,7 +146,7 @@ def test_different_words_stay_different() -> None:
     st.binary(min_size=1, max_size=8),
 )
 def test_new_words_are_never_suspicious(names: list[str], key: bytes) -> None:
-    """The redactor reads each suspicious row again, one by one."""
+    """The redactor rereads suspicious rows one by one."""
     words = Pseudonyms(key)
     new = [words.replace(name.encode()).decode() for name in names]
     for before, between in itertools.product(
@@ -159,7 +159,7 @@ def test_the_alphabet_spells_nothing_that_the_redactor_looks_for() -> None:
     letters = set(_LETTERS)
     texts = [*literals(), *(name for name in suspicious_programs() if len(name) == _LENGTH)]
     assert [t for t in texts if {c for c in t if c.isalpha()} <= letters] == []
-    assert len(letters) ** _LENGTH > 10**10  # two words of a large run hardly ever meet
+    assert len(letters) ** _LENGTH > 10**10  # collisions are unlikely even in a large run
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)

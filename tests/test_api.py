@@ -1,4 +1,4 @@
-"""`tracehint.load`: the page of the documentation runs, tables agree with each other."""
+"""`tracehint.load`: the example of the documentation runs, tables agree with each other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "python.md"
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """One writer, two readers; the writer's second version is read by a third task."""
+    """A file with a writer and two readers; a third task reads the version of a second writer."""
     run = RunBuilder()
     driver = run.process(["sh", "wf.sh"])
     first, second = run.process(["gen"], parent=driver), run.process(["gen2"], parent=driver)

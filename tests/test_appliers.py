@@ -1,5 +1,4 @@
-"""What `apply` and the script of `emit` have in common: what they set and undo, and whom they let
-do nothing."""
+"""`apply` and the script of `emit`: both set and undo the same and resist the same attacks."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
-    """A directory of empty files, for attacks that go on while hints are set."""
+    """A directory of empty files, for attacks that run while hints are set."""
     root = tmp_path / "many"
     (root / "d").mkdir(parents=True)
     for number in range(200):
@@ -136,7 +135,7 @@ def test_attack_link_in_place(applier: Applier, data: Path, tmp_path: Path, plac
 def test_attack_directory_swapped_meanwhile(
     applier: Applier, many: Path, tmp_path: Path, mode: list[str]
 ) -> None:
-    """Issue 12, S5: root sets hints, the directory's owner makes it a link meanwhile."""
+    """Issue 12, S5: while root sets hints, the owner replaces the directory by a symbolic link."""
     applier.hints(rule("d/f{n}", DP="local"), data=many)
     outside = tmp_path / "outside"
     shutil.copytree(many / "d", outside)
@@ -159,7 +158,7 @@ def test_attack_directory_swapped_meanwhile(
 def test_what_root_makes_belongs_to_the_directorys_owner(
     applier: Applier, tmp_path: Path, victim: str
 ) -> None:
-    """And nothing else, while that owner exchanges it for what root has there already."""
+    """Root's files keep their owner, even if that user swaps them with new ones meanwhile."""
     for number in range(10):
         data = tmp_path / f"data{number}"
         (data / "folder").mkdir(parents=True)
@@ -203,7 +202,7 @@ def test_a_hard_link_is_refused_as_root(applier: Applier, data: Path, tmp_path: 
 def test_a_planted_journal_is_refused(
     applier: Applier, data: Path, tmp_path: Path, name: str, what: str, mode: list[str]
 ) -> None:
-    """Issue 12, S2: what a link leads to was appended to."""
+    """Issue 12, S2: the target of a planted link was appended to."""
     applier.hints(*RULES, data=data)
     folder, victim = data / ".tracehint", tmp_path / "victim"
     path = folder / name

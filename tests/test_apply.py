@@ -24,12 +24,12 @@ pytestmark = pytest.mark.slow
 
 
 def run_apply(hints: Path, data: Path, *more: str, store: str = "xattr") -> int:
-    """`tracehint apply` in this process."""
+    """Run `tracehint apply` in this process."""
     return main(["apply", str(hints), "--store", store, str(data), *AS_ROOT, *more])
 
 
 def run_verify(hints: Path, data: Path, *more: str) -> int:
-    """`tracehint verify` in this process."""
+    """Run `tracehint verify` in this process."""
     return main(["verify", str(hints), "--store", "xattr", str(data), *more])
 
 
@@ -105,7 +105,7 @@ def secret(tmp_path: Path) -> Path:
 
 
 def test_attack_directory_swapped_while_apply_runs(tmp_path: Path) -> None:
-    """A racing attacker swaps a directory for a link; nothing outside is ever touched."""
+    """A racing attacker swaps a directory for a link; nothing outside it ever changes."""
     data, outside = tmp_path / "data", tmp_path / "outside"
     (data / "d").mkdir(parents=True)
     outside.mkdir()
@@ -117,7 +117,7 @@ def test_attack_directory_swapped_while_apply_runs(tmp_path: Path) -> None:
         "import os,shutil,sys\nd=sys.argv[1]\nwhile 1:\n try:\n"
         "  os.rename(d+'/d',d+'/e'); os.symlink(sys.argv[2],d+'/d')\n"
         "  os.unlink(d+'/d'); os.rename(d+'/e',d+'/d')\n"
-        # apply --create made the directory anew while it was away
+        # apply --create made a new directory while the old one was renamed
         " except OSError:\n  shutil.rmtree(d+'/d', True); os.rename(d+'/e',d+'/d')\n"
     )
     attacker = subprocess.Popen([sys.executable, "-c", swap, data, outside])
@@ -210,7 +210,7 @@ def test_attack_hostile_lines_in_the_journal(data: Path, hints: Path, secret: Pa
 
 
 def test_undo_after_a_crash_at_any_moment(tmp_path: Path) -> None:
-    """Kill apply at several moments; undo always gives the first state back."""
+    """Kill apply at several moments; undo always restores the first state."""
     data = tmp_path / "data"
     data.mkdir()
     for i in range(2000):
@@ -231,7 +231,7 @@ def test_undo_after_a_crash_at_any_moment(tmp_path: Path) -> None:
     caught = 0
     for delay in (0.0, 0.01, 0.03, 0.06, *[0.0] * 20):
         if caught and delay == 0.0:
-            break  # the rest is for a machine on which it was too quick or too slow
+            break  # the other attempts are for machines where apply is faster or slower
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         journal = data / ".tracehint" / "journal"
         for _ in range(2000):
@@ -249,7 +249,7 @@ def test_undo_after_a_crash_at_any_moment(tmp_path: Path) -> None:
 def test_apply_resumes_after_a_crash(data: Path, hints: Path) -> None:
     run_apply(hints, data)
     journal = data / ".tracehint" / "journal"
-    journal.write_bytes(journal.read_bytes()[:-7])  # the last line was cut off
+    journal.write_bytes(journal.read_bytes()[:-7])  # truncate the last line
     os.removexattr(data / "table.txt", "user.Replication")
     assert run_apply(hints, data) == 0
     assert run_verify(hints, data) == 0
@@ -298,7 +298,7 @@ def test_attack_planted_folder_for_what_root_makes(
 
 
 def test_made_directories_inherit_as_always(tmp_path: Path) -> None:
-    """The group of a directory with the set-group bit goes on to what is made in it."""
+    """New entries of a directory with the set-group-ID bit inherit its group."""
     data = tmp_path / "data"
     data.mkdir()
     data.chmod(0o2775)

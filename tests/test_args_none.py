@@ -1,4 +1,4 @@
-"""`--args none`: no argument of any process reaches the bundle, whatever records."""
+"""`--args none`: no argument of any process reaches the bundle, with any collector."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracehint.schemas.redact.tables import Redactor
 from tracehint.schemas.store import read_bundle, table_from_rows
 from tracehint.schemas.writer import BundleWriter
 
-MARK = b"zq7PlainWord"  # no secret to any rule
+MARK = b"zq7PlainWord"  # not a secret by any rule
 SCRIPT = f"sort {MARK.decode()}.in --tag {MARK.decode()} -o x; /bin/echo {MARK.decode()} > y"
 
 

@@ -1,4 +1,4 @@
-"""Commands that end as another program: task, place, record --node."""
+"""Commands that end by executing another program: task, place, record --node."""
 
 from __future__ import annotations
 

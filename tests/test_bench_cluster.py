@@ -1,4 +1,4 @@
-"""The bench of the cluster, without one: workflows, hints by hand, and its table."""
+"""The cluster benchmark without a cluster: workflows, hand-written hints, and the results table."""
 
 from __future__ import annotations
 

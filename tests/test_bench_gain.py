@@ -1,4 +1,4 @@
-"""The benchmark of whole runs: who starts where, what is written, results that go on, the page."""
+"""The benchmark of whole runs: task placement, written data, resumed results, the page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LOAD = {"own": 0.1, "others": 0.0, "steal": 0.0, "average": 0.5}
 
 @dataclass
 class Folders:
-    """A bed whose store is a directory: five nodes that see the same files."""
+    """A test bed whose store is a directory: five nodes that share the same files."""
 
     folder: Path
     nodes: list[Node] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Folders:
 
 
 def chains(size: int = 300_000) -> Workload:
-    """Two chains from two inputs, and one task that reads both ends."""
+    """Two chains, each with its own input, and one task that reads the ends of both."""
     tasks = [
         Task(f"{step}{i}", [("read", f"{before}{i}"), ("compute", 0.01), ("write", f"{after}{i}")],
             step)

@@ -21,7 +21,7 @@ from tracehint.schemas.recovery import RAW_DIR
 from tracehint.schemas.store import read_bundle
 
 _URING = {f"uring_{kind}" for kind in ("plain", "async", "sqpoll", "linked", "fixed", "vectors")}
-# case -> why bpftrace cannot have it; a case that begins to pass must leave this table
+# case -> why bpftrace cannot record it; a case that starts to pass must leave this table
 UNSEEN = {
     "aio_scattered": "requests are structures in memory",
     "fd_passed": "the message is a structure in memory",
@@ -37,13 +37,13 @@ UNSEEN = {
     "thread_exec": "the thread number changes at exec",
     **dict.fromkeys(_URING, "requests are in memory shared with the kernel"),
 }
-# a mount name space of its own: tracefs is not left behind
+# a mount namespace of its own: tracefs does not stay mounted
 MOUNT = 'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"'
 WITH_TRACEFS = ["unshare", "-m", "sh", "-c", MOUNT, "sh"]
 
 
 def recorder() -> list[str]:
-    """The words of `record --collector bpftrace`; skips where it cannot run even with tracefs."""
+    """Return the words of `record --collector bpftrace`; skip where tracefs does not suffice."""
     if os.geteuid():
         pytest.skip("needs root")
     wrap = [*WITH_TRACEFS, sys.executable]
@@ -59,7 +59,7 @@ def recorder() -> list[str]:
 
 
 def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """A recorded command."""
+    """Run a command, recorded with bpftrace."""
     words = [*recorder(), *map(str, command)]
     return subprocess.run(
         words, cwd=cwd, capture_output=True, text=True, check=False, timeout=PATIENCE_S
@@ -67,7 +67,7 @@ def bpftrace(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def run_all(folder: Path) -> Run:
-    """One recording of all cases with bpftrace."""
+    """Record all cases at once with bpftrace."""
     program = compile_workloads(folder)
     base = folder / "base"
     base.mkdir()
@@ -89,7 +89,7 @@ def test_all_cases(tmp_path: Path) -> None:
     failed = {}
     for case in CASES:
         if run.status.get(case) == 77:
-            continue  # this kernel or file system does not have it
+            continue  # not supported by this kernel or file system
         try:
             _check(run, case)
         except (AssertionError, KeyError) as error:
@@ -124,7 +124,7 @@ def test_a_killed_recorder_leaves_what_it_saw_and_no_probes(tmp_path: Path) -> N
     )
     with subprocess.Popen([*recorder(), "sh", "-c", script], cwd=tmp_path) as process:
         until((tmp_path / "made").exists, "made")
-        # what it has not printed when it is killed is lost: some turns of the loop later it has
+        # a kill loses events that are not printed yet: wait for some more turns of the loop
         log = tmp_path / "run.trace" / RAW_DIR / LOG_NAME
         until(lambda: log.read_bytes().count(b"\nD ") > 6, "the files are seen")
         tracer = tracer_of(process.pid)
@@ -144,7 +144,7 @@ def test_a_killed_recorder_leaves_what_it_saw_and_no_probes(tmp_path: Path) -> N
 @pytest.mark.ebpf
 @pytest.mark.slow
 def test_what_bpftrace_has_not_printed_at_the_end_is_waited_for(tmp_path: Path) -> None:
-    """An interrupt while it prints makes it drop the rest of what it was given."""
+    """Interrupted while it prints, bpftrace drops the remaining events."""
     script = (
         ": > began; while [ ! -e go ]; do sleep 0.1; done;"
         "dd if=/dev/zero of=f bs=1 count=9000 status=none; cat f > g; : > made"
@@ -155,7 +155,7 @@ def test_what_bpftrace_has_not_printed_at_the_end_is_waited_for(tmp_path: Path) 
         os.kill(tracer, signal.SIGSTOP)
         (tmp_path / "go").touch()
         until((tmp_path / "made").exists, "made")
-        for _ in range(3):  # stopped in the middle of its lines
+        for _ in range(3):  # stop it in the middle of its output
             os.kill(tracer, signal.SIGCONT)
             time.sleep(0.01)
             os.kill(tracer, signal.SIGSTOP)
@@ -169,7 +169,7 @@ def test_what_bpftrace_has_not_printed_at_the_end_is_waited_for(tmp_path: Path) 
 
 
 def tracer_of(recorder: int) -> int:
-    """The bpftrace that the recorder has started."""
+    """Return the pid of the bpftrace that the recorder started."""
     children = Path(f"/proc/{recorder}/task/{recorder}/children").read_text().split()
     names = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
     (tracer,) = (pid for pid, name in names.items() if name == "bpftrace")
@@ -177,7 +177,7 @@ def tracer_of(recorder: int) -> int:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process is there and no zombie that nobody waits for."""
+    """Whether the process exists and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

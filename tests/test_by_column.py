@@ -1,4 +1,4 @@
-"""What is computed in columns of files: the same as one by one in plain Python."""
+"""Computations on columns of files give the same results as plain Python, one by one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_members_of_groups(rows: list[tuple[int, int]], asked: list[int]) -> Non
 
 @given(NAMES, st.integers(0, 3))
 def test_runs_of_digits_that_never_change(names: list[str], cut: int) -> None:
-    """Also of a part of an array, and beside texts without any."""
+    """Also for a slice of an array, and with texts that have no digits."""
     cut = min(cut, len(names))
     runs = DigitRuns(pa.array(names, pa.string())[cut:])
     found = [re.findall("[0-9]+", name) for name in names[cut:]]
@@ -87,7 +87,7 @@ def test_runs_of_digits_that_never_change(names: list[str], cut: int) -> None:
 
 @given(NAMES)
 def test_a_shape_follows_from_the_layout(names: list[str]) -> None:
-    """Every digit is 0 in a layout, wherever the names lie in memory."""
+    """A layout has 0 for every digit, also for a slice of an array."""
     paths = pa.array(["cut", *names, None], pa.binary())[1:]
     layouts = layouts_of(paths)
     zeroed = [re.sub(rb"[0-9]", b"0", name.encode()) for name in names]
@@ -113,7 +113,7 @@ CHAIN = """
 
 
 def test_a_line_ends_where_nobody_reads() -> None:
-    """A task that reads two files that others made continues no line."""
+    """A task that reads files of two producers continues no line."""
     assert lines(CHAIN.partition("    write one d")[0]) == {"a": "c", "b": "c", "c": "c", "d": "d"}
     assert lines(CHAIN) == {"c": "c"}
 
@@ -127,7 +127,7 @@ def lines(text: str) -> dict[str, str]:
 
 
 def test_the_last_reader_is_ordered_after_the_others() -> None:
-    """By files that go from task to task, not by time alone."""
+    """Ordered by files passed between tasks, not by time alone."""
     text = """
         task make type=make
         task first type=first
@@ -174,7 +174,7 @@ def test_a_join_has_each_value_of_each_key(keys: list[int], pairs: list[tuple[in
     assert sorted(zip(row.tolist(), found.tolist(), strict=True)) == sorted(wanted)
 
 
-# -- Where two patterns are as frequent, the same one is named whatever the order of the rows
+# -- Of two equally frequent patterns the same one is named, whatever the order of the rows
 
 
 def backwards(table: pa.Table) -> pa.Table:
@@ -182,7 +182,7 @@ def backwards(table: pa.Table) -> pa.Table:
 
 
 def half_and_half(analysis: Analysis) -> Analysis:
-    """Every other file has another pattern."""
+    """Return the analysis with two patterns that alternate by file number."""
     files = analysis.patterns.column("file").to_pylist()
     words = pa.array(["reduce" if file % 2 else "distribute" for file in files])
     table = analysis.patterns.set_column(
@@ -202,7 +202,7 @@ def test_ties(tmp_path: Path) -> None:
     assert sankey(query.connect(first)) == sankey(query.connect(second))
 
 
-# -- Sets of types as numbers: those that Python's own sets tell apart
+# -- Sets of types as numbers: distinct exactly where Python's own sets are
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5))))
@@ -212,7 +212,7 @@ def test_sets_are_those_of_python(rows: list[tuple[int, int]]) -> None:
     wanted = {g: tuple(sorted({m for at, m in rows if at == g})) for g in {g for g, _ in rows}}
     assert {g: sets[n] for g, n in zip(groups.tolist(), number.tolist(), strict=True)} == wanted
     whole = [sets[n] for n in number.tolist()]
-    assert len({*number.tolist()}) == len(set(whole))  # equal sets have one number
+    assert len({*number.tolist()}) == len(set(whole))  # equal sets have the same number
 
 
 def test_words_of_a_file() -> None:
@@ -236,7 +236,7 @@ def test_words_of_a_file() -> None:
     assert rows == [("f", "make", ["cut", "sort"]), ("g", "sort", ["cut"])]
 
 
-# -- Columns in less memory are the same columns, and numbers in turn are those of a dictionary
+# -- Slim columns keep their values; numbers by first occurrence equal dictionary codes
 
 
 COLUMNS = {

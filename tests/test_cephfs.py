@@ -1,4 +1,4 @@
-"""The CephFS adapter's translation; test_cephfs_real.py has a cluster."""
+"""The CephFS adapter's translation; test_cephfs_real.py runs it on a cluster."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_pins_where_there_are_several_metadata_servers() -> None:
     ],
 )
 def test_objects_of_a_file(striping: tuple[int, int, int], length: int, count: int) -> None:
-    """Counted anew, unit by unit."""
+    """Compared with objects counted one stripe unit at a time."""
     unit, wide, size = striping
     seen = set()
     for block in range(-(-length // unit)):

@@ -1,6 +1,6 @@
-"""CephFS on the real thing: Debian's Ceph with memstore OSDs on five shaped nodes, ceph-fuse.
+"""Real CephFS: Debian's Ceph with memstore OSDs on five shaped nodes, and ceph-fuse.
 
-What the adapter's table claims, apply, verify, undo, scripts, the tag program and locate.
+The properties that the adapter needs, apply, verify, undo, scripts, the tag program and locate.
 `make e2e-cephfs`.
 """
 
@@ -53,7 +53,7 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CephBed]:
 
 @pytest.fixture
 def data(bed: CephBed, tmp_path: Path) -> Path:
-    """A directory on the store, made by the head's client."""
+    """A directory on the store, created through the head's client."""
     folder = bed.mount / tmp_path.name
     (folder / "parts").mkdir(parents=True)
     (folder / "many" / "1").mkdir(parents=True)
@@ -64,7 +64,7 @@ def data(bed: CephBed, tmp_path: Path) -> Path:
 
 
 def get(path: Path, name: str) -> str | None:
-    """An attribute as text; None: not set."""
+    """Return an attribute as text, or None if it is not set."""
     try:
         return os.getxattr(path, name).decode()
     except OSError as error:
@@ -73,7 +73,7 @@ def get(path: Path, name: str) -> str | None:
 
 
 def tracehint(bed: CephBed, *arguments: str | Path, code: int = 0) -> str:
-    """Run tracehint on the head; its standard output and error."""
+    """Run tracehint on the head; return its standard output and error."""
     done = subprocess.run(
         bed.command(*TOOL, *arguments),
         text=True,
@@ -86,7 +86,7 @@ def tracehint(bed: CephBed, *arguments: str | Path, code: int = 0) -> str:
 
 
 def snapshot(folder: Path) -> dict[str, str | None]:
-    """Everything that hints change, by path."""
+    """Map each path and attribute that hints may change to its value."""
     names = {p: "ceph.dir" if p.is_dir() else "ceph.file" for p in sorted(folder.rglob("*"))}
     out = {
         f"{p} layout": get(p, f"{kind}.layout")
@@ -113,7 +113,7 @@ def test_a_directory_is_pinned_to_the_rank_of_its_site(
 
 
 def test_the_map_is_found(bed: CephBed, tmp_path: Path) -> None:
-    """From the pools of the nodes, as those that are there call them."""
+    """Derived from the nodes' own pools; hosts without such pools give an empty map."""
     script = (
         "import sys; from pathlib import Path\n"
         "from tracehint.adapters.project.discover import map_text\n"
@@ -130,7 +130,7 @@ def test_the_map_is_found(bed: CephBed, tmp_path: Path) -> None:
 
 
 class TestWhatTheTableSays:
-    """Facts on which the adapter is built."""
+    """Properties of CephFS on which the adapter is built."""
 
     def test_a_layout_needs_a_file_without_data(self, data: Path) -> None:
         file = data / "big.dat"
@@ -175,7 +175,7 @@ class TestWhatTheTableSays:
 
 
 class TestCommands:
-    """The project's commands on the store."""
+    """tracehint's commands on the store."""
 
     def test_apply_verify_undo(self, bed: CephBed, data: Path, tmp_path: Path) -> None:
         hints = save(tmp_path, *RULES)
@@ -210,7 +210,7 @@ class TestCommands:
             bed, "emit", hints, "--store", "cephfs", "--map", places, "--dir", data, "-o", script
         )
         node = bed.nodes[1]
-        there = node.mount / data.name  # a script runs on any node: @host is that node
+        there = node.mount / data.name  # the script may run on any node: @host is that node
         for verb in ("set", "unchanged:"):
             done = node.run("sh", script, there)
             assert (done.returncode, done.stderr) == (0, "")
@@ -248,7 +248,7 @@ class TestCommands:
 
 
 class TestLocate:
-    """What `locate` computes is where the objects are."""
+    """`locate` computes where the objects actually are."""
 
     def test_objects_are_those_that_exist(self, bed: CephBed, data: Path) -> None:
         file = data / "big.dat"

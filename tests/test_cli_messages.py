@@ -1,4 +1,4 @@
-"""What the command line says to someone who mistyped."""
+"""Messages of the command line to a user who mistyped something."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_bundle_that_is_not_there_is_told_from_a_directory_without_one(
 
 
 def learned(folder: Path, *options: str) -> str:
-    """A recorded run and its hints; what the last command said."""
+    """Record a run and learn hints from it; return the messages of the last command."""
     small_run(folder)
     done = tracehint("hints", "run.trace", *options, cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Every command that is given a wrong kind of file says what it is and what to type."""
+"""Every command that is given a wrong kind of file names that kind and what to type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS = ("analyze", "hints", "lint", "graph", "report")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with one of everything."""
+    """A directory with one file or directory of each kind."""
     folder = tmp_path_factory.mktemp("wrong")
     small_run(folder)
     (folder / "make.sh").write_text("echo hello\n")

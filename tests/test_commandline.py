@@ -1,4 +1,4 @@
-"""Shell text and command lines: the reader that task types and redaction share."""
+"""Shell text and command lines: the parser that task types and redaction share."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_pipes_here_documents_and_substitutions_are_linked() -> None:
 
 
 def test_any_text_is_read_to_its_end() -> None:
-    """What is cut, unbalanced or random raises nothing and takes linear time."""
+    """Truncated, unbalanced or random text raises nothing and takes linear time."""
     rnd = random.Random(29)
     text = "$( ` ( ) (( )) [[ ]] in; esac ;; <<E E; <<< # a b ${ } | & > é $(( {"
     pieces = [*text.split(), "\\", "'", '"', "\n", "E\n", "case x in ", " "]

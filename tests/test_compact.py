@@ -1,4 +1,4 @@
-"""Tables in small types hold what the files hold, or say what is wrong with them."""
+"""Tables in small types have the values of their files, or the damage is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tracehint.schemas.tables import OPENS
 from tracehint.schemas.writer import BundleWriter
 
 LEFT_OUT = ("host",)
-NUMBERS = {  # one value per file: what the widest needs, all files need
+NUMBERS = {  # one value per file: all files get the type that the widest value needs
     "int8": (pa.int8(), (0, 127, -128)),
     "int16": (pa.int16(), (1, 128, -32768)),
     "int32": (pa.int32(), (1 << 31) - 1),
@@ -129,7 +129,7 @@ def test_what_stands_for_no_value_need_not_fit_the_column(kind: pa.DataType, nul
     assert column(table, "x", null).tolist() == [1, null]
 
 
-# -- Small segments are put together when they are read: the same rows, in few pieces
+# -- Small segments are combined when they are read: the same rows, in few chunks
 
 
 SEGMENTS = 7
@@ -137,7 +137,7 @@ SEGMENTS = 7
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """One whose tables have seven segments each; identifiers of the later ones need more bytes."""
+    """A bundle of tables with seven segments; file numbers of later segments need more bytes."""
     writer = BundleWriter(tmp_path / "b.trace")
     for name, table in tables(1).items():
         for number in range(SEGMENTS if table.num_rows else 0):
@@ -191,7 +191,7 @@ def test_numbers_are_as_narrow_as_all_of_them_allow() -> None:
     assert found.to_pydict() == {"n": [1, 2, 3, 300], "word": ["a", "b", "a", "b"]}
 
 
-# -- Rows of many hosts are written host by host, in their order
+# -- Rows of many hosts are written host by host, in their original order
 
 
 def test_each_host_has_its_rows_in_order(tmp_path: Path) -> None:

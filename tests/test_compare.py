@@ -1,4 +1,4 @@
-"""`compare` of two runs: what it says of runs that are not the same work, and in which form."""
+"""`compare` of two runs: the sentence for runs of different work, and its output formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracehint.adapters.project.state import KnownRun, add_run, read_state
 
 
 def run(*programs: str) -> RunBuilder:
-    """Each program reads what the one before it wrote."""
+    """Return a run in which each program reads what the previous one wrote."""
     built = RunBuilder()
     driver = built.process(["sh", "w.sh"])
     last = built.file("/data/in", existed=True)
@@ -27,7 +27,7 @@ def run(*programs: str) -> RunBuilder:
 
 
 def compared(folder: Path, before: RunBuilder, after: RunBuilder) -> tuple[str, dict[str, Any]]:
-    """As text and as JSON."""
+    """Compare the two runs; return the output as text and as JSON."""
     words = ("compare", before.save(folder / "a.trace"), after.save(folder / "b.trace"))
     text = inside(*words, cwd=folder)
     assert text.returncode == 0, text.stderr
@@ -57,7 +57,7 @@ def test_the_contract_holds_without_any_hint(tmp_path: Path) -> None:
 
 
 def recorded(folder: Path, number: int, program: str, *, status: int = 0) -> None:
-    """A run as `tracehint run` leaves it."""
+    """Save and register a run as `tracehint run` does."""
     made = KnownRun(number, (program,), status, 1.0, hinted=number > 1)
     run("sort").save(read_state(folder).bundle(made))
     add_run(folder, made)

@@ -27,7 +27,7 @@ WORKFLOW = "".join(
 
 
 def _observed(**more: object) -> Observed:
-    """Tasks 0 and 1 of type `t`; 0 read a_1 and db, 1 read a_2; b_1 was read by nobody."""
+    """Tasks 0 and 1 of type `t`: 0 reads a_1 and db, 1 reads a_2, no task reads b_1."""
     given: dict[str, object] = {
         "types": {0: "t", 1: "t"},
         "makers": {b"o_1": 0, b"o_2": 1},
@@ -51,12 +51,12 @@ def _lists(
 @pytest.mark.parametrize(
     ("declared", "command", "kept"),
     [
-        ("a_1 b_1", "run", True),  # b_1: no task of the type opened such a name
-        ("a_1 a_7", "run", False),  # another task of the type read a file of that name
+        ("a_1 b_1", "run", True),  # b_1: no task of the type opened a name like this
+        ("a_1 a_7", "run", False),  # another task of the type read a name like a_7
         ("a_1 b_1", "run b_1", False),  # the command names it
-        ("a_1 empty", "run", False),  # an empty file may be there for the order
-        ("a_1 ref.nsq", "run", False),  # one of its set was opened
-        ("a_1 /usr/lib/x", "run", False),  # not below the data
+        ("a_1 empty", "run", False),  # an empty file may only express an order
+        ("a_1 ref.nsq", "run", False),  # another file of its set was opened
+        ("a_1 /usr/lib/x", "run", False),  # outside the data directory
     ],
 )
 def test_only_what_no_task_of_the_type_ever_opened_goes(
@@ -127,7 +127,7 @@ def test_the_threshold_lies_between_private_and_shared_inputs(
 
 
 def _record(folder: Path) -> None:
-    """The workflow's files, and one run of it that is recorded."""
+    """Write the workflow's files, record one run and learn its hints."""
     (folder / "in").mkdir(parents=True)
     for i in range(READERS):
         (folder / "in" / f"{i}.bin").write_bytes(os.urandom(30_000 + i))
@@ -151,7 +151,7 @@ def _emit(folder: Path, *more: str) -> str:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the workflow, its run and its hints."""
+    """A folder with the workflow, its recorded run, its hints and the planned workflow."""
     if missing():
         pytest.skip(missing())
     folder = tmp_path_factory.mktemp("recorded")
@@ -178,7 +178,7 @@ def test_the_lists_of_a_recorded_run(recorded: Path) -> None:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Confuga]:
-    """A running Confuga with its usual threshold, 128 MB."""
+    """A running Confuga with its default threshold, 128 MB."""
     if missing():
         pytest.skip(missing())
     with confuga(tmp_path_factory.mktemp("confuga")) as running:
@@ -186,8 +186,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Confuga]:
 
 
 def _upload(store: Confuga, folder: Path, where: str) -> Path:
-    """The inputs into the store, with content of their own, as equal files are one there; a folder
-    of the store's user to start Makeflow in."""
+    """Put inputs with random content into the store, as Confuga stores equal files once. Return a
+    folder of the store's user for running Makeflow."""
     for name in ("", "/in", "/out"):
         store.chirp("mkdir", where + name)
     fresh = store.folder / "fresh"
@@ -201,7 +201,7 @@ def _upload(store: Confuga, folder: Path, where: str) -> Path:
 
 
 def _moved(store: Confuga, own: Path, workflow: str, where: str) -> tuple[int, int]:
-    """Bytes over the links of a first run, and of the same again."""
+    """Return the bytes that a first run and its repetition send over the links."""
     found = []
     for _ in range(2):
         before = store.bed.received()
@@ -214,12 +214,12 @@ def _moved(store: Confuga, own: Path, workflow: str, where: str) -> tuple[int, i
 @pytest.mark.slow
 @pytest.mark.store
 def test_the_planned_run_moves_the_shared_file_once(store: Confuga, recorded: Path) -> None:
-    """With the lists, then with the threshold too; each twice.
+    """With the lists, then with the threshold too; two runs each.
 
-    No lower bound is asked for: on a busy machine the head sends one job after the other, all to
-    the node that has the file, and nothing moves at all.
+    No lower bound is checked: on a busy machine the head sends one job after the other, all to
+    the node that has the file, and no data are moved at all.
     """
-    other = 2 * MIB  # private inputs, and what the servers say to each other
+    other = 2 * MIB  # private inputs, and messages between servers
     remark = next(
         line for line in _emit(recorded, "--force").splitlines() if "pull-threshold" in line
     )
@@ -241,7 +241,7 @@ def test_the_planned_run_moves_the_shared_file_once(store: Confuga, recorded: Pa
 @pytest.mark.slow
 @pytest.mark.engine
 def test_as_many_jobs_as_nodes_are_told(recorded: Path) -> None:
-    """More would wait at the head for any node, and take the one whose files another job reads."""
+    """More jobs would wait at the head for any node, even one whose files another job reads."""
     told = _emit(recorded, "--nodes", "5", "--force")
     assert "makeflow -T chirp -J 5 --working-dir=chirp://HEAD:PORT/wf planned.makeflow" in told
     assert "makeflow -T chirp -J NODES " in _emit(recorded, "--force")

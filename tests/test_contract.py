@@ -35,7 +35,7 @@ NAMES = ("pipeline", "scatter_gather", "append_retry")
 
 
 def normal(data: dict[str, Any]) -> dict[str, Any]:
-    """The same with ids that follow from content, lists in a fixed order, additions left out."""
+    """Return a copy with ids derived from content, lists in a fixed order, additions removed."""
     data = json.loads(json.dumps(data))
     for added in ("parameters", "makers"):
         data["run"].pop(added, None)
@@ -79,7 +79,7 @@ def test_reading_what_was_written_gives_the_same(name: str, tmp_path: Path) -> N
 
 
 def hostile_run() -> RunBuilder:
-    """One writer and one reader of every hostile name, all in one directory."""
+    """Return a run that writes and reads every hostile name, all in one directory."""
     run = RunBuilder()
     shell = run.process(["sh", "x\x1b[31m\n\udcff.sh"])
     one = run.process(["one", "\udcfe\n$(touch x)"], parent=shell, start=1, end=2)
@@ -97,7 +97,7 @@ def test_hostile_names_survive_the_json(tmp_path: Path) -> None:
     data = json.loads(json.dumps(data))
     found = set()
     for file in data["files"]:
-        file["path"].encode("utf-8")  # text without surrogates
+        file["path"].encode("utf-8")  # raises if there are surrogates
         code = file["path_bytes"]
         found.add(base64.b64decode(code) if code else file["path"].encode())
         if code is not None:
@@ -186,7 +186,7 @@ def bundle(tmp_path: Path) -> Path:
 
 
 def command(*args: str | Path, code: int = 0) -> str:
-    """stdout of `tracehint analyze`; fails the test on another exit code."""
+    """Return stdout of `tracehint analyze` (stderr if `code` is not 0); fail on another code."""
     done = tracehint("analyze", *args)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -239,7 +239,7 @@ def test_no_bundle_is_a_message(tmp_path: Path) -> None:
 
 
 def test_json_needs_no_pandas_networkx_or_rich(bundle: Path, tmp_path: Path) -> None:
-    """They take longer to import than a small run takes to analyze."""
+    """Importing them takes longer than analyzing a small run."""
     program = (
         "import sys; from tracehint.cli import main;"
         f" code = main(['analyze', {str(bundle)!r}, '--format', 'json', '-o',"

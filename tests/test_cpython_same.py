@@ -1,4 +1,4 @@
-"""CPython's own tests of processes and files end the same with and without the preload library."""
+"""CPython's own tests of processes and files give the same results with the preload library."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every engine's outputs have their hint before the first byte; a forgotten output is noticed.
+"""Every engine's outputs have their hint before the first byte; a missing output is noticed.
 
-One row an engine: the same small workflow (three parts, a total), as it is, under `tracehint run`.
-The kernel itself asks a watcher before each access (tests/support/first_byte.py).
+One row per engine: the same small workflow (three parts, a total), unmodified, under `run`.
+The kernel waits for a watcher before each access (tests/support/first_byte.py).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ GLOB = ("part_?.dat", "total.dat")
 
 
 def rules(head: str) -> Callable[[str], dict[str, str]]:
-    """A Makefile or Makeflow; part 2 may be forgotten."""
+    """Return a function that makes a Makefile or Makeflow; one part may be forgotten."""
 
     def texts(forgotten: str) -> dict[str, str]:
         steps = {n: FORGETS if n == forgotten else STEP.format(n=n) for n in "123"}
@@ -96,12 +96,12 @@ def rules(head: str) -> Callable[[str], dict[str, str]]:
 
 
 def one(text: str, name: str = "w") -> Callable[[str], dict[str, str]]:
-    """A file in which FORGOTTEN is the number of the part that is not written."""
+    """Return a function that makes one file; the missing part's number replaces FORGOTTEN."""
     return lambda forgotten: {name: text.replace("FORGOTTEN", forgotten or "0")}
 
 
 def cwl(forgotten: str) -> dict[str, str]:
-    """The workflow of tests/e2e, whose parts go through a shell."""
+    """The workflow of tests/e2e, with parts that run in a shell."""
     head = {"cwlVersion": "v1.2", "class": "CommandLineTool"}
     tools = {
         **CWL,
@@ -128,7 +128,7 @@ def cwl(forgotten: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Row:
-    """An engine: its command ({0}: the engine's program), its files, what it makes."""
+    """An engine: its command ({0}: the engine's program), its files, its outputs."""
 
     command: tuple[str, ...]
     files: Callable[[str], dict[str, str]]
@@ -138,7 +138,7 @@ class Row:
 
 
 def on_path(name: str) -> Callable[[], str]:
-    """The program of that name."""
+    """Return a function that finds a program on PATH and skips the test if it is missing."""
 
     def found() -> str:
         place = shutil.which(name)
@@ -182,7 +182,7 @@ ENGINES = {
 
 
 def prepared(folder: Path, row: Row, forgotten: str = "") -> tuple[list[str], dict[str, str]]:
-    """The command and its environment, in a fresh folder."""
+    """Write the workflow into a fresh folder; return its command and environment."""
     program = row.program()
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "tmp").mkdir(parents=True)
@@ -194,7 +194,7 @@ def prepared(folder: Path, row: Row, forgotten: str = "") -> tuple[list[str], di
 
 
 def hinted(hints: Path) -> list[str]:
-    """What stands before the command."""
+    """Arguments of tracehint before the command."""
     return ["run", "--no-record", "--hints", str(hints), "--"]
 
 
@@ -205,14 +205,14 @@ def made(folder: Path, row: Row) -> list[str]:
 
 @pytest.fixture
 def hints(tmp_path: Path) -> Path:
-    """For parts and totals, wherever an engine puts them."""
+    """Hints for parts and totals in any directory."""
     both = ("{dirs}part_{n}.dat", "{dirs}total.dat")
     return save(tmp_path, *(rule(name, DP="local", Replication="2") for name in both))
 
 
-# The other version of an engine makes its outputs as the engine does; tasks of Nextflow are shells
-# as those of the others, and test_run_engine_logs.py counts their hints: each file has its own; and
-# the files that cwltool moves are rows of test_created_programs.py, where mv does it.
+# Full runs only: another version of an engine creates its outputs in the same way; Nextflow's tasks
+# are shells like the others' (test_run_engine_logs.py checks that each file has its own hint); and
+# cwltool moves files as mv does in a row of test_created_programs.py.
 SEEN = ("Snakemake 8", "Nextflow", "cwltool in place")
 MAKING = [pytest.param(n, marks=pytest.mark.full) if n in SEEN else n for n in ENGINES]
 
@@ -231,17 +231,17 @@ def test_outputs_of_an_engine_have_hints_before_the_first_byte(
     assert len(names) == row.count, names
 
 
-End = tuple[int, bool, bool]  # exit code; whether the forgotten part and the total are there
+End = tuple[int, bool, bool]  # exit code; whether the forgotten part and the total exist
 
 
 def ended(folder: Path, row: Row, status: int) -> End:
-    """How a run ended, of which part 2 was to be forgotten; what ran beside it may differ."""
+    """Describe a run that should forget part 2; parts that ran in parallel may vary."""
     names = {Path(path).name for path in made(folder, row)}
     return status, "part_2.dat" in names, "total.dat" in names
 
 
 def forgetful(factory: pytest.TempPathFactory, name: str) -> End:
-    """How an engine ends without hints where part 2 is forgotten. It says so in some way."""
+    """Return how an engine ends without hints if part 2 is forgotten; it must report that."""
 
     def make(folder: Path) -> None:
         row = ENGINES[name]
@@ -252,12 +252,12 @@ def forgetful(factory: pytest.TempPathFactory, name: str) -> End:
     end = json.loads((once(factory, f"forgetful {name}", make) / "end").read_text())
     status, written, total = end
     assert not written
-    assert status or not total  # Makeflow says it and ends with 0
+    assert status or not total  # Makeflow reports it and exits with 0
     return status, written, total
 
 
-# The other version and the other directories of an engine end as the engine does; and what
-# `run` sets on files does not know who makes them.
+# Full runs only: another version or other directories of an engine do not change its end, and the
+# hints that `run` sets do not depend on the program that makes a file.
 HELD = ("Snakemake 8", "cwltool", "cwltool in place", "Nextflow", "Parsl", "GNU parallel")
 FORGETFUL = [pytest.param(n, marks=pytest.mark.full) if n in HELD else n for n in ENGINES]
 

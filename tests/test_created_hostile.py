@@ -1,4 +1,4 @@
-"""Surroundings that do not want the tagger: the program goes on and says nothing else."""
+"""Environments in which the tagger cannot work: the program runs on without any new message."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A new file's name from the path that made it (collectors/preload/tag/name.c), with sanitizers:
-it is what the kernel calls the file, or nothing."""
+"""A new file's name from the path that created it (collectors/preload/tag/name.c), with
+sanitizers: the kernel's own name for the file, or nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS = [b"d", b"way", b"far", b"f", b"g", b"nothing", b".", b"..", b"", b".f", 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/preload/names.c."""
+    """Compile tests/preload/names.c and the sources that it tests."""
     sources = [SOURCES / "tag" / f"{name}.c" for name in ("name", "table", "fit", "value", "word")]
     flags = ("-std=gnu11", "-Wall", "-Wextra", "-Werror", *SANITIZERS, "-I", SOURCES)
     names = SOURCES.parents[1] / "tests" / "preload" / "names.c"
@@ -32,7 +32,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A directory with links in it, below one that is a link."""
+    """A directory that contains symbolic links and is reachable through one."""
     place = tmp_path / "real" / "w"
     (place / "d" / "d" / "d").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
@@ -49,7 +49,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def told(program: Path, root: Path, names: list[bytes]) -> list[bytes]:
-    """What it says of each, in that directory."""
+    """Return the name that the program derives for each path, relative to `root`."""
     done = subprocess.run(
         [program, root.parents[1] / "table"], cwd=root, capture_output=True,
         input=b"".join(name + b"\0" for name in names),
@@ -59,7 +59,7 @@ def told(program: Path, root: Path, names: list[bytes]) -> list[bytes]:
 
 
 def true_name(root: Path, name: bytes) -> bytes | None:
-    """What the kernel calls the file that is made so; None: none can be."""
+    """Create the file and return the kernel's name for it, or None if it cannot be created."""
     whole = os.path.join(os.fsencode(root), name)  # noqa: PTH118
     try:
         fd = os.open(whole, os.O_CREAT | os.O_WRONLY, 0o600)

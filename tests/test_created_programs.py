@@ -1,8 +1,8 @@
-"""Every program's outputs have their hint before the first byte: watched from outside.
+"""Every program's outputs have their hint before the first byte: observed from outside.
 
-Each row of the table is run twice, as `tracehint run` does it: recorded, which teaches the names
-under which the program makes its files, then below the tagger. Three outputs a row; the kernel
-itself asks a watcher before each access (tests/support/first_byte.py).
+Each row of the table runs twice, as under `tracehint run`: recorded, to learn the names under
+which the program creates its files, then with the tagger. Three outputs per row; the kernel waits
+for a watcher before each access (tests/support/first_byte.py).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ JAVA = (
 READ = r"\t0\tr\t5\t9\t4M\t*\t0\t0\tACGT\tIIII\n"
 SAM = r"@SQ\tSN:r\tLN:99\n" + f"q1{READ}q2{READ}"
 
-# program -> (what must be there, what makes $o; $i is an input, $n a number, $h where tools lie)
+# program -> (what must be installed, what creates $o; $i: input, $n: number, $h: tools' folder)
 PROGRAMS: dict[str, tuple[str, str]] = {
     "cp": ("cp", "cp $i $o"),
     "cp -p": ("cp", "cp -p $i $o"),
@@ -86,7 +86,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
 }  # fmt: skip  # a table
 
 
-# Made by the same calls as the files of another row.
+# Full runs only: the same calls create the files as in another row.
 ALIKE = {
     "cp -p", "cp --reflink=auto", "gzip -d", "sort -o", "install", "awk", "truncate",
     "samtools view", "Rust", "Java",
@@ -96,7 +96,7 @@ ROWS = [pytest.param(name, marks=[pytest.mark.full] * (name in ALIKE)) for name 
 
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled programs that write five bytes into the file that they are told."""
+    """Compiled programs that write into the file named by their argument."""
     folder = tmp_path_factory.mktemp("tools")
     for name, text in (("p.c", C), ("p.go", GO), ("p.rs", RUST), ("W.java", JAVA)):
         (folder / name).write_text(text)
@@ -112,7 +112,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def script(program: str, tools: Path) -> tuple[str, ...]:
-    """The row three times over."""
+    """Return a command that runs the row three times; skip if its program is not installed."""
     needs, line = PROGRAMS[program]
     if not shutil.which(needs):
         pytest.skip(f"{needs} is not installed")

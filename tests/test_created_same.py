@@ -1,6 +1,6 @@
-"""Below the tagger a program does as without it: exit code, messages, files; a table of programs.
+"""With the tagger a program behaves as without it: exit code, messages, files; in a table.
 
-Each line runs twice in a folder of the same name, without and with a hint for every file it makes.
+Each line runs twice in a fresh folder of the same name, without and with a hint for every file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.hints import hint_file, rule
 pytestmark = pytest.mark.slow
 
 PY = sys.executable
-# name -> what the shell runs; a.txt (lines), b.bin (bytes) and d/ are there. None may tell times.
+# name -> shell text; a.txt (lines), b.bin (bytes) and d/ exist. No output may contain times.
 PROGRAMS = {
     "true": "true", "false": "false", "an unknown program": "no-such-program", "exit": "exit 41",
     "a signal": "kill -SEGV $$", "a child's signal": "sh -c 'kill -9 $$'; echo $?",
@@ -79,7 +79,7 @@ def fresh(folder: Path) -> None:
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Mode, size and content of all that lies there."""
+    """Map every name below the folder to its mode, link count and content or link target."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if ".git" in path.parts:

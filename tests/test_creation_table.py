@@ -1,4 +1,4 @@
-"""The compiled rule table says for every name what the matcher in Python says."""
+"""The compiled rule table gives the same answer for every name as the matcher in Python."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PIECES = [
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The table's reader, with sanitizers."""
+    """Compile the table's reader with sanitizers."""
     return build_ask(tmp_path_factory.mktemp("ask"), *SANITIZERS)
 
 
 def stores(folder: Path) -> list[Store]:
-    """One that says groups as text, one that chooses a class by their checksum."""
+    """Return a store that writes groups as text and one that maps them to classes by checksum."""
     places = folder / "map.toml"
     places.write_text('groups = ["A", "B", "C"]\n')
     return [open_store("xattr"), open_store("moosefs", places=places)]
@@ -59,7 +59,7 @@ def random_template(rnd: random.Random) -> str:
 
 
 def random_rule(rnd: random.Random, number: int) -> Rule:
-    """Some with groups by placeholders, exclusions, conditions."""
+    """Return a rule; some have groups from placeholders, exclusions or conditions."""
     formula = Formula(
         fn="group",
         prefix=rnd.choice(["g", "réd", ""]),
@@ -105,7 +105,7 @@ def test_the_table_says_what_the_matcher_says(program: Path, tmp_path: Path, see
             for name, (word, got), want, reason in zip(names, answers, wanted, reasons, strict=True)
             if (got or None) != want or (word == "conflict") != (reason == "conflict")
         ]
-        # long runs of one letter with loose templates: the two count their work differently
+        # long runs of one letter with loose templates: the two count their steps differently
         assert len(odd) < 5
         assert all("costly" in (word, reason) for _, word, reason, _, _ in odd), odd
 
@@ -157,7 +157,7 @@ def test_the_table_says_the_same_of_tasks_types(program: Path, tmp_path: Path, s
             if (answer[1] or None) != want and answer[0] != "costly"
         ]
         assert not odd, odd[:3]
-    assert len({str(ask(program, table, names, n)) for n in range(3)}) == 3  # it does matter
+    assert len({str(ask(program, table, names, n)) for n in range(3)}) == 3  # types matter
 
 
 def test_a_plan_decides_for_its_files(program: Path, tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_a_damaged_table_is_read_without_harm(program: Path, tmp_path: Path, see
         data[at] = rnd.randrange(256)
     table = tmp_path / "table"
     table.write_bytes(data[: len(data) - rnd.randrange(2) * rnd.randrange(200)])
-    ask(program, table, [random_name(rnd) for _ in range(200)])  # the sanitizers look
+    ask(program, table, [random_name(rnd) for _ in range(200)])  # checked by the sanitizers
 
 
 def test_the_header_and_the_placeholders_are_those_of_the_c_side() -> None:

@@ -1,4 +1,4 @@
-"""Darshan logs with ground truth: every access that Darshan saw is exact, every loss is named."""
+"""Darshan logs with ground truth: recorded accesses are exact, every loss is reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def load(folder: Path, tmp_path: Path) -> Bundle:
 
 @functools.cache
 def workflow(name: str) -> Bundle:
-    """The bundle of one set of logs, read once."""
+    """Return the bundle of one set of logs, cached."""
     with tempfile.TemporaryDirectory() as folder:
         return load(LOGS / name, Path(folder))
 
@@ -63,7 +63,7 @@ Key = tuple[int, str, str]  # job, path, read or write
 
 
 def volumes(bundle: Bundle) -> dict[Key, int]:
-    """Bytes per job, file and direction."""
+    """Return bytes per job, file and direction."""
     jobs = {
         p["proc"]: int(next(e["value"] for e in p["env"] if e["name"] == "SLURM_JOB_ID"))
         for p in bundle.tables["processes"].to_pylist()
@@ -77,7 +77,7 @@ def volumes(bundle: Bundle) -> dict[Key, int]:
 
 
 def ranges(bundle: Bundle, job: int, path: str, op: str) -> tuple[set[int], bool]:
-    """The 4 KiB blocks that the runs touch, and whether all of them are exact."""
+    """Return the 4 KiB blocks that the extents touch, and whether all extents are exact."""
     jobs = {
         p["proc"]: int(next(e["value"] for e in p["env"] if e["name"] == "SLURM_JOB_ID"))
         for p in bundle.tables["processes"].to_pylist()
@@ -181,7 +181,7 @@ def test_forked_children_have_their_parent(tmp_path: Path) -> None:
 
 
 def crash_on_request(path: str) -> LogFacts:
-    """A reader that dies as the library may."""
+    """A reader that crashes, as the Darshan library may."""
     if "crash" in Path(path).name:
         os.kill(os.getpid(), signal.SIGSEGV)
     return LogFacts(path)
@@ -235,7 +235,7 @@ __attribute__((destructor)) static void leave(void)
 
 
 def recorder(tmp_path: Path, *command: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    """`tracehint record --collector darshan` in a process of its own."""
+    """Run `tracehint record --collector darshan` in a separate process."""
     words = ("--collector", "darshan", "-o", tmp_path / "r.trace")
     return tracehint("record", *words, "--", *command, cwd=tmp_path, env=extra)
 
@@ -275,7 +275,7 @@ def test_a_run_without_logs_keeps_its_status(tmp_path: Path) -> None:
 
 
 def test_logs_of_any_size_can_be_written_and_read(tmp_path: Path) -> None:
-    """Random and contiguous segments come back as they were written."""
+    """Random and contiguous segments are read back as they were written."""
     dice = np.random.default_rng(3)
     offsets = dice.choice(1 << 20, 20_000, replace=False) * 8192
     write_log(
@@ -302,7 +302,7 @@ def test_logs_of_any_size_can_be_written_and_read(tmp_path: Path) -> None:
 
 
 def damaged_logs(folder: Path, dice: random.Random, count: int) -> list[str]:
-    """Mutations of real logs, and logs whose records were damaged before they were packed."""
+    """Write mutated real logs and logs with damaged records, packed correctly; return the paths."""
     real = sorted(LOGS.glob("*/*.darshan"))
     few = File("/s/a", writes=segments(np.arange(9) * 10, 10), reads=segments([5, 3], 7))
     paths = []
@@ -318,7 +318,7 @@ def damaged_logs(folder: Path, dice: random.Random, count: int) -> list[str]:
 
 
 def read_damaged(folder: Path, seed: int, count: int) -> int:
-    """How many of the damaged logs could be read; each has facts or a reason."""
+    """Return how many of the damaged logs were read; each gives facts or a reason."""
     paths = damaged_logs(folder, random.Random(seed), count)
     found = dict(read_logs(paths))
     assert found.keys() == set(paths), seed
@@ -348,7 +348,7 @@ def test_damaged_logs_for_half_a_minute(tmp_path: Path) -> None:
 
 
 def test_impossible_figures_are_left_out_and_counted(tmp_path: Path) -> None:
-    """What the records of a damaged log claim must neither overflow nor stretch the run."""
+    """Values in a damaged log's records must neither overflow nor stretch the run."""
     odd = segments(np.arange(6) * 4096, 4096)
     odd["offset"][1], odd["length"][2] = -5, 1 << 62
     odd["first"][3], odd["last"][4] = np.nan, 1e300

@@ -1,4 +1,4 @@
-"""diff: nothing for a run repeated, each kind of change found and named."""
+"""diff: no changes for a repeated run; each kind of change is found and named."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.e2e.support import tracehint
 
 pytestmark = pytest.mark.slow
 
-# Works in a directory and with temporary names of its own; `$1` is where the input lies.
+# Uses a directory and temporary names that differ in each run; `$1` is the path of the input.
 SCRIPT = """\
 set -eu
 mkdir work.$$ && cd work.$$
@@ -29,7 +29,7 @@ sort -m part.*.sorted > result.txt
 
 
 def record(folder: Path, more: str = "") -> Path:
-    """Record the script in a fresh directory below `folder`."""
+    """Record the script in the new directory `folder`; return the bundle next to it."""
     folder.mkdir()
     (folder / "wf.sh").write_text(SCRIPT % more)
     (folder / "input.bin").write_bytes(bytes(range(256)) * 12_000)

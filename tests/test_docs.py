@@ -1,4 +1,4 @@
-"""The documentation is true: its commands run, its generated pages are current, its links lead."""
+"""The documentation is true: its commands run, generated pages are current, links resolve."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def shell_blocks(page: Path) -> str:
-    """All ```sh blocks of a page, as one script."""
+    """Return all ```sh blocks of a page as one script."""
     return "\n".join(re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.M | re.S))
 
 
 def slurm_of(page: Path) -> AbstractContextManager[dict[str, str]]:
-    """The environment of a real Slurm for a page that submits jobs."""
+    """The environment of a real Slurm cluster, for a page that submits jobs."""
 
     @contextmanager
     def running() -> Iterator[dict[str, str]]:
@@ -58,7 +58,7 @@ def slurm_of(page: Path) -> AbstractContextManager[dict[str, str]]:
     return running() if "\nsbatch " in shell_blocks(page) else nullcontext({})
 
 
-# Pages whose commands are those of an end-to-end test that looks at more of what they do.
+# Full runs only: an end-to-end test runs the commands of these pages and checks more results.
 TESTED = {
     "how-to/nextflow.md": "e2e/test_nextflow.py",
     "how-to/slurm-without-root.md": "e2e/test_slurm_preload.py",
@@ -108,7 +108,7 @@ def run_page(page: Path, tmp_path: Path, more: dict[str, str]) -> None:
 
 
 def python_block(page: str, tmp_path: Path, name: str) -> ModuleType:
-    """The first ```python block of a how-to page, as a module."""
+    """Return the first ```python block of a how-to page as a module."""
     found = re.search(r"^```python\n(.*?)^```$", (DOCS / "how-to" / page).read_text(), re.M | re.S)
     assert found
     path = tmp_path / f"{name}.py"
@@ -178,7 +178,7 @@ def test_generated_pages_are_current(script: str) -> None:
 
 
 def test_man_pages_have_the_form_of_one() -> None:
-    """Also where no groff is installed: macros of man(7), and no text counted as a request."""
+    """Needs no groff: only macros of man(7), and no text that would be read as a request."""
     known = {"TH", "SH", "PP", "TP", "B", "I", "BR", "RS", "RE", "nf", "fi", '\\"'}
     for page in MAN:
         lines = page.read_text().splitlines()

@@ -10,7 +10,7 @@ from tests.support.ebpf import require_ebpf
 from tests.support.scratch import ROOT, carried_out
 
 HOW_TO = ROOT / "docs" / "how-to"
-# page -> files that it may touch at most
+# page -> maximum number of files that it may touch
 PAGES = {
     "add-a-pattern.md": 4,
     "add-an-emitter.md": 2,
@@ -23,7 +23,7 @@ PAGES = {
 @pytest.mark.parametrize("page", PAGES)
 def test_the_page_leads_from_nothing_to_its_output(page: str, tmp_path: Path) -> None:
     text = (HOW_TO / page).read_text()
-    # what needs root is another test
+    # the eBPF part needs root and has a test of its own
     touched, printed = carried_out(text.partition("\n## With eBPF\n")[0], tmp_path)
     assert 0 < len(set(touched)) <= PAGES[page]
     assert "It prints" in text and printed

@@ -35,7 +35,7 @@ def test_every_option_has_a_help_text() -> None:
         command = cli.get_command(None, name)  # type: ignore[arg-type]
         assert command is not None
         options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
-        plain = ("fmt", "form", "output")  # named by what they do
+        plain = ("fmt", "form", "output")  # the name describes them
         assert [p.name for p in options if not p.help and p.name not in plain] == [], name
 
 

@@ -1,4 +1,4 @@
-"""`doctor`: its answers in both formats, and the conditions it tests."""
+"""`doctor`: its output in both formats, and the conditions that it tests."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_ptrace_scope(monkeypatch: pytest.MonkeyPatch, scope: str) -> None:
 
 
 class Fake:
-    """A collector that can or cannot run."""
+    """A collector that is usable or not."""
 
     def __init__(self, usable: bool) -> None:
         self.name = "fake"
@@ -132,7 +132,7 @@ def test_programs_that_the_library_cannot_enter_are_told(tmp_path: Path) -> None
 
 
 def test_programs_that_a_workflow_names_and_that_escape_are_told(tmp_path: Path) -> None:
-    """Through a script that a script names, by PATH, by a relative path, and by default names."""
+    """Found through nested scripts, PATH, a relative path, and default names of workflow files."""
     if not check("preload").usable:
         pytest.skip(check("preload").reason)
     source = tmp_path / "static.c"

@@ -1,4 +1,4 @@
-"""Every case of tests/workloads, recorded once, compared byte by byte with what it states."""
+"""Every case of tests/workloads, recorded once and compared byte by byte with its expectations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Run:
     bundle: Bundle
     base: Path
     status: dict[str, int]
-    stated: Path | None = None  # where the statements are, when `base` is another machine's
+    stated: Path | None = None  # folder of the expectations, if `base` is a path on another machine
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def ended(bundle: Bundle, program: Path) -> dict[str, int]:
-    """Case -> exit status of its process."""
+    """Map each case to the exit status of its process."""
     status: dict[str, int] = {}
     for row in bundle.tables["processes"].to_pylist():
         argv = row["argv"]
@@ -68,7 +68,7 @@ def ended(bundle: Bundle, program: Path) -> dict[str, int]:
 
 
 def recorded_by(collector: str, folder: Path) -> Run:
-    """All cases, recorded by the command with another collector."""
+    """Record all cases with another collector, through the command line."""
     program, base = compile_workloads(folder), folder / "base"
     base.mkdir()
     words = ("record", "--quiet", "--collector", collector, "-o", "run.trace", "--")
@@ -90,9 +90,9 @@ def test_case(run: Run, case: str) -> None:
 
 
 def check_case(run: Run, case: str) -> None:
-    """Compare one case with what it states."""
+    """Compare a case with its stated expectations."""
     if run.status.get(case) == 77:
-        return  # this kernel or file system does not have it; the matrix page says so
+        return  # not supported by this kernel or file system, as the matrix page states
     folder = bytes(run.base / case)
     rows = expectations((run.stated or run.base) / f"{case}.expect")
     assert rows, "the case states nothing"
@@ -139,7 +139,7 @@ def _named(bundle: Bundle, row: dict[str, object], folder: bytes) -> None:
 
 
 def _files_called(bundle: Bundle, path: bytes) -> list[int]:
-    """The files that ever had this path, in order."""
+    """Return the files that ever had this path, in order."""
     found: list[int] = []
     for r in bundle.tables["names"].to_pylist():
         here = path in (r["path"], r["new_path"]) and r["op"] != "symlink"

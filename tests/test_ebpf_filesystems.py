@@ -1,4 +1,4 @@
-"""All cases again on other file systems: what identifies a file differs between them."""
+"""All cases again on other file systems, which differ in what identifies a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.test_ebpf_coverage import CASES, Run, check_case
 pytestmark = [pytest.mark.ebpf, pytest.mark.slow]
 
 # overlayfs maps the layer's inode, not its own: the mapped range is recorded instead of faults
-# tmpfs maps a page writable when it is read: what was read counts as written too
+# tmpfs maps a page writable when it is read: reads are counted as writes too
 WRITES = {"map_write_few", "map_read_into"}
 MAPPED = {"map_sparse", "map_fork", "map_grandchild", "map_remap"}
 UNSEEN = {"tmpfs": WRITES, "overlay": WRITES | MAPPED}
@@ -26,7 +26,7 @@ OPTIONS = "lowerdir={0}/lower,upperdir={0}/upper,workdir={0}/work"
 
 @contextmanager
 def mounted(kind: str, folder: Path) -> Iterator[Path | None]:
-    """A fresh file system below `folder`; None where it cannot be made here."""
+    """Mount a fresh file system below `folder`; None where that is not possible."""
     where = folder / "fs"
     where.mkdir()
     source = "none"
@@ -69,11 +69,11 @@ def mounted(kind: str, folder: Path) -> Iterator[Path | None]:
 def test_all_cases(tmp_path: Path, kind: str) -> None:
     require_ebpf()
     if os.geteuid():
-        return  # mounting needs root; the page says what was tested where
+        return  # mounting needs root; the page lists what was tested where
     program = compile_workloads(tmp_path)
     with mounted(kind, tmp_path) as where:
         if where is None:
-            return  # not in this kernel, or no mkfs
+            return  # not supported by this kernel, or no mkfs
         base = where / "base"
         base.mkdir()
         _, bundle = record(tmp_path / "run.trace", program, "all", base)

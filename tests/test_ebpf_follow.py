@@ -1,4 +1,4 @@
-"""`record --pid` and `--cgroup`: what ran before the recorder came is followed from then on."""
+"""`record --pid` and `--cgroup`: processes that run already are followed from the attachment on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(*options: object) -> subprocess.Popen[str]:
-    """The recorder, attached: its spool says when."""
+    """Start the recorder and wait until it is attached, as its spool shows."""
     recorder = subprocess.Popen(
         [*TRACEHINT, "record", "--quiet", "-o", "b.trace", *map(str, options)],
         stderr=subprocess.PIPE, text=True,
@@ -55,7 +55,7 @@ def start(*options: object) -> subprocess.Popen[str]:
 
 
 def again(name: str, times: int = 3) -> None:
-    """Wait until the file was written so often from now on."""
+    """Wait until the file has changed this many times."""
     for _ in range(times):
         before = Path(name).stat() if Path(name).exists() else None
         until(lambda was=before: Path(name).exists() and Path(name).stat() != was, name)
@@ -72,7 +72,7 @@ def finish(recorder: subprocess.Popen[str]) -> Bundle:
 
 @contextmanager
 def background(*command: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that ends when the file `stop` appears."""
+    """Start a process that ends when the file `stop` appears."""
     process = subprocess.Popen(command, start_new_session=True)
     try:
         time.sleep(0.1)
@@ -100,7 +100,7 @@ def test_a_running_tree_is_followed_until_it_ends(tmp_path: Path) -> None:
     assert bundle.manifest.exit_status is None
     by_proc = {r["proc"]: r for r in rows}
     assert [r["proc"] for r in rows if r["parent"] is None] == [root["proc"]]
-    (loop,) = [r for r in rows if r["parent"] == root["proc"]]  # ran already: still its child
+    (loop,) = [r for r in rows if r["parent"] == root["proc"]]  # already running: still a child
     cats = [r for r in rows if r["argv"][:1] == [b"/bin/cat"]]
     assert cats
     assert {by_proc[c["prev"]]["parent"] for c in cats if c["prev"]} <= {loop["proc"]}
@@ -125,7 +125,7 @@ def test_following_ends_before_the_process(tmp_path: Path, how: str) -> None:
             again("copy")
             recorder.send_signal(signal.SIGTERM)
         bundle = finish(recorder)
-        assert process.poll() is None  # it was only looked at
+        assert process.poll() is None  # following does not end the process
     assert any("still running" in note for note in bundle.manifest.notes)
     paths = {o["path"] for o in bundle.tables["opens"].to_pylist()}
     assert bytes(tmp_path / "copy") in paths
@@ -146,12 +146,12 @@ def test_threads_that_ran_already(tmp_path: Path) -> None:
     ends = {o["path"][-4:]: o["write_bytes"] for o in opens if o["path"][-4:-1] == b"end"}
     assert ends == {b"end0": 3, b"end1": 3, b"end2": 3}
     written = sum(o["write_bytes"] for o in opens if o["path"].endswith(b"/held"))
-    assert written >= (tmp_path / "held").stat().st_size - before - 3  # all but the start's race
+    assert written >= (tmp_path / "held").stat().st_size - before - 3  # except a race at attachment
 
 
 @pytest.mark.ebpf
 def test_a_process_that_sleeps_to_its_end() -> None:
-    """Its first call returns when it is killed: seen all the same, and then recording ends."""
+    """The only event after attaching is its end: it is recorded, and the recording ends."""
     require_ebpf()
     process = subprocess.Popen(["sleep", "1000"])
     recorder = start("--pid", process.pid)
@@ -162,7 +162,7 @@ def test_a_process_that_sleeps_to_its_end() -> None:
 
 
 def _cgroup() -> Path:
-    """A fresh cgroup v2 directory; skips where none can be made."""
+    """Make a fresh cgroup v2 directory; skip where that is not possible."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, where, kind, *_ = line.split()
         path = Path(where) / f"tracehint-test-{os.getpid()}"

@@ -1,4 +1,4 @@
-"""The spool's layout: the C headers and schemas/spool/layout.py must say the same."""
+"""The spool's layout: the C headers and schemas/spool/layout.py must agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if not HEADER.exists():  # imported through the link src/tracehint/schemas
 
 @pytest.fixture(scope="module")
 def c_layout(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
-    """`struct.field` to offset, `struct` to size, as the C compiler has it."""
+    """Map `struct.field` to its offset and `struct` to its size, as compiled in C."""
     lines = [
         "#include <stddef.h>",
         "#include <stdio.h>",

@@ -1,4 +1,4 @@
-"""Losses are counted, never silent; what was recorded survives the recorder."""
+"""Losses are always counted; what was recorded survives the recorder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lost(bundle: Bundle) -> Counter[str]:
-    """Lost events by kind."""
+    """Count lost events by kind."""
     out: Counter[str] = Counter()
     for row in bundle.tables["losses"].to_pylist():
         out[row["kind"]] += row["count"]
@@ -62,7 +62,7 @@ def test_small_ring_accounts_for_every_read(
     assert recorded + lost(bundle)["extent_records"] == RANDOM_READS
     assert result.lost_events == lost(bundle).total()
     proc = {r["proc"] for r in bundle.tables["losses"].to_pylist()}
-    assert proc == {ours.column("proc")[0].as_py()}  # it is known who lost them
+    assert proc == {ours.column("proc")[0].as_py()}  # the loss names its process
 
 
 def test_default_rings_lose_nothing(
@@ -113,7 +113,7 @@ def test_many_files(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def started() -> Iterator[list[int]]:
-    """Processes to end when the test is over, however it went."""
+    """Processes to kill after the test, whatever its result."""
     pids: list[int] = []
     yield pids
     for pid in pids:
@@ -131,7 +131,7 @@ def _start(tmp_path: Path, program: Path) -> tuple[subprocess.Popen[bytes], Path
 
 
 def _find(words: bytes, parent: int) -> int:
-    """The pid of a child process by a part of its command line."""
+    """Return the pid of a child process, found by a part of its command line."""
     found: list[int] = []
 
     def there() -> bool:
@@ -148,7 +148,7 @@ def _find(words: bytes, parent: int) -> int:
 
 
 def _await_snapshots(bundle: Path) -> None:
-    """Until the recorder has written what it knows of the command's file at least once."""
+    """Wait until the recorder has written its data on the command's file at least once."""
     spool = bundle / SPOOL_DIR
     files = [spool / f"{name}.bin" for name in ("episodes", "extents")]
     until(lambda: all(file.stat().st_size for file in files), "a snapshot")
@@ -164,7 +164,7 @@ def test_killed_recorder_leaves_a_bundle_and_the_command_alone(
     _await_snapshots(bundle)
     os.kill(loader, signal.SIGKILL)
     time.sleep(0.2)
-    os.kill(command, 0)  # still there
+    os.kill(command, 0)  # still running
     os.kill(command, signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == -signal.SIGTERM
@@ -178,14 +178,14 @@ def test_killed_recorder_leaves_a_bundle_and_the_command_alone(
     writes = ours.column("write_ops")[0].as_py()
     extents = found.tables["extents"].filter(pc.equal(found.tables["extents"]["op"], "write"))
     assert writes > 0
-    # what the rings still held is known from the file's totals, and counted
+    # accesses that were still in the rings are known from the file's totals, and counted as lost
     recorded = pc.sum(extents.column("ops")).as_py()
     assert recorded + lost(found)["extent_records"] >= writes
     assert recorded <= writes + 2
 
 
 def test_killed_recorder_and_wrapper(program: Path, tmp_path: Path, started: list[int]) -> None:
-    """Both gone at once: the spool alone is a readable bundle."""
+    """Both are killed at once: the spool alone is a readable bundle."""
     process, bundle = _start(tmp_path, program)
     loader = _find(bytes(LOADER) + b"\0-o", process.pid)
     command = _find(b"workload\0forever", loader)
@@ -223,7 +223,7 @@ def test_full_disk_costs_records_not_the_command(program: Path, tmp_path: Path) 
 
 
 def test_torn_and_hostile_spools_are_read_or_refused(program: Path, tmp_path: Path) -> None:
-    """Cut and overwritten files: what can be read, never a traceback."""
+    """Truncated and overwritten files: what is readable is read, and no other error is raised."""
     import random
     import shutil
 
@@ -248,5 +248,5 @@ def test_torn_and_hostile_spools_are_read_or_refused(program: Path, tmp_path: Pa
             if data:
                 data[rng.randrange(len(data))] = rng.randrange(256)
         victim.write_bytes(data)
-        with contextlib.suppress(BundleError):  # damaged so that nothing of it can be read
+        with contextlib.suppress(BundleError):  # so damaged that nothing is readable
             read_bundle(copy)

@@ -1,4 +1,4 @@
-"""Recording must not change the run: status, signals, output; and what it says about processes."""
+"""Recording must not change the run: status, signals, output; and what it records of processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def loader(tmp_path: Path, *arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
-    """The loader itself, with a fresh spool."""
+    """Run the loader itself with a fresh spool."""
     spool = tmp_path / "spool"
     shutil.rmtree(spool, ignore_errors=True)
     spool.mkdir()
@@ -116,7 +116,7 @@ def test_process_that_outlives_the_command_is_noted(tmp_path: Path) -> None:
     work = "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >pid"
     result, bundle = record(tmp_path / "b.trace", "sh", "-c", work, linger="100")
     assert result.exit_status == 0
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # it was not waited for
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # recording did not wait for it
     losses = bundle.tables["losses"].to_pylist()
     assert [(r["kind"], r["count"]) for r in losses] == [("outliving_processes", 1)]
     rows = {bytes(r["argv"][0]): r for r in bundle.tables["processes"].to_pylist() if r["argv"]}
@@ -124,7 +124,7 @@ def test_process_that_outlives_the_command_is_noted(tmp_path: Path) -> None:
 
 
 def test_two_recorders_at_once(tmp_path: Path) -> None:
-    """Each follows its own command only."""
+    """Each recorder follows its own command only."""
     script = "for i in 1 2 3; do echo a >>a; sleep 0.2; done"
     words = record_words("sh", "-c", script, collector="ebpf", to=tmp_path / "a.trace")
     first = subprocess.Popen([*TRACEHINT, *words])
@@ -162,7 +162,7 @@ def test_without_capabilities_the_reason_is_said() -> None:
 
 
 def test_old_kernel_way_of_reading(tmp_path: Path) -> None:
-    """The variant for kernels without bpf_rdonly_cast gives the same summary."""
+    """The variant for kernels without bpf_rdonly_cast gives the same totals."""
     (tmp_path / "f").write_bytes(b"x" * 5003)
     for extra in ([], ["--no-direct"]):
         done = loader(tmp_path, *extra, "--", "sh", "-c", "cp f g")
@@ -179,7 +179,7 @@ def test_old_kernel_way_of_reading(tmp_path: Path) -> None:
 
 
 def test_two_capabilities_suffice() -> None:
-    """Recorded as an ordinary user; set-uid programs are not followed."""
+    """An ordinary user can record with them; set-uid programs are not followed."""
     if os.geteuid():
         pytest.skip("needs root to give capabilities and become another user")
     folder = Path(tempfile.mkdtemp())
@@ -202,7 +202,7 @@ def test_two_capabilities_suffice() -> None:
             extra_groups=[], cwd=folder, capture_output=True, text=True, check=False,
         )  # fmt: skip  # a table
         assert (done.returncode, done.stderr) == (0, "")
-        assert "CapEff:\t0000000000000000" in done.stdout  # the command gets none of it
+        assert "CapEff:\t0000000000000000" in done.stdout  # the command does not get them
         (folder / "b.trace" / "manifest.json").write_text('{"format": "tracehint.bundle/1"}')
         bundle = read_bundle(folder / "b.trace")
         assert {(r["kind"], r["count"]) for r in bundle.tables["losses"].to_pylist()} == {
@@ -218,7 +218,7 @@ def test_two_capabilities_suffice() -> None:
 
 
 def test_pid_namespaces(tmp_path: Path) -> None:
-    """Processes have the numbers that the recorder's name space gives them."""
+    """Processes have the pids of the recorder's pid namespace."""
     if os.geteuid() or shutil.which("unshare") is None:
         pytest.skip("needs root and unshare")
     spool = tmp_path / "b.trace" / SPOOL_DIR

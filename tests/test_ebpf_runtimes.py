@@ -1,4 +1,4 @@
-"""Programs that preloaded libraries do not see, or see in part: static C, Go, the JVM, Python."""
+"""Programs that preloaded libraries miss or see in part: static C, Go, the JVM, Python."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_static_program_passes_all_cases(tmp_path: Path) -> None:
 
 
 def totals(bundle: Bundle, folder: Path) -> dict[bytes, tuple[list[tuple[int, int]], int]]:
-    """Ranges and bytes per file and kind of operation, whoever did it."""
+    """Return ranges and bytes per file and kind of operation, summed over all processes."""
     out: dict[bytes, tuple[list[tuple[int, int]], int]] = {}
     for (_, path, op, _), seen in observed(bundle, bytes(folder)).items():
         key = path.rpartition(b"/")[2] + b" " + op.encode()
@@ -49,7 +49,7 @@ def totals(bundle: Bundle, folder: Path) -> dict[bytes, tuple[list[tuple[int, in
 
 
 def eight_threads(bundle: Bundle, folder: Path) -> None:
-    """What both Threads.java and threads.go do."""
+    """Check the accesses that both Threads.java and threads.go make."""
     found = totals(bundle, folder)
     assert found[b"f write"] == ([(0, 80056)], 80056)
     assert found[b"f read"][1] == 80056
@@ -60,7 +60,7 @@ def eight_threads(bundle: Bundle, folder: Path) -> None:
 def test_go_static(tmp_path: Path) -> None:
     go = shutil.which("go")
     if go is None:
-        return  # a part of the matrix that this machine cannot run; the page says so
+        return  # this machine cannot run this part of the matrix, as the page states
     shutil.copy(WORKLOADS / "threads.go", tmp_path)
     env = dict(os.environ, CGO_ENABLED="0", GOCACHE=str(GO_CACHE), GO111MODULE="off")
     subprocess.run([go, "build", "-o", "threads", "threads.go"], check=True, env=env)

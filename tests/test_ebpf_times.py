@@ -1,4 +1,4 @@
-"""When runs of accesses ended, compared with what the same process did before and after."""
+"""End times of runs of accesses, relative to what the same process did before and after."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.ebpf import require_ebpf
 
 pytestmark = pytest.mark.ebpf
 
-# Collects small files as GNU parallel does: one run of writes that reads of other files interrupt,
+# Concatenates small files as GNU parallel does: reads of other files interrupt one run of writes,
 # all of it within a few ticks of the kernel's clock.
 COLLECT = """
 import os, sys
@@ -38,7 +38,7 @@ for n in range(30):
 
 
 def recorded(folder: Path) -> list[dict[str, Any]]:
-    """Extents of the run with the path of their file, by the time at which they began."""
+    """Record the script; return its extents with the paths of their files."""
     from tracehint.collectors.base import RecordRequest
     from tracehint.collectors.ebpf import EbpfCollector
     from tracehint.schemas.store import read_bundle

@@ -1,4 +1,4 @@
-"""Whose processes may be followed: with real users and capabilities on a copy of the loader."""
+"""Which users' processes may be followed: real users and capabilities, on a copy of the loader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [
 
 OWN, OTHER = 65534, 65533
 CAPABILITIES = 1 << (38 - 32) | 1 << (39 - 32)  # CAP_PERFMON, CAP_BPF
-# Both write a byte to a file named after their user, over and over; the other is the first's child.
+# Both processes append to a file named after their user; the child has the other user.
 FAMILY = """
 import os, sys, time
 own, other, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -61,7 +61,7 @@ def place() -> Iterator[Path]:
 
 @contextmanager
 def family(folder: Path, own: int, other: int = -1) -> Iterator[int]:
-    """A process of one user and, perhaps, its child of another; the first one's number."""
+    """Run a process of one user and optionally its child of another; yield the first one's pid."""
     process = subprocess.Popen([sys.executable, "-c", FAMILY, str(own), str(other), str(folder)])
     try:
         for user in (own, other):
@@ -75,7 +75,7 @@ def family(folder: Path, own: int, other: int = -1) -> Iterator[int]:
 
 
 def follow(folder: Path, pid: int, user: int) -> tuple[int, str, Bundle | None]:
-    """Follow a process for a second and a half as a user: exit code, messages, bundle."""
+    """Follow a process for 1.5 seconds as a user; return exit code, messages and bundle."""
     root = folder / "b.trace"
     spool = root / SPOOL_DIR
     spool.mkdir(parents=True)
@@ -94,7 +94,7 @@ def follow(folder: Path, pid: int, user: int) -> tuple[int, str, Bundle | None]:
 
 
 def wrote(bundle: Bundle) -> set[bytes]:
-    """The files that were written, by name."""
+    """Return the names of the files that were written."""
     rows = bundle.tables["opens"].to_pylist()
     return {r["path"].rpartition(b"/")[2] for r in rows if r["write_bytes"]}
 
@@ -134,7 +134,7 @@ def test_root_follows_all(place: Path) -> None:
 
 
 def test_a_loader_for_one_group(place: Path) -> None:
-    """Executable by its group only, as the documentation asks for."""
+    """Executable by its group only, as the documentation recommends."""
     os.chown(place / "rec", 0, 4711)
     os.setxattr(
         place / "rec", "security.capability", struct.pack("<5I", 0x02000001, 0, 0, CAPABILITIES, 0)
@@ -161,7 +161,7 @@ def test_a_loader_for_one_group(place: Path) -> None:
 def test_the_command_has_its_whole_environment(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a program with capabilities the C library removes parts of it."""
+    """For a program with capabilities, the C library removes some variables."""
     monkeypatch.setattr("tracehint.collectors.ebpf.collector.LOADER", place / "rec")
     (place / "spool").mkdir()
     (place / "spool").chmod(0o777)

@@ -1,4 +1,4 @@
-"""CWL documents with our hints: nothing else changes, and cwltool takes and runs them."""
+"""CWL documents with hints: nothing else changes, and cwltool accepts and runs them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ PLAN = {"cut": 0, "cut_2": 1, "join": 1, "elsewhere": 0}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A workflow with a tool of its own, and its input document."""
+    """A folder with a workflow, a tool in a separate file, and the input document."""
     files = {"w.cwl": WORKFLOW, "cut.cwl": CUT, "job.yml": INPUTS, "in.txt": "a\nb\nc\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)

@@ -1,4 +1,4 @@
-"""The annotated Makeflow file: which rules get which files, and that all else stays as it was."""
+"""The annotated Makeflow file: which rules tag or create which files; nothing else changes."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ RULES = (
 
 
 def write(folder: Path, text: str = WORKFLOW) -> Path:
-    """The workflow file."""
+    """Write the workflow file."""
     path = folder / "w.mf"
     path.write_text(text, newline="")
     return path
 
 
 def hint_file(*rules: Rule) -> HintFile:
-    """Rules as a hint file."""
+    """Return a hint file with these rules."""
     return HintFile(learned_from=(), parameters={}, rules=rules)
 
 
 def plan(workflow: Path, *rules: Rule) -> list[dict[bytes, tuple[str, dict[str, str]]]]:
-    """Per task: path -> (kind, hints)."""
+    """Return for each task: path -> (kind, hints)."""
     tasks, _ = targets_by_task(hint_file(*rules), read_workflow(workflow), None, precreate=True)
     return [{t.path: (t.kind, t.hints) for t in task} for task in tasks]
 
 
 def emit(workflow: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
-    """The annotated file `out.mf` beside the workflow."""
+    """Write the annotated file `out.mf` next to the workflow."""
     hints = save(workflow.parent, *rules)
     out = workflow.parent / "out.mf"
     command = ["emit", str(hints), "--workflow-engine", "makeflow", str(workflow), "-o", str(out)]
@@ -131,7 +131,7 @@ def test_makeflow_reads_the_same_graph(tmp_path: Path) -> None:
 
 
 def makeflow_rules(path: Path) -> list[dict[str, object]] | list[dict[str, str]]:
-    """The rules as Makeflow itself reads them."""
+    """Return the rules as parsed by Makeflow itself."""
     if shutil.which("makeflow_viz") is None:
         pytest.skip("makeflow is not installed")
     done = subprocess.run(["makeflow_viz", "-D", "json", path], capture_output=True, check=True)
@@ -156,7 +156,7 @@ def test_the_parser_agrees_with_makeflow(tmp_path: Path, text: str) -> None:
     theirs = makeflow_rules(write(tmp_path, text))
     assert len(ours) == len(theirs)
     for a, b in zip(ours, theirs, strict=True):
-        # makeflow_viz prints the two names of `a->b` the wrong way round: its own graph joins by a
+        # makeflow_viz swaps the two names of `a->b`: its own graph joins by a
         names = [
             sorted({e["task_name"] if isinstance(e, dict) else e for e in b[side]})  # type: ignore[union-attr]
             for side in ("outputs", "inputs")
@@ -195,7 +195,7 @@ def test_a_broken_workflow_names_the_line(text: str) -> None:
 
 
 def test_the_parser_ends_on_any_text() -> None:
-    """Random text never hangs it and never gives anything but rules or an InputError."""
+    """On random text it returns rules or raises an InputError, nothing else."""
     rng = random.Random(7)
     alphabet = "ab:=\\'\"# \t\n$@{}.>-"
     parsed = 0

@@ -1,4 +1,4 @@
-"""A rule that does not write its output fails with hints as it does without, wherever it goes."""
+"""A rule that does not write its output fails with hints as it does without, in any directory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRITES = {
 
 
 def rules(path: Path) -> tuple[Rule, Rule]:
-    """Hints for both outputs, learned from tasks of these types."""
+    """Return hints for both outputs, as learned from tasks of these types."""
     first, last = read_workflow(path).tasks
     return (
         rule("o_{n}", DP="local", producer=first.type, consumers=(last.type,)),
@@ -38,13 +38,13 @@ def rules(path: Path) -> tuple[Rule, Rule]:
 
 
 def outcome(folder: Path, done: subprocess.CompletedProcess[str]) -> tuple[object, ...]:
-    """What Makeflow made of the workflow (it also ends with 0 where a rule failed)."""
+    """Summarise Makeflow's result, as it also exits with 0 when a rule fails."""
     there = sorted(name for name in ("o_1", "seen") if (folder / name).exists())
     return done.returncode, there, "rule 0 failed" in done.stdout + done.stderr
 
 
 def run(folder: Path, name: str) -> subprocess.CompletedProcess[str]:
-    """Makeflow on a file of the folder, from an empty log."""
+    """Run Makeflow on a file of the folder, with an empty log."""
     if shutil.which("makeflow") is None:
         pytest.skip("makeflow is not installed")
     for path in folder.glob("*.makeflowlog"):
@@ -82,14 +82,14 @@ def test_a_missing_output_is_noticed(tmp_path: Path, command: str, more: tuple[s
 def test_outputs_are_tagged_when_the_rule_has_ended(
     tmp_path: Path, command: str, more: tuple[str, ...]
 ) -> None:
-    """A file that was made and tagged before the rule, too, where the rule put another there."""
+    """Also a file that was created and tagged before the rule, if the rule replaces it."""
     path = workflow(tmp_path, WRITES[command])
     emit(path, *rules(path), more=more)
     done = run(tmp_path, "out.mf")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "seen").read_text() == "1\n"
     assert os.getxattr(tmp_path / "seen", "user.DP") == b"local"
-    if command != "exec":  # the shell is gone: nobody is left to tag
+    if command != "exec":  # exec replaces the shell that would tag
         assert os.getxattr(tmp_path / "o_1", "user.DP") == b"local"
 
 

@@ -1,4 +1,4 @@
-"""Modules for programs of Dask and TaskVine: real workers of Dask, TaskVine's calls as told."""
+"""Modules for Dask and TaskVine programs: real Dask workers, a stand-in for TaskVine's Manager."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_dask_starts_each_task_on_the_worker_of_its_part(tmp_path: Path) -> None
 
 
 class _Manager:
-    """The calls of ndcctools.taskvine's Manager that the module makes, with the signatures of its
+    """The methods of ndcctools.taskvine's Manager that the module calls, with the signatures of its
     source (2025)."""
 
     def __init__(self) -> None:

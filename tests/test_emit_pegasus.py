@@ -1,4 +1,4 @@
-"""Pegasus workflows with our annotations: what its own Python API writes for the same words."""
+"""Pegasus workflows with hints: equal to what Pegasus' own Python API writes for these hints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracehint.hintgen.hints.model import FilePart
 
 yaml = pytest.importorskip("yaml")
 
-# Two chains (split -> sort) of which one is one-to-one, a join, and an input that both read
+# Two chains (split -> sort), one of them one-to-one, a join, and an input that both chains read
 API = """
 import sys
 from Pegasus.api import Job, Workflow
@@ -59,7 +59,7 @@ PLAN = {"A": 0, "B": 0, "C": 1, "sorted_2.txt": 0}
 
 
 def _api(folder: Path, name: str, *more: str) -> Any:
-    """What the API writes; texts only, as all that is compared."""
+    """Run the API program and read its output, with all values as text, for comparison."""
     (folder / "api.py").write_text(API)
     done = subprocess.run(
         [engine("python"), "api.py", name, *more], cwd=folder, capture_output=True, text=True
@@ -80,7 +80,7 @@ def _emit(folder: Path, *more: str) -> Any:
 
 
 def _uses(document: Any) -> dict[str, list[dict[str, Any]]]:
-    """Job -> its uses, in an order of their own, without our metadata."""
+    """Map each job to its uses, sorted by file and without the metadata that tracehint adds."""
     return {
         job["id"]: sorted(
             ({k: v for k, v in use.items() if k != "metadata"} for use in job["uses"]),

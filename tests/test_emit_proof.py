@@ -1,6 +1,6 @@
-"""Proof: the demo workflow run by the real Makeflow, unhinted and with the emitted file.
+"""Proof: the real Makeflow runs the demo workflow without hints and with the emitted file.
 
-Outputs are identical, and every hinted file carries its attribute before its first write, which an
+Outputs are identical, and every hinted file has its attribute before its first write, as an
 independent strace log of the whole second run shows.
 """
 
@@ -52,7 +52,7 @@ CALLS = (
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Checksum of every file that the workflow itself made or had."""
+    """Return checksums of all files that belong to the workflow itself."""
     return {
         p.name: hashlib.sha256(p.read_bytes()).hexdigest()
         for p in folder.iterdir()
@@ -66,7 +66,7 @@ def run(folder: Path, *command: str) -> None:
 
 
 def order_of_calls(log: Path, name: str) -> list[str]:
-    """`set` and `write` in the order in which they happened to a file."""
+    """Return `set` and `write` in the order of these calls on a file."""
     found = []
     for line in log.read_text(errors="replace").splitlines():
         call = re.match(r"\d+ +(?:<\.\.\. )?(\w+)", line)
@@ -78,14 +78,14 @@ def order_of_calls(log: Path, name: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """tracehint-tag of these sources."""
+    """Use tracehint-tag built from these sources."""
     found = build(tmp_path)
     monkeypatch.setattr("tracehint.adapters.engines.tag_table.find_tagger", lambda: found)
 
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The workflow's folder after an unhinted run, recorded beside it as run.trace."""
+    """The workflow's folder after an unhinted run; the recording run.trace is next to it."""
     missing = [t for t in ("makeflow", "strace", "setfattr") if shutil.which(t) is None]
     if missing:
         pytest.skip(f"not installed: {missing}")
@@ -93,7 +93,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def hinted_run(hints: Path, demo: Path, second: Path, way: str = "annotated") -> Path:
-    """Emit for the workflow and run it in a fresh folder under strace; the log."""
+    """Emit for the workflow, run it in a fresh folder under strace, and return the log."""
     shutil.copytree(demo, second)
     command = ["emit", str(hints), "--workflow-engine", "makeflow", str(demo / "demo.makeflow")]
     command.append("--precreate")
@@ -110,7 +110,7 @@ def hinted_run(hints: Path, demo: Path, second: Path, way: str = "annotated") ->
 
 
 def check_order(log: Path, folder: Path, hinted: set[str]) -> None:
-    """Every hinted file, and no other, was tagged, and before its first write."""
+    """Check that exactly these files are tagged, each before its first write."""
     for name in sorted(hinted):
         assert os.listxattr(folder / name), f"{name} has no attribute at the end"
         calls = order_of_calls(log, name)
@@ -131,7 +131,7 @@ def test_the_second_run_is_hinted_before_the_first_write(
 
 
 def test_from_a_recorded_run_to_a_hinted_one(tmp_path: Path, demo: Path, first: Path) -> None:
-    """The whole way: record, learn, emit, run again; nothing written by hand."""
+    """The whole sequence: record, learn, emit, run again; nothing is written by hand."""
     second, hints = tmp_path / "second", tmp_path / "hints.json"
     done = tracehint("hints", "run.trace", "-o", hints, cwd=first.parent)
     assert done.returncode == 0, done.stderr

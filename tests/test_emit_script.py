@@ -1,4 +1,4 @@
-"""The script that sets attributes: what it sets, that no name becomes shell text, undo."""
+"""The script that sets attributes: what it sets, that names never become shell text, undo."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def test_one_file_on_standard_output(
 
 
 def test_only_comments_differ_between_scripts() -> None:
-    """The code is one constant text: whatever the names, only comment lines may differ."""
+    """The code is constant: whatever the names are, only comment lines may differ."""
 
     def text(*rules: Rule) -> str:
-        hints = hint_file(*rules)  # not read from a file: what a stricter reader would refuse
+        hints = hint_file(*rules)  # not read from a file: has names that the reader would refuse
         plan = build_plan(hints, Paths(files=remembered_paths(hints)))
         return make_script(hints, plan, open_store("xattr"), inside=False).text
 
@@ -183,7 +183,7 @@ def test_thousands_of_records(tmp_path: Path) -> None:
 
 
 def test_files_of_an_earlier_run(tmp_path: Path) -> None:
-    """--like gives names and readers: the group is named after the one task that reads it."""
+    """--like provides names and readers: the group is named after the only task that reads it."""
     run = RunBuilder(cwd="/data", data_roots=["/data"])
     driver = run.process(["sh", "wf.sh"])
     for i in range(7):

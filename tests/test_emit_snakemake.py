@@ -75,14 +75,14 @@ for r in workflow.rules:
 
 
 def workflow(folder: Path, extra: str = "") -> Path:
-    """A folder with the Snakefile."""
+    """Create a folder with the Snakefile."""
     folder.mkdir()
     (folder / "Snakefile").write_text(SNAKEFILE + extra)
     return folder
 
 
 def emitted(folder: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
-    """`hinted.smk` in the workflow's folder."""
+    """Write `hinted.smk` into the workflow's folder."""
     hints = save(folder.parent, *rules)
     command = ["emit", str(hints), "--workflow-engine", "snakemake", str(folder / "Snakefile")]
     assert main([*command, "-o", str(folder / "hinted.smk"), "--force", *more]) == 0
@@ -90,7 +90,7 @@ def emitted(folder: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
 
 
 def snakemake(folder: Path, *arguments: str) -> str:
-    """Run Snakemake; standard output and standard error."""
+    """Run Snakemake; return its standard output and error."""
     pytest.importorskip("snakemake")
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", "-c", "2", *arguments], cwd=folder, text=True,
@@ -115,7 +115,7 @@ def test_outputs_are_identical_and_directories_tagged_before(tmp_path: Path) -> 
     assert os.getxattr(hinted / "squares", "user.DP") == b"collocation|sum"
     assert os.getxattr(hinted / "raw", "user.Replication") == b"3"
     assert os.listxattr(plain / "parts") == []
-    for i in range(3):  # what the job itself saw while it ran
+    for i in range(3):  # the attribute that the job read while it ran
         assert (hinted / f"dp_{i}.log").read_text() == "collocation|sum"
 
 
@@ -204,7 +204,7 @@ DAMAGE = {
         (folder / "annotate.smk").read_text().replace("get_path_or_uri", "get_nothing")
     ),
 }  # fmt: skip  # a table
-# Hints that cannot be read, as those with odd entries cannot; and what cannot be included.
+# Full runs only: unreadable hints, like those with odd entries; and code that cannot be included.
 UNREAD = ("no hints", "no JSON", "no lists", "no Python")
 
 
@@ -226,7 +226,7 @@ def test_a_workflow_runs_whatever_is_wrong_with_our_part(tmp_path: Path, damage:
 @pytest.mark.engine
 @pytest.mark.parametrize("version", SNAKEMAKES)
 def test_other_snakemakes_run_the_hinted_workflow(tmp_path: Path, version: str) -> None:
-    """The oldest and newest of 8, the oldest of 9 that install; the newest is the other tests'."""
+    """The oldest and newest 8 and the oldest installable 9; other tests use the newest version."""
     program = engine(f"snakemake-{version}/bin/snakemake")
     plain, hinted = workflow(tmp_path / "plain"), workflow(tmp_path / "hinted")
     emitted(hinted, *RULES)
@@ -244,24 +244,24 @@ def test_other_snakemakes_run_the_hinted_workflow(tmp_path: Path, version: str) 
     assert os.getxattr(hinted / "squares", "user.DP") == b"collocation|sum"
     told = [line for line in done.stderr.splitlines() if line.startswith("tracehint: ")]
     assert len(told) == 1
-    assert "access patterns" in told[0]  # there are none before 9.1
+    assert "access patterns" in told[0]  # they need Snakemake 9.1
 
 
 # Nextflow -------------------------------------------------------------------------------------
 
 
 def config(*rules: Rule, store: str = "xattr") -> str:
-    """The configuration's text."""
+    """Return the text of the emitted configuration."""
     request = EmitRequest(engine="nextflow", workflow=None, store=open_store(store), output=None)
     (text,) = emit(hint_file(*rules), request).files.values()
     return text.decode()
 
 
 def check_config(text: str) -> dict[str, list[str]]:
-    """Parse strictly: process name -> directives."""
+    """Parse the configuration strictly; map process names to directives."""
     blocks: dict[str, list[str]] = {}
     body = [line for line in text.splitlines() if line and not line.startswith("//")]
-    if not body:  # an empty block is refused
+    if not body:  # Nextflow refuses an empty block
         return {}
     assert body[0] == "process {"
     assert body[-1] == "}" and len(body) > 2
@@ -291,13 +291,13 @@ LOCAL = Hint("DP", "local", "create")
 
 
 def gaps_of(*rules: Rule) -> set[str]:
-    """What is told as not said, hint and reason."""
+    """Return the hints that are reported as not expressible, with reasons."""
     request = EmitRequest(engine="nextflow", workflow=None, store=open_store("xattr"), output=None)
     return {f"{gap.hint}: {gap.reason}" for gap in emit(hint_file(*rules), request).gaps}
 
 
 def test_nextflow_sets_no_semantics_without_the_number_of_copies() -> None:
-    """The number follows from the size of the run, so the directory cannot have it."""
+    """The number depends on the size of the run, so a directory cannot have it."""
     scaled = Hint("Replication", "2", "create", Formula(fn="replicas", per=3))
     plain = Hint("ReplicationSemantics", "optimistic", "create")
     shared = rule("{hash}/table", producer="cut", hints=(scaled, plain))

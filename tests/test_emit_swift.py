@@ -1,4 +1,4 @@
-"""Swift/K policy files and Swift/T locations, checked against a grammar of their own."""
+"""Swift/K policy files and Swift/T locations, checked against a grammar in this file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES = (
     rule("field.bin", pattern="scatter", DP="scatter|4"),
 )
 
-# Number of arguments after the policy's name; None: any number from that on.
+# policy -> check of its arguments
 ARGUMENTS: dict[str, Callable[[list[str]], bool]] = {
     "DEFAULT": lambda a: not a,
     "DIRECT": lambda a: len(a) == 1 and a[0].startswith("/"),
@@ -37,7 +37,7 @@ PROPERTIES = {"GATHER_LIMIT": r"\d+", "GATHER_DIR": r"/\S*", "GATHER_TARGET": r"
 
 
 def check_policies(text: str) -> list[tuple[re.Pattern[str], str]]:
-    """Parse a policy file strictly; its rules in order. Fails the test on any other line."""
+    """Parse a policy file strictly and return its rules in order; any other line fails the test."""
     rules = []
     for line in text.splitlines():
         if not line or line.startswith("#"):
@@ -58,7 +58,7 @@ def check_policies(text: str) -> list[tuple[re.Pattern[str], str]]:
 
 
 def policy_of(text: str, path: str) -> str:
-    """The policy of the first rule that matches the whole path."""
+    """Return the policy of the first rule that matches the whole path."""
     return next(policy for pattern, policy in check_policies(text) if pattern.fullmatch(path))
 
 
@@ -129,7 +129,7 @@ def test_hostile_names_cannot_leave_their_field() -> None:
 
 
 def _astral(found: re.Match[str]) -> str:
-    """Two Java code units as the one character that Python's `re` knows."""
+    """Convert a pair of Java code units to the one character that Python's `re` expects."""
     high, low = (int(code[2:], 16) for code in found.groups())
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
 
@@ -145,7 +145,7 @@ TOKEN = re.compile(r'\s+|//[^\n]*|"(?:[^"\\\n]|\\["\\])*"|[A-Za-z_][A-Za-z0-9_]*
 
 
 def check_swift_t(text: str) -> list[str]:
-    """Split into tokens, strictly; brackets must match. The tokens without comments."""
+    """Split strictly into tokens with matching brackets; return them without comments."""
     tokens = []
     at = 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""`emit`: what is typed wins over tracehint.toml, and a workflow file is one of its engine."""
+"""`emit`: typed options override tracehint.toml, and a file of another kind is refused."""
 
 from __future__ import annotations
 

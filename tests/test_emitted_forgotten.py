@@ -35,13 +35,13 @@ RULES = [
 
 
 def swapped(word: str, other: str) -> Callable[[list[str]], list[str]]:
-    """The command with the emitted file in the place of the workflow."""
+    """Return a function that replaces the workflow by the emitted file in a command."""
     return lambda command: [other if w == word else w for w in command]
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """What `emit` is asked for, and the command with what it wrote."""
+    """The arguments of `emit`, and the command that uses its output."""
 
     row: str
     words: tuple[str, ...]
@@ -62,7 +62,7 @@ EMITTED = {
     "cwltool": Emitted("cwltool", ("cwl", "w"), "h.cwl", swapped("w", "h.cwl")),
     "Parsl": Emitted("Parsl", ("parsl",), "tracehint_parts.py", swapped("w", "planned.py")),
 }
-# the same program, with the app of each part's executor
+# the same program, with apps for the executors of the parts
 PARSL = (("from parsl import", "import tracehint_parts, parsl\nfrom parsl import"),
          ("@bash_app\ndef part", "def part"),
          ("with load(", "part = tracehint_parts.planned(bash_app, part)\n    with load("),
@@ -72,7 +72,7 @@ PARSL = (("from parsl import", "import tracehint_parts, parsl\nfrom parsl import
 
 
 def emitted(folder: Path, what: Emitted) -> None:
-    """The emitted file in the workflow's folder, and a program that uses it where it is one."""
+    """Emit into the workflow's folder; planned.py is a Parsl program that uses the module."""
     hints = save_plan(folder.parent, planned(TASKS, rules=RULES))
     engine, *more = what.words
     words = ["emit", str(hints), "--workflow-engine", engine]
@@ -84,8 +84,8 @@ def emitted(folder: Path, what: Emitted) -> None:
     (folder / "planned.py").write_text(text)
 
 
-# The other version of an engine ends as the engine does; and Nextflow gets settings, no text around
-# its tasks: e2e/test_nextflow.py runs with them.
+# Full runs only: another version of an engine ends in the same way, and Nextflow gets settings
+# that do not wrap its tasks: e2e/test_nextflow.py runs with them.
 HELD = ("Snakemake 8", "Nextflow")
 FORGETFUL = [pytest.param(n, marks=pytest.mark.full) if n in HELD else n for n in EMITTED]
 

@@ -1,4 +1,4 @@
-"""What is emitted goes with the project's folder: no output holds where it was made."""
+"""Emitted files can move with the project's folder: no output contains the path of its creation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RULES = (
     rule("cat.tbl", pattern="broadcast", Replication=3),
 )  # fmt: skip  # a table
 PLAN = planned({"proj/p_1.fits": 0, "all.txt": 1}, [FilePart("all.txt", 1, {"DP": "local"})], RULES)
-# engine -> what it is given besides
+# engine -> further arguments of `emit`
 ENGINES = {
     "swift": ("-o", "fs.data", "--locations", "where.json", "--shared-dir", "/pfs"),
     "swift-k": ("-o", "fs.data"),
@@ -54,7 +54,7 @@ ENGINES = {
 
 
 def emitted(folder: Path, engine: str) -> dict[str, bytes]:
-    """Everything that was written for an engine, by its name in the folder."""
+    """Map the names of all files written for an engine to their contents."""
     before = set(folder.rglob("*"))
     words = ["emit", str(folder / "plan.json"), "--workflow-engine", engine, *ENGINES[engine]]
     assert main([*words, "--hosts", "hosts.toml"]) == 0
@@ -78,7 +78,7 @@ def test_no_output_holds_the_place_where_it_was_made(
         monkeypatch.chdir(folder)
         found.append(emitted(folder, engine))
     assert found[0] == found[1]
-    programs = ("helper",)  # ours, and the same everywhere
+    programs = ("helper",)  # programs of tracehint, independent of the folder
     texts = [text for name, text in found[0].items() if not name.endswith(programs)]
     assert texts and not [text for text in texts if os.fsencode(tmp_path) in text]
 

@@ -1,4 +1,4 @@
-"""Workflow files that are small and mean much: their readers stay within time and memory."""
+"""Small workflow files that expand to much: their readers stay within time and memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_makeflow_names_in_quotes(line: str, words: list[bytes | None]) -> None:
 
 
 def test_cwl_collections_of_collections(tmp_path: Path) -> None:
-    """Sixty of them, each with the next one twice and the first one again: 2^60 ways."""
+    """Each of sixty contains the next one twice and the first one again: 2^60 paths."""
     members = {
         f"_:{i}{k}": {"prov:collection": f"c{i}", "prov:entity": member}
         for i in range(60)

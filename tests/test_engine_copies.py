@@ -1,4 +1,4 @@
-"""What an engine publishes is the engine's copy: in the graph, in the picture, under the linter."""
+"""A file that an engine publishes is the engine's copy: in the graph, the picture, the linter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAUNCHER = ["java", "-cp", "/f/*", "nextflow.cli.Launcher", "run", "main.nf"]
 
 
 def published() -> RunBuilder:
-    """A task writes x and an undeclared file; Nextflow publishes x; another task reads that."""
+    """A task writes x and an undeclared file; Nextflow publishes x; another task reads the copy."""
     run = RunBuilder(cwd="/data")
     run.manifest.cwd = "/data"
     words = ["/bin/bash", "-ue", ".command.run"]

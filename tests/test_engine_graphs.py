@@ -211,7 +211,7 @@ def test_snakemake_metadata(tmp_path: Path) -> None:
         "endtime": 1700000001.0,
     }
     record(tmp_path, "p/1", **job)
-    # as Snakemake 9 writes it: the times are the output's, not the job's
+    # as written by Snakemake 9: the output's times, not the job's
     record(tmp_path, "p/2", **(job | {"starttime": 1700000000.75, "endtime": 1700000002.0}))
     record(tmp_path, "s", rule="sum", input=["p/1", "p/2"], shellcmd=None, starttime=1700000003.0)
     save(tmp_path / ".snakemake" / "metadata", "no base64!", "{}")
@@ -237,7 +237,7 @@ def test_snakemake_summary(tmp_path: Path) -> None:
 
 
 def test_snakemake_dry_run(tmp_path: Path) -> None:
-    """Rules without outputs are no tasks; pipes and what is not known yet are no files."""
+    """Rules without outputs are no tasks; pipes and names not known yet are no files."""
     graph = read_graph(save(tmp_path, "dry.txt", DRY_RUN))
     assert [(t["type"], t["name"]) for t in tasks(graph)] == [
         ("sort_it", "out/a b.srt"),
@@ -308,7 +308,7 @@ def test_nextflow_trace_with_work_directories(tmp_path: Path) -> None:
 
 
 def completed(folder: Path, name: str, *, grid: str = "", more: str = "", code: str = "0") -> str:
-    """A line of Nextflow's log, as of 24.10."""
+    """Return a line of Nextflow's log, as of version 24.10."""
     return (
         "Nov-23 07:35:33.504 [Task monitor] DEBUG n.processor.TaskPollingMonitor - "
         f"Task completed > TaskHandler[{grid}id: 1; name: {name}; status: COMPLETED; exit: {code}; "
@@ -483,7 +483,7 @@ def test_runtimes_become_times_where_the_parents_ended(tmp_path: Path) -> None:
     bundle = read_bundle(tmp_path / "b.trace")
     assert "start_times" in bundle.manifest.blind_to
     assert sorted(segment_tasks(bundle).tasks.column("end_s").to_pylist()) == [1.5, 3.5]
-    # beside a log, such times must not be compared with real ones
+    # together with a log, such times must not be compared with real ones
     log = save(tmp_path, "s.log", '1 execve("/bin/p", ["p"], 0x7 /* 1 var */) = 0\n')
     assert main(["import", str(path), str(log), "-o", str(tmp_path / "c.trace")]) == 0
     both = read_bundle(tmp_path / "c.trace")
@@ -498,7 +498,7 @@ def test_tasks_are_placed_by_their_graph() -> None:
     start = np.array([-1, -1, 100, -1, -1, -1, -1])
     length = np.array([10, 5, 1, 7, 3, 3, -1])
     begin, end = place(parent, child, start, length, 20)
-    # 3 waits for 2, which began late; 4 and 5 wait for each other; 6 has no runtime
+    # 3 waits for 2, which starts late; 4 and 5 wait for each other; 6 has no runtime
     assert begin.tolist() == [20, 30, 100, 101, -1, -1, -1]
     assert end.tolist() == [30, 35, 101, 108, -1, -1, -1]
 
@@ -585,7 +585,7 @@ def test_the_log_that_an_engine_of_the_run_wrote_is_attached(tmp_path: Path) -> 
     path = run.save(tmp_path / "r.trace")
     graph = attach(path)
     assert graph is not None and graph.engine == "makeflow"
-    assert attach(path) is None  # once
+    assert attach(path) is None  # only once
     (task,) = [
         t for t in segment_tasks(read_bundle(path)).tasks.to_pylist() if t["source"] == "both"
     ]
@@ -660,7 +660,7 @@ JSON = st.recursive(
 @settings(deadline=None, max_examples=150)
 @given(items=st.lists(JSON, max_size=6), other=JSON, size=st.integers(1, 9))
 def test_streamed_json_equals_the_whole(items: list[Any], other: Any, size: int) -> None:
-    """Items and other values arrive as the standard library reads them, however text is split."""
+    """Items and other values equal the standard library's, however the text is split."""
     text = json.dumps({"x": other, "w": {"a": items, "n": 12345}}).encode()
 
     class Drops(io.BytesIO):

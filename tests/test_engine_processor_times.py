@@ -1,5 +1,5 @@
-"""What engines state of their tasks' resources: Snakemake's logs and benchmarks, Nextflow's trace,
-Makeflow's files and the summaries of its and Work Queue's resource monitor."""
+"""What engines report of their tasks' resources: Snakemake's logs and benchmarks, Nextflow's trace,
+Makeflow's files, and the summaries of its and Work Queue's resource monitor."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_snakemake_says_what_its_jobs_took(tmp_path: Path) -> None:
 
 
 def records(folder: Path, *outputs: str) -> Path:
-    """A workflow's records of one job, as Snakemake writes them."""
+    """Write a workflow's metadata of one job, as Snakemake does."""
     for name in outputs:
         file = folder / ".snakemake" / "metadata" / base64.b64encode(name.encode()).decode()
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def records(folder: Path, *outputs: str) -> Path:
 
 
 def logged(folder: Path, benchmark: str) -> int | None:
-    """The processor time of the job whose log names that benchmark."""
+    """Return the processor time of a job whose log names this benchmark."""
     log = folder / ".snakemake" / "log" / "1.snakemake.log"
     log.write_text(BLOCK.format(benchmark))
     return times(snakemake_graph.read(folder))["out/x"]
@@ -80,8 +80,8 @@ def logged(folder: Path, benchmark: str) -> int | None:
     ("rows", "said"),
     [
         ("1.5\t0:00:01\t3\t0.5\n", 500_000_000),
-        ("1\t0:0:1\t3\t0.5\n1\t0:0:1\t3\t0.25\n", 750_000_000),  # repeated
-        ("1\t0:0:1\t3\t0.00\n", None),  # never seen at work
+        ("1\t0:0:1\t3\t0.5\n1\t0:0:1\t3\t0.25\n", 750_000_000),  # two repetitions
+        ("1\t0:0:1\t3\t0.00\n", None),  # no activity measured
         ("1\t0:0:1\t3\tNA\n", None),
         ("1\t0:0:1\t3\tinf\n", None),
         ("1\t0:0:1\t3\t-1\n", None),

@@ -1,4 +1,4 @@
-"""What took the emitted files: every emitter has a row, and every row a test that shows it."""
+"""Who accepted the emitted files: every emitter has a row, and every row names a test for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACCEPTED = {name: facts.accepted for name, facts in EMITTERS.items() if facts.ac
 
 
 def _marks(row: Accepted) -> str:
-    """The decorators of the row's test, and the marks of its file."""
+    """Return the decorators of the row's test and the marks of its file."""
     name, _, function = row.test.partition("::")
     tree = ast.parse((TESTS / name).read_text())
     found = next(
@@ -34,7 +34,7 @@ def test_every_emitter_has_a_row() -> None:
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_runs_is_shown_by_a_test_with_the_engine(name: str) -> None:
-    """`engine` and `store` tests fail in CI where the engine is not there, instead of skipping."""
+    """`engine` and `store` tests fail in CI where the engine is missing, instead of skipping."""
     row, marks = ACCEPTED[name], _marks(ACCEPTED[name])
     real = any(f"mark.{kind}" in marks for kind in ("engine", "store"))
     assert real == (row.by != "grammar"), marks

@@ -1,4 +1,4 @@
-"""Static programs below the tagger: entered without a loader, and nobody sees a difference."""
+"""Static programs below the tagger: entered without a loader, with no visible difference."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ func main() {
 
 @pytest.fixture
 def tagged(library: Path, tmp_path: Path) -> Tagged:
-    """Commands in an empty folder."""
+    """The tagger, which runs commands in an empty folder."""
     return Tagged(library, tmp_path, HINTS)
 
 
 def plain(tagged: Tagged, *command: str | Path) -> tuple[str, int]:
-    """Output and status without the library; what was made is removed."""
+    """Return output and status without the library; remove the files that were created."""
     done = subprocess.run(command, cwd=tagged.root, capture_output=True)
     for path in tagged.root.iterdir():
         path.unlink()
@@ -139,7 +139,7 @@ def plain(tagged: Tagged, *command: str | Path) -> tuple[str, int]:
 
 
 def programs(tagged: Tagged) -> list[str]:
-    """Copies that were made."""
+    """Return the names of the copied programs."""
     return sorted(path.name for path in tagged.folder.glob("table.programs/*/*"))
 
 
@@ -190,11 +190,11 @@ def test_busybox_and_its_applets(tagged: Tagged) -> None:
 
 
 def test_what_is_in_the_way_leaves_the_program_alone(tagged: Tagged) -> None:
-    """No place for copies, a program that may only be executed, a script, the loader itself."""
+    """No folder for copies, the loader itself, a script, a file that is not executable."""
     program = compiled(tagged.folder, "program", WRITES, "-static")
     output, _ = plain(tagged, "sh", "-c", f"{shlex.quote(str(program))}; exit $?")
     place = tagged.folder / "table.programs"
-    place.write_text("")  # no directory
+    place.write_text("")  # not a directory
     assert tagged.run("sh", "-c", f"{shlex.quote(str(program))}; exit $?", status=5) == output
     place.unlink()
     place.mkdir()
@@ -248,7 +248,7 @@ int main()
 
 
 def test_a_cancelled_thread_is_unwound(tagged: Tagged) -> None:
-    """With glibc 2.41 and later; before, its unwinder does not find frames of ours."""
+    """Needs glibc 2.41 or later: older unwinders do not find the tagger's frames."""
     version = str(os.confstr("CS_GNU_LIBC_VERSION")).rpartition(".")[2]
     if int(version) < 41:
         pytest.skip("as tests/test_preload_libc.py runs it")

@@ -27,7 +27,7 @@ from tracehint.hintgen.report.graph_export import to_networkx
 SIX = (Path(__file__).parent / "runs" / "six_patterns.txt").read_text()
 _ID = {"type": "string", "pattern": r"^[0-9a-zA-Z\-_.]+$"}
 _IDS = {"type": "array", "items": _ID, "uniqueItems": True}
-# What WfFormat 1.5 requires, written by hand from its description.
+# The requirements of WfFormat 1.5, written by hand from its description.
 WFFORMAT: dict[str, Any] = {
     "type": "object",
     "required": ["name", "schemaVersion", "workflow"],

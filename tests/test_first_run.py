@@ -1,4 +1,4 @@
-"""The first run of a workflow: hints from its graph alone, where they cannot lose."""
+"""The first run of a workflow: hints from its graph alone, where they cannot make it slower."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_an_engine_that_prints_its_graph_runs_nothing_for_it(
 def test_a_graph_that_cannot_be_asked_for_without_harm_is_not(
     flow: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, words: tuple[str, ...]
 ) -> None:
-    """What make runs for `-n` too, what has no end, what fails, and what runs elsewhere."""
+    """What make runs even with `-n`, what does not end, what fails, and what runs elsewhere."""
     monkeypatch.setattr("tracehint.app.first_run.DRY_RUN_S", 5.0)
     (flow / "Snakefile").write_text(SNAKEFILE)
     (flow / "part.mk").write_text("part.mk: in\n\ttouch ran\n")
@@ -135,13 +135,13 @@ def test_a_profile_of_the_user_may_run_tasks_elsewhere(
 def test_otherwise_it_is_only_recorded(
     words: tuple[str, ...], cluster: str | None, hosts: int
 ) -> None:
-    """On a batch system, on one node, without a store whose files can be kept, where files are on
-    their writer's node anyway (HDFS), and where there is no graph."""
+    """On a batch system, on one node, on a store that cannot keep files on a node, where files are
+    on their writer's node anyway (HDFS), and where there is no graph."""
     assert graph_hints(words, cluster, hosts) is None
 
 
 def test_hints_that_are_kept_need_no_tables(flow: Path) -> None:
-    """Neither to know that they are those of this graph nor to be set."""
+    """Neither for recognising the hints of this graph nor for setting them."""
     found = graph_hints(("makeflow", "w.mf"), "moosefs", 5)
     assert found is not None
     dump(found[0], flow / "hints.json")
@@ -156,7 +156,7 @@ def test_hints_that_are_kept_need_no_tables(flow: Path) -> None:
 
 
 def test_a_first_run_in_an_allocation_and_those_after_it(flow: Path) -> None:
-    """Where learned hints make it slower, it is as the first run again."""
+    """If learned hints make the run slower, the next one uses the first run's hints again."""
     if shutil.which("makeflow") is None:
         pytest.skip("makeflow is not installed")
     (flow / "hosts.toml").write_text(HOSTS)
@@ -171,16 +171,16 @@ def test_a_first_run_in_an_allocation_and_those_after_it(flow: Path) -> None:
     again = _run_afresh(flow, words, slow=2)
     assert "as the first run (" in again and "with learned hints it took 9" in again
     assert os.getxattr(flow / "mid", "user.DP") == b"local"
-    assert "next one has hints" in again  # one slow run may be the machine's doing
+    assert "next one has hints" in again  # one slow run may have other reasons
     _run_afresh(flow, words)
     again = _run_afresh(flow, words, slow=4)
     assert "as the first run (" in again and "next one has hints" not in again
 
 
 def _run_afresh(flow: Path, words: tuple[str, ...], slow: int = 0) -> str:
-    """What the next run says, where run `slow` had taken 9000 s and the others were trials, as they
-    are where nothing else runs. So much that a run of minutes, on a machine with other work, is no
-    sign of noise that would explain it."""
+    """Return the messages of the next run, as if run `slow` had taken 9000 s and the others were
+    trials on an idle machine. 9000 s are so much that a run of minutes, on a machine with other
+    work, is no sign of noise that would explain it."""
     for name in ("mid", "last", "w.mf.makeflowlog"):
         (flow / name).unlink()
     kept = flow / ".tracehint" / "state.json"

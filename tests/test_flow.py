@@ -11,7 +11,7 @@ from tests.support.flow_cut import Case
 
 
 def both(case: Case, **options: Any) -> Any:
-    """The flow by the short way, after checking that the long way says the same."""
+    """Return the flow by the short algorithm; check that the general one gives the same."""
     short, long = case.flow(**options), case.flow(general=True, **options)
     assert short.edges == long.edges
     assert short.roles == long.roles
@@ -30,7 +30,7 @@ def test_an_edge_needs_one_byte_of_another_task(case: Case) -> None:
     case.run.read(c, f, 30, 60, at=3)
     flow = both(case)
     assert flow.edges == {("a", "f", 0, "b"): 1, ("a", "f", 0, "c"): 50}
-    assert flow.consumers["f", 0]["c"]["bytes"] == 60  # moved
+    assert flow.consumers["f", 0]["c"]["bytes"] == 60  # all bytes read
     assert flow.consumers["f", 0]["c"]["unique_bytes"] == 50
     assert flow.consumers["f", 0]["c"]["ranges"] == [[10, 60]]
     assert flow.consumers["f", 0]["b"]["cover"] == 0.01
@@ -81,7 +81,7 @@ def test_partial_overwrite_then_partial_reads(case: Case) -> None:
 
 @pytest.mark.rule("F6")
 def test_append_loop_chains_versions(case: Case) -> None:
-    """a appends, b reads, a appends, b reads ... : versions, no cycle from b to a."""
+    """a appends, b reads, a appends, b reads ...: new versions instead of a cycle from b to a."""
     a, b = case.chain("a", "b")
     f = case.run.file("/data/log", existed=False)
     for i in range(5):
@@ -96,7 +96,7 @@ def test_append_loop_chains_versions(case: Case) -> None:
 
 @pytest.mark.rule("F5")
 def test_append_by_readers_keeps_the_owners_of_old_bytes(case: Case) -> None:
-    """Each task reads the log and appends: a version each, read from all earlier writers."""
+    """Each task reads the log and appends: one version each, read from all earlier writers."""
     tasks = case.chain("a", "b", "c", "d")
     f = case.run.file("/data/log", existed=False)
     for i, task in enumerate(tasks):
@@ -120,7 +120,7 @@ def test_in_place_updates_by_successive_tasks_chain(case: Case) -> None:
     tasks = case.chain("a", "b", "c", "d")
     f = case.run.file("/data/f", existed=False)
     case.run.write(tasks[0], f, 0, 100, at=0)
-    for i, task in enumerate(tasks[1:], 1):  # block by block: read it, write it
+    for i, task in enumerate(tasks[1:], 1):  # read and rewritten block by block
         for block in range(4):
             case.run.read(task, f, 25 * block, 25 * block + 25, at=i + block / 10)
             case.run.write(task, f, 25 * block, 25 * block + 25, at=i + block / 10 + 0.05)
@@ -131,7 +131,7 @@ def test_in_place_updates_by_successive_tasks_chain(case: Case) -> None:
 
 @pytest.mark.rule("F15")
 def test_read_modify_write_by_long_runs(case: Case) -> None:
-    """The recorder joins the reads to one run and the writes to another, side by side."""
+    """The recorder merges the reads into one run and the writes into another, at the same time."""
     a, b = case.chain("a", "b")
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, 100, at=1)
@@ -182,7 +182,7 @@ def test_too_many_versions_are_one_concurrently_shared_entry(case: Case) -> None
 
 @pytest.mark.rule("F7")
 def test_truncation_by_another_task_begins_a_version(case: Case) -> None:
-    """A killed attempt and its retry: the first one is superseded."""
+    """A killed attempt and its retry: the killed one is superseded."""
     first = case.task("job", exit_status=137)
     second = case.task("again", attempt=2)
     c = case.task("c")
@@ -250,7 +250,7 @@ def test_truncation_of_an_empty_file_is_no_version(case: Case) -> None:
 
 @pytest.mark.rule("F9")
 def test_old_content_is_a_version_only_if_read(case: Case) -> None:
-    """A rerun in a directory that has results already begins at version 0."""
+    """A rerun in a directory that already has results begins at version 0."""
     a, b = case.chain("a", "b")
     f = case.run.file("/data/f", existed=True, size=80)
     g = case.run.file("/data/g", existed=True, size=80)
@@ -339,7 +339,7 @@ def test_gather_of_disjoint_writers(case: Case) -> None:
 
 
 def test_strided_ranges(case: Case) -> None:
-    """Column-wise writers, row-wise readers; touching pieces are one range."""
+    """Column-wise writers, row-wise readers; adjacent pieces are one range."""
     a, b, c = case.chain("a", "b", "c")
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, 10, at=1, stride=20, count=5)
@@ -410,7 +410,7 @@ def test_exact_share(case: Case) -> None:
 )
 @pytest.mark.rule("F27")
 def test_peeks(case: Case, length: int, size: int, peek: bool) -> None:
-    """Under 5 % and under 64 KiB."""
+    """Less than 5 % of the file and less than 64 KiB."""
     a, b = case.chain("a", "b")
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, size, at=1)
@@ -454,7 +454,7 @@ def test_software_is_listed_without_users(case: Case) -> None:
 
 @pytest.mark.rule("F33")
 def test_empty_files_have_a_maker(case: Case) -> None:
-    """Flag files: made, no bytes, so no edge."""
+    """Flag files have a producer but no bytes, and therefore no edge."""
     a, b = case.chain("a", "b")
     f = case.run.file("/data/done", existed=False, size=0)
     case.run.access("read", a, f, 0, 0, at=1)
@@ -484,7 +484,7 @@ def test_damaged_records_are_left_out_and_counted(case: Case) -> None:
     ):
         case.run.read(b, f, 0, 10, at=3)
         case.run.rows["extents"][-1].update(change)
-    case.run.read(77_777, f, 0, 10, at=3)  # a process that nobody knows
+    case.run.read(77_777, f, 0, 10, at=3)  # an unknown process
     case.run.rows["extents"].append(case.run.rows["extents"][0] | {"file": 99_999})
     flow = both(case)
     assert flow.edges == {("a", "f", 0, "b"): 100}
@@ -508,7 +508,7 @@ def test_nothing_at_all(case: Case) -> None:
 
 @pytest.mark.rule("F10")
 def test_cycle_through_two_files(case: Case) -> None:
-    """Two tasks that feed each other through different files: marked, each file an entry."""
+    """Two tasks that feed each other through different files: both files are marked."""
     a, b, c = case.chain("a", "b", "c")
     f, g, h = (case.run.file(f"/data/{n}", existed=False) for n in "fgh")
     case.run.write(a, f, 0, 10, at=1)
@@ -540,7 +540,7 @@ def test_partitions_give_the_same(case: Case) -> None:
 def test_a_file_of_too_many_ranges_is_followed_roughly(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every task rewrites the file in place, each up to another byte, and reads all of it."""
+    """Every task rewrites the file in place to another length, and the engine reads all of it."""
     from tracehint.analyzer.dataflow import version_flow
 
     coarsen = version_flow.coarsen
@@ -560,7 +560,7 @@ def test_a_file_of_too_many_ranges_is_followed_roughly(
 
 
 def test_a_large_run_with_a_known_answer() -> None:
-    """1,100 tasks: per unit of 11 tasks 33 edges, 12 files and, for the run, 3 inputs."""
+    """1,100 tasks: 33 edges and 12 files per unit of 11 tasks, and 3 inputs of the whole run."""
     import numpy as np
     import pyarrow as pa
 
@@ -589,4 +589,4 @@ def test_a_large_run_with_a_known_answer() -> None:
         {"values": "intermediate", "counts": 12 * units},
     ]
     producers = flow.producers.group_by("file").aggregate([("task", "count")])
-    assert sum(n == 8 for n in producers.column("task_count").to_pylist()) == units  # grid files
+    assert sum(n == 8 for n in producers.column("task_count").to_pylist()) == units  # grids

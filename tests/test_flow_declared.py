@@ -1,4 +1,4 @@
-"""Declared inputs and outputs: alone, and beside what was observed."""
+"""Declared inputs and outputs: alone, and together with observed accesses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracehint.analyzer.path_rules import ODD
 def declare(
     case: Case, task: int, ins: dict[str, int | None], outs: dict[str, int | None], **more: Any
 ) -> None:
-    """Declared files of a task, with their sizes."""
+    """Declare files of a task, with their sizes."""
     name = f"d{task}"
     case.declared.append((name, task))
     case.run.declared(name, **{"engine": "makeflow", **more})
@@ -54,7 +54,7 @@ def test_declared_only_run(case: Case) -> None:
 
 
 def test_declared_but_not_done(case: Case) -> None:
-    """b declares f and g and was seen to read f; a blind collector may have missed g."""
+    """b declares f and g, only its read of f is observed; a blind collector may have missed g."""
     case.run.manifest.blind_to = ["copy_file_range"]
     a, b = case.task("a", source="both"), case.task("b", source="both")
     f, g = (case.run.file(f"/data/{n}", existed=False) for n in "fg")
@@ -75,7 +75,7 @@ def test_declared_but_not_done(case: Case) -> None:
 
 @pytest.mark.rule("F20")
 def test_what_a_collector_that_sees_all_did_not_see_did_not_happen(case: Case) -> None:
-    """b declares g and never reads it: no edge, and g is an output that nobody reads."""
+    """b declares g and never reads it: no edge, and g is an output without readers."""
     a, b = case.task("a", source="both"), case.task("b", source="both")
     g = case.run.file("/data/g", existed=False)
     case.run.write(a, g, 0, 100, at=1)
@@ -87,7 +87,7 @@ def test_what_a_collector_that_sees_all_did_not_see_did_not_happen(case: Case) -
 
 
 def test_observed_writer_declared_reader(case: Case) -> None:
-    """The reader ran where nobody recorded."""
+    """The reader ran where nothing was recorded."""
     a, b = case.task("a", source="both"), declared(case, "b")
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, 100, at=1)
@@ -112,7 +112,7 @@ def test_known_read_bytes_are_kept(case: Case) -> None:
 
 @pytest.mark.rule("F20")
 def test_declared_parents_say_whose_version_is_read(case: Case) -> None:
-    """b updates f in place: c, a child of b, reads from b."""
+    """b updates f in place: c, a child of b, reads b's version."""
     a, b, c = (declared(case, n) for n in "abc")
     declare(case, a, {}, {"f": 10})
     declare(case, b, {"f": 10}, {"f": 10}, parents=[f"d{a}"])
@@ -130,7 +130,7 @@ def test_declared_cycles_are_concurrently_shared(case: Case) -> None:
 
 
 def test_parts_of_one_declared_task_count_as_one(case: Case) -> None:
-    """A recipe of two lines is two observed tasks."""
+    """A recipe of two lines is observed as two tasks."""
     a, first, second = (case.task(n, source="both") for n in ("a", "first", "second"))
     f = case.run.file("/data/f", existed=False)
     case.run.write(a, f, 0, 100, at=1)

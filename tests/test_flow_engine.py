@@ -1,4 +1,4 @@
-"""Engines and their copies, retried tasks, and files known from opens alone."""
+"""Engines and their copies, retried tasks, and files known only from being opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.flow_cut import Case
 def copy(
     case: Case, source: int, target: int, size: int, at: float, how: str | None = None
 ) -> None:
-    """The engine reads a whole file and writes another, piece by piece."""
+    """Let the engine copy a whole file to another, piece by piece."""
     half = size // 2
     for k, (start, end) in enumerate(((0, half), (half, size))):
         case.run.read(case.engine, source, start, end, at=at + k / 10, how=how)
@@ -23,7 +23,7 @@ def test_engines_neither_produce_nor_consume(case: Case) -> None:
     f, g, h = (case.run.file(f"/data/{n}", existed=False) for n in "fgh")
     case.run.write(a, f, 0, 100, at=1)
     case.run.read(case.engine, f, 0, 100, at=2)  # a checksum
-    case.run.write(a, f, 0, 100, at=3)  # no version: nobody that counts has read
+    case.run.write(a, f, 0, 100, at=3)  # no new version: engines are no readers
     case.run.write(case.engine, g, 0, 50, at=1)
     case.run.read(b, g, 0, 50, at=2)
     case.run.write(case.engine, h, 0, 50, at=1)
@@ -54,7 +54,7 @@ def test_complete_copy_carries_identity(case: Case, how: str | None) -> None:
 
 @pytest.mark.rule("F19")
 def test_copies_of_copies(case: Case) -> None:
-    """Out of a sandbox and into the next one."""
+    """Out of one sandbox and into the next."""
     a, b = case.chain("a", "b")
     files = [case.run.file(f"/data/{n}/f", existed=False) for n in ("w1", "store", "w2")]
     case.run.write(a, files[0], 0, 100, at=1)
@@ -163,7 +163,7 @@ def test_light_traces_give_whole_files_as_upper_bounds(case: Case) -> None:
     open_only(case, c, f, 2, 3)
     flow = case.flow()
     assert flow.edges[("a", "f", 0, "b")] == 1000
-    assert flow.edges[("a", "u", 0, "b")] == 0  # it read something, how much is not known
+    assert flow.edges[("a", "u", 0, "b")] == 0  # it read something, an unknown amount
     assert not any(k[1] == "e" for k in flow.edges)
     assert flow.edges[("a", "f", 0, "c")] == 1000
     assert flow.file("f")["exact_share"] == 0
@@ -207,7 +207,7 @@ def test_truncation_known_from_the_open_alone(case: Case) -> None:
 
 @pytest.mark.rule("F26")
 def test_upper_bounds_do_not_hide_other_writers(case: Case) -> None:
-    """A gather in a light trace: nobody knows which part each one wrote, but each wrote some."""
+    """A gather in a light trace: each task wrote some part of the file, unknown which."""
     a, b, c, d = case.chain("a", "b", "c", "d")
     case.run.manifest.blind_to = ["bytes"]
     f = case.run.file("/data/f", existed=False, size=1000)
@@ -231,7 +231,7 @@ def test_a_truncation_in_a_light_trace_removes_all(case: Case) -> None:
     assert flow.producers["f", 0]["a"]["superseded"]
 
 
-# -- Rules of docs/reference/flow.md that no other test names
+# -- Rules of docs/reference/flow.md that no other test covers
 
 
 @pytest.mark.rule("F4")

@@ -1,4 +1,4 @@
-"""Which names and inodes are one file, and which files follow each other."""
+"""Which names and inodes are the same file, and which files succeed each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracehint.schemas.manifest import RecordingHost
 
 
 def born(case: Case, path: str | bytes, at: float, **more: Any) -> int:
-    """A file made at that time."""
+    """Return a file created at that time."""
     file = case.run.file(path, existed=False, **more)
     case.run.rows["names"][-1]["t_ns"] += round(at * 1e9)
     return file
@@ -67,7 +67,7 @@ def test_unread_replaced_file_is_superseded(case: Case) -> None:
     first, second, c = case.chain("first", "second", "c")
     old = born(case, "/data/f", 0, deleted=True)
     case.run.write(first, old, 0, 100, at=1)
-    new = born(case, "/data/f", 2, ino=10_000 + old)  # the inode number is used again
+    new = born(case, "/data/f", 2, ino=10_000 + old)  # reuses the inode number
     case.run.name(old, "unlink", "/data/f", at=1.9)
     case.run.write(second, new, 0, 100, at=2)
     case.run.read(c, new, 0, 100, at=3)
@@ -130,7 +130,7 @@ def test_directory_renames_move_what_is_below(case: Case) -> None:
     case.run.name(early, "rename", "/data/tmp/early", "/data/early", at=1.5)
     case.run.name(folder, "rename", "/data/tmp", "/data/step", at=2)
     case.run.name(folder, "rename", "/data/step", "/data/done", at=3)
-    late = born(case, "/data/tmp/x", 4)  # a new directory of the old name
+    late = born(case, "/data/tmp/x", 4)  # a new directory with the old name
     case.run.write(b, late, 0, 10, at=4)
     flow = case.flow()
     assert {p for p, _ in flow.roles} == {"done/x", "tmp-other/x", "early", "tmp/x"}

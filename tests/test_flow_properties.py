@@ -1,4 +1,4 @@
-"""What must hold for any run: ways agree, cycles are folded, form of the records is no matter."""
+"""Properties of any run: algorithms agree, cycles are folded, the form of records is irrelevant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.flow_cut import Case, View
 
 pytestmark = pytest.mark.slow
 
-MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
+MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # factor for the number of examples
 SIZE, TASKS, FILES = 40, 5, 3
 
 Access = tuple[str, int, int, int, int, int, int, bool]
@@ -37,16 +37,16 @@ existing = st.tuples(*[st.sampled_from([True, False, None])] * FILES)
 
 
 def play(rows: list[Access], existed: tuple[bool | None, ...], *, split: bool = False) -> Case:
-    """A run of accesses with times that may overlap; task 0 is the engine.
+    """Return a run of accesses with times that may overlap; task 0 is the engine.
 
-    `split`: each access as two that touch, at the same time.
+    `split`: each access is recorded as two adjacent ones, at the same time.
     """
     case = Case()
     tasks = [case.engine, *(case.task(f"t{i}") for i in range(TASKS))]
     files = [case.run.file(f"/data/f{i}", existed=old) for i, old in enumerate(existed)]
     for op, who, what, start, length, at, long, exact in rows:
         task, file = tasks[who], files[what]
-        # records of one moment have an order of their own: keep moments apart
+        # records of the same time are ordered differently: keep times distinct
         when = at + len(case.run.rows["extents"]) / 1000
         if op == "truncate":
             case.run.truncate(task, file, start, at=when)
@@ -101,7 +101,7 @@ def test_order_of_records_does_not_matter(
 
 
 def facts(view: View) -> Any:
-    """What must not depend on how accesses are cut."""
+    """Return what must not depend on how accesses are split."""
     users = [
         {
             k: {t: (r["bytes"], r["unique_bytes"], r["ranges"]) for t, r in v.items()}
@@ -129,7 +129,7 @@ def test_splitting_accesses_changes_nothing(
 def test_no_cycles_once_shared_files_are_folded(
     rows: list[Access], existed: tuple[bool | None, ...]
 ) -> None:
-    """Tasks and versions, joined by edges; each shared component is one node."""
+    """Edges join tasks and versions; each shared component is one node."""
     view = play(rows, existed).flow()
     graph: nx.DiGraph[Any] = nx.DiGraph()
     shared = {f["file"] for f in view.files.values() if f["concurrent"]}
@@ -142,7 +142,7 @@ def test_no_cycles_once_shared_files_are_folded(
             assert files <= shared
 
 
-# One task updates its own file, while another one is reading it, after that one had read a part.
+# A task updates its own file while another one reads it, after that one has read a part.
 UPDATED = [
     ("read", 2, 1, 0, 2, 0, 1, False), ("write", 1, 1, 0, 2, 0, 0, False),
     ("read", 2, 1, 0, 1, 0, 0, False), ("write", 1, 1, 0, 1, 0, 0, False),
@@ -159,7 +159,7 @@ def test_tables_fit_together(rows: list[Access], existed: tuple[bool | None, ...
         assert p != c
         assert 0 < row["bytes"] <= view.consumers[key][c]["unique_bytes"]
         made = view.producers[key][p]
-        kept = made["owned_bytes"] if version else 0  # some of it from versions before
+        kept = made["owned_bytes"] if version else 0  # carried over from earlier versions
         assert row["bytes"] <= made["unique_bytes"] + kept
         assert not made["superseded"]
         assert view.file(path, version)["role"] == "intermediate"
@@ -169,7 +169,7 @@ def test_tables_fit_together(rows: list[Access], existed: tuple[bool | None, ...
                 assert name != "engine"
                 assert row["unique_bytes"] == sum(b - a for a, b in row["ranges"])
                 flat = [x for pair in row["ranges"] for x in pair]
-                assert flat == sorted(set(flat))  # disjoint, sorted, not touching
+                assert flat == sorted(set(flat))  # disjoint, sorted, not adjacent
                 assert not flat or flat[-1] > flat[0]
     for path, version in view.roles:
         assert version == 0 or (path, version - 1) in view.roles

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.flow_cut import Case, View
 from tests.support.flow_reference import File, Reference
 
-MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
+MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # factor for the number of examples
 SIZE = 48
 TASKS = ("engine", "a", "b", "c", "d")
 PATHS = ("/data/one", "/data/two")
@@ -32,7 +32,7 @@ steps = st.lists(
 
 
 class Play:
-    """Feeds the same operations to a bundle and to the reference, one a second."""
+    """Applies the same operations to a bundle and to the reference, one per second."""
 
     def __init__(self, existed: tuple[bool, bool]) -> None:
         self.case = Case()
@@ -162,7 +162,7 @@ def test_same_as_byte_by_byte(
         play.step(*step)
     play.finish()
     want, got = expected(play.reference), observed(play.case.flow(general=general))
-    if play.reference.cycles():  # folded: the versions cannot be compared, the edges can
+    if play.reference.cycles():  # folded: versions cannot be compared, edges can
         assert flat(got["edges"]) == flat(want["edges"])
     else:
         assert got == want

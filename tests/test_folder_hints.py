@@ -1,4 +1,4 @@
-"""What directories are told: in the hint file, by `predict --pins`, and on the stores."""
+"""Hints on directories: in the hint file, by `predict --pins`, and on the stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOLD = (FolderHints("proj", {"Metadata": "lyon"}),)
 
 
 def told(*folders: FolderHints) -> dict[str, Any]:
-    """A hint file as JSON."""
+    """Return a hint file for these directories as JSON."""
     return json.loads(json.dumps(to_json(HintFile((), {}, (), directories=folders))))
 
 
@@ -114,7 +114,7 @@ def test_a_map_with_odd_sites_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def recorded(folder: Path, site: str, operations: int) -> Path:
-    """A run of one host at a site, with so many operations in its own directory."""
+    """Return a run of one host at a site, with this many operations in the site's own directory."""
     build = RunBuilder(host=f"node-{site}")
     build.manifest.hosts[0].site = site
     driver = build.process(["sh", "wf.sh"])
@@ -154,17 +154,17 @@ def test_a_run_at_one_place_needs_no_pins(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "pins.json").read_text())["rules"] == []
 
 
-# Defaults that follow from files ----------------------------------------------------------------
+# Defaults derived from files --------------------------------------------------------------------
 
 
 def defaults(*rules: Rule, files: tuple[bytes, ...] = ()) -> dict[bytes, dict[str, str]]:
-    """What directories get from these rules and these known files."""
+    """Return the hints of directories that follow from these rules and known files."""
     plan = build_plan(HintFile((), {}, rules), Paths(files=list(files)))
     return {t.path: dict(t.hints) for t in plan.targets if t.kind == "directory"}
 
 
 def test_one_file_is_no_reason_for_a_hint_on_the_launch_directory() -> None:
-    """All that is created there would have it: logs of the engine, later results."""
+    """All files created there would get it: logs of the engine, later results."""
     one, other = rule("one.dat", DP="local"), rule("two.dat", DP="local")
     assert defaults(one) == defaults(one, files=(b"one.dat",)) == {}
     assert defaults(one, other, files=(b"one.dat", b"two.dat")) == {b"": {"DP": "local"}}

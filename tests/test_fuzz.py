@@ -1,4 +1,4 @@
-"""Every parser of files from outside with damaged input: it reads them or says what is wrong.
+"""Every parser of external files with damaged input: it reads it or reports what is wrong.
 
 Quick runs have fixed seeds; `make test-full` runs each parser for half a minute from a new seed
 (TRACEHINT_FUZZ_SECONDS for longer). Strace logs are in test_strace_fuzz.py, JX also in
@@ -120,7 +120,7 @@ def _dump(value: object) -> bytes:
 
 @dataclass(frozen=True)
 class Target:
-    """A parser: valid files (one of them is damaged each time), and how they are read."""
+    """A parser: valid files, one of which is damaged in each attempt, and how they are read."""
 
     files: Callable[[], Files]
     read: Callable[[Path], object]
@@ -135,7 +135,7 @@ def _graph(name: str, engine: str) -> Callable[[Path], object]:
 
 
 def _engine(engine: str, name: str, **files: bytes | str) -> Target:
-    """`files`: contents by name, with two underscores for a slash and one before the suffix."""
+    """`files`: contents by name, with two underscores for a slash and one for a dot."""
     named = {
         key.replace("__", "/").replace("_", "."): v if isinstance(v, bytes) else v.encode()
         for key, v in files.items()
@@ -212,7 +212,7 @@ def _workflow(path: Path) -> object:
 
 
 def _lay(folder: Path, files: Files) -> None:
-    """Make the folder hold exactly these files."""
+    """Make the folder contain exactly these files."""
     shutil.rmtree(folder, ignore_errors=True)
     for name, data in files.items():
         path = folder / name
@@ -221,8 +221,8 @@ def _lay(folder: Path, files: Files) -> None:
 
 
 def _try(target: Target, folder: Path, files: Files, *, use: bool = True) -> bool:
-    """Whether the files were read; anything but a TracehintError is a find. use: a graph becomes a
-    bundle, and its tasks are cut."""
+    """Return whether the files were read; any error but a TracehintError is a bug. use: write a
+    graph as a bundle and segment its tasks."""
     _lay(folder, files)
     try:
         found = target.read(folder)
@@ -246,7 +246,7 @@ def _use(graph: object, path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def short_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A damaged JX loop may have very many rounds."""
+    """A damaged JX loop may have very many iterations."""
     monkeypatch.setenv("TRACEHINT_LIMITS", "jx-seconds=1")
 
 
@@ -286,7 +286,7 @@ def test_damaged_input_for_half_a_minute(name: str, tmp_path: Path) -> None:
     assert tried
 
 
-# Finds of the fuzzing, kept.
+# Bugs that fuzzing found.
 def test_a_job_output_whose_records_do_not_begin_a_line(tmp_path: Path) -> None:
     text = "7" + record("ID1", 7)
     for name, content in (("w.yml", PEGASUS), ("a.out.000", text)):
@@ -295,8 +295,8 @@ def test_a_job_output_whose_records_do_not_begin_a_line(tmp_path: Path) -> None:
 
 
 def test_hosts_with_odd_names_keep_their_own_rows(tmp_path: Path) -> None:
-    """A name beyond what a file name holds failed the import; two names that became one
-    directory lost the rows of the first."""
+    """The import failed for a name too long for a file name; of two names that mapped to the same
+    directory, the first one's rows were lost."""
     hosts = ["x" * 70_000, "x" * 69_999, "a:b", "a_b", "..", "/", "\u00e9", "n1"]
     lines = [f"{n}\t{host}\t1700000000.5\t1.0\t0\t0\t0\t0\ttrue" for n, host in enumerate(hosts)]
     header = JOBLOG.split("\n", 1)[0]
@@ -320,7 +320,7 @@ def test_hosts_with_odd_names_keep_their_own_rows(tmp_path: Path) -> None:
     ],
 )
 def test_hosts_of_a_manifest_have_their_types(tmp_path: Path, key: str, value: object) -> None:
-    """A site that is a number ended analyze with a traceback."""
+    """A number as a site made analyze end with a traceback."""
     root = RunBuilder().save(tmp_path / "b.trace")
     data = json.loads((root / "manifest.json").read_text())
     data["hosts"][0][key] = value

@@ -42,7 +42,7 @@ CLUSTERS = {"slow": SLOW} | {
 
 
 def chains(count: int = 6, size: int = 40 * MB, work_s: float = 0.2) -> RunBuilder:
-    """Each chain hands a file from its first task to its second one."""
+    """Return a run of chains; in each, a file goes from the first task to the second."""
     run = RunBuilder(cwd="/proj")
     make = run.process(["make"], start=0.0, end=100.0)
     start = 1.0 + work_s
@@ -57,7 +57,7 @@ def chains(count: int = 6, size: int = 40 * MB, work_s: float = 0.2) -> RunBuild
 
 
 def generated(seed: int) -> RunBuilder:
-    """Some stages of tasks that read what earlier ones wrote, by chance."""
+    """Return a random run: stages of tasks that read files of earlier stages."""
     rng = random.Random(seed)
     run, made = RunBuilder(cwd="/proj"), list[tuple[int, int]]()
     make = run.process(["make"], start=0.0, end=200.0)
@@ -79,7 +79,7 @@ def generated(seed: int) -> RunBuilder:
 
 
 def many_stages() -> RunBuilder:
-    """More groups of files than are simulated, of nearly equal sizes."""
+    """Return more groups of files than are simulated, of nearly equal sizes."""
     run = RunBuilder(cwd="/proj")
     make = run.process(["make"], start=0.0, end=400.0)
     for k in range(40):
@@ -178,7 +178,7 @@ def test_the_number_of_nodes_is_not_the_number_of_tasks_at_one_time(
 def test_a_store_of_servers_apart_gains_by_files_staged_on_the_nodes(
     store: str, tmp_path: Path
 ) -> None:
-    """The intermediate files stay on their nodes: hardly any of their bytes move."""
+    """The intermediate files stay on their nodes: almost none of their bytes are transferred."""
     where = where_of(store, None, analyze(chains(1).bundle(tmp_path / "one")))
     simulation = Simulation(analyze(chains().bundle(tmp_path / "run")), where)
     base, gain = simulation.baseline, simulation.all

@@ -1,4 +1,4 @@
-"""The graph: what it shows, how it folds, and that no name breaks a format."""
+"""The graph: its contents, folding, and that no name breaks a format."""
 
 from __future__ import annotations
 

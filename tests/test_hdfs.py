@@ -1,4 +1,4 @@
-"""The HDFS table, on a real HDFS: what the script sets is what the namenode reports."""
+"""The HDFS table on a real HDFS: the namenode reports what the script sets."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_copies_and_media_are_what_the_namenode_reports(store: Hdfs, tmp_path: P
 
 
 def _until_copied(store: Hdfs, folder: Path, words: tuple[str, ...]) -> None:
-    """Copies are made in the background; then three nodes have the file, and locate says so."""
+    """Wait for the background replication, until `locate` reports the file on three nodes."""
 
     def there() -> bool:
         said = _tracehint(store, folder, "locate", "many.bin", *words).stdout

@@ -47,7 +47,7 @@ def test_score(runs: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None
     assert main(["hints", runs[0], "--score", runs[1], "--format", "json"]) == 0
     data = json.loads(capfd.readouterr().out)
     assert data["given"] == "path"
-    assert 0 < data["recall"] < 1  # the number of readers of the header is not known
+    assert 0 < data["recall"] < 1  # the number of readers of the header is unknown
     assert {w["hint"] for w in data["wrong"]} == {"Replication"}
     assert {"precision", "recall", "per_pattern", "by_bytes", "baseline"} <= set(data)
     assert main(["hints", runs[0], "--score", runs[1], "--given", "graph"]) == 0

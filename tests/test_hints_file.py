@@ -162,7 +162,7 @@ def test_group_values_from_hostile_names_stay_harmless() -> None:
         assert all(valid(name, value) for name, value in m.values.items())
 
 
-# -- What `hints` prints for people
+# -- The text output of `hints`
 
 
 def rule(template: str, files: int, **more: object) -> Rule:

@@ -1,4 +1,4 @@
-"""What templates fit: as their regexes say it, and in bounded work."""
+"""Which names templates fit: the same as their regexes, in bounded work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.regex_match import by_regex
 from tracehint.errors import InputError
 from tracehint.hintgen.hints.template import HOLES, Subject, Template, members, parse, template_of
 
-# Few letters, so that templates meet names: digits, hex, other letters, dash, slash, newline.
+# Few letters, so that templates often fit: digits, hex, other letters, dash, slash, newline.
 _BYTES = st.sampled_from([b"0", b"7", b"a", b"f", b"x", b"-", b"/", b"_", b"\n", b"\xff"])
 _LITERAL = st.lists(_BYTES, min_size=1, max_size=3).map(b"".join)
 _PARTS = st.lists(st.one_of(_LITERAL, st.sampled_from(sorted(HOLES))), min_size=1, max_size=6)
@@ -28,7 +28,7 @@ _TEXT = {
 
 
 def _loose(parts: list[bytes | str]) -> Template | None:
-    """The template, or None where it is not one that a hint file may hold."""
+    """Return the template, or None if a hint file may not contain it."""
     template = template_of(parts)
     try:
         parse(template.text)
@@ -72,7 +72,7 @@ def test_the_atoms_of_a_placeholder_take_its_characters(name: str) -> None:
 
 
 def test_the_ends_of_each_placeholder() -> None:
-    """Lengths at and beside the limits, also of names with many components."""
+    """Lengths at and next to the limits, also in names with many components."""
     for text, unit, sizes in (
         ("{n}", b"1", (0, 1, 40, 41)),
         ("{hash}", b"f", (1, 2, 128, 129)),
@@ -100,7 +100,7 @@ def test_the_ends_of_each_placeholder() -> None:
     ],
 )
 def test_no_template_makes_much_work_of_a_name(text: str, name: bytes) -> None:
-    """Counted in steps over 128 places: some ten thousands at most, whatever the two look like."""
+    """Counted in steps over 128 positions: less than 50,000 for any template and name."""
     subject = Subject(name)
     parse(text).fit(subject)
     assert subject.work < 50_000

@@ -1,4 +1,4 @@
-"""What all names of a run tell that one name does not: companions, readers, groups."""
+"""What all names of a run show together: companions, readers, groups."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def images(kinds: tuple[str, ...], count: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def hints() -> HintFile:
-    """Learned from the colours; also goes through a hint file."""
+    """Hints learned from the colours, written as a hint file and parsed."""
     return parsed(to_json(learned(survey(images(COLOURS, 4)))))
 
 
@@ -93,7 +93,7 @@ def test_the_letters_of_a_name_tell_the_groups(hints: HintFile) -> None:
 
 
 def _readers_per_copy(rule: Rule | None) -> float:
-    """Of the rule's formula: the cost model chose one copy per 2 or 3 readers at one time."""
+    """Return the readers per copy in the rule's formula: the cost model chose 2 or 3 at a time."""
     assert rule is not None
     hints = [hint for hint in rule.hints if hint.name == "Replication" and hint.formula.fn]
     assert hints[0].formula.per in (2, 3)
@@ -178,11 +178,11 @@ def test_a_mark_in_front_does_where_the_company_cannot_be_asked(hints: HintFile)
     assert found["infra-001.fits"].rule is None, "no mark tells an input from others"
 
 
-# -- Readers that only look into a file are no readers of it in the next run's graph either
+# -- Readers that only peek into a file are not its readers in the next run's graph either
 
 
 def run(tiles: int, *, peeks: bool) -> HintFile:
-    """`fit` x tiles -> `add`; `table` reads headers of all, or all of them."""
+    """Learn from `fit` x tiles -> `add`; `table` reads the headers of all files, or whole files."""
     flow = Flowing()
     fits = [flow.task("fit") for _ in range(tiles)]
     table, add = flow.task("table"), flow.task("add")
@@ -227,13 +227,13 @@ def test_peeks_are_kept_in_the_hint_file_and_checked() -> None:
     data = json.loads(json.dumps(to_json(hints)))
     assert parsed(data).peeks == hints.peeks
     del data["peeks"]
-    assert parsed(data).peeks == ()  # files written before there was such a field
+    assert parsed(data).peeks == ()  # files written before the field existed
     for wrong in (["fit"], ["fit", 1], ["fit", "x" * 20_000]):
         with pytest.raises(InputError, match="peeks"):
             parsed({**data, "peeks": [wrong]})
 
 
-# -- What is found out for one name holds for those that differ from it in digits alone
+# -- Results for one name apply to all names that differ only in digits
 
 
 _TEMPLATES = st.lists(
@@ -300,7 +300,7 @@ def test_together_as_one_by_one(
     shared = Matcher(hints)
     for everything in ((), frozenset(names)):
         found = shared.match(names, known, 4, everything)
-        # each from a matcher of its own that has seen no other name
+        # each from a matcher of its own that remembers no other name
         for i, match in enumerate(found):
             fresh = Matcher(hints)
             fresh.picker.remembered = _Forgetful()
@@ -308,7 +308,7 @@ def test_together_as_one_by_one(
 
 
 class _Forgetful(dict[Any, Any]):
-    """Remembers nothing."""
+    """A cache that stores nothing."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         pass
@@ -331,7 +331,7 @@ def test_digits_in_a_rule_tell_names_apart(template: str, alike: bool) -> None:
 
 
 def test_files_of_one_task_have_one_outcome_whatever_their_names() -> None:
-    """A group that a task names: neither digits nor letters of its files make another hint."""
+    """If a task names the group, neither digits nor letters of its files lead to another hint."""
     names = [b"%s/part_%d.f" % (bytes([97 + n % 26]) * (n % 5 + 1), n) for n in range(500)]
     makers = [[f"m{n}"] for n in range(500)]
     readers = [[f"r{n % 3}"] for n in range(500)]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @lru_cache
 def plain(fallbacks: bool = True) -> HintFile:
-    """Rules of the mosaic."""
+    """Return the rules learned from the mosaic."""
     return learned(mosaic(), fallbacks=fallbacks)
 
 
@@ -107,7 +107,7 @@ def test_a_shape_with_two_patterns_of_one_use_is_refused_and_said() -> None:
     for k in range(4):
         task = run.task("cut")
         run.write(task, f"{k}.bin", 4 * BIG)
-        for part in range(4):  # half of the files are shared out, half are read whole
+        for part in range(4):  # half of the files are divided among readers, half are read whole
             reader = run.task("use")
             if k % 2:
                 run.read(reader, f"{k}.bin", 4 * BIG)
@@ -221,7 +221,7 @@ def test_advice_for_files_that_are_read_again_or_at_random() -> None:
 
 
 def _two_readers(*, ordered: bool, gone: bool) -> dict[str, str]:
-    """Advice for a file that `call` reads first and `depth`, which ends later, reads as well."""
+    """Return advice for a file that `call` reads first and `depth`, which ends later, reads too."""
     run = Flowing()
     for k in range(3):
         run.write(run.task("merge"), f"m_{k}.bam", BIG)
@@ -278,7 +278,7 @@ def test_a_group_of_several_kinds_of_names_is_not_torn() -> None:
 
 
 def graph(*rows: tuple[str, str | None, str]) -> tuple[list[bytes], Declared]:
-    """Paths, and their producing and consuming task (a type, a dot, a number)."""
+    """Return paths, and each one's producing and consuming task (a type, a dot, a number)."""
 
     def kind(task: str) -> str:
         return task.partition(".")[0]

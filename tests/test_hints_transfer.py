@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 FREE = LearnOptions(limits=NO_LIMITS)
 
-# (instance learned from, instance scored on, least precision and recall)
+# (instance learned from, instance scored on, minimum of precision and recall)
 PAIRS = [
     ("montage-chameleon-2mass-01d-001", "montage-chameleon-2mass-03d-001", 0.99),
     ("epigenomics-chameleon-hep-1seq-50k-001", "epigenomics-chameleon-ilmn-2seq-50k-001", 0.95),
@@ -24,7 +24,7 @@ PAIRS = [
     ("srasearch-chameleon-10a-001", "srasearch-chameleon-40a-005", 0.95),
     ("seismology-chameleon-100p-001", "seismology-chameleon-200p-001", 0.95),
 ]
-# (instance learned from, instance scored on, what the rules know, least precision and recall)
+# (instance learned from, instance scored on, what the rules know, minimum of precision and recall)
 LESS = [
     ("1000genome-chameleon-2ch-100k-001", "1000genome-chameleon-4ch-250k-001", "names", 0.99),
     (
@@ -32,7 +32,7 @@ LESS = [
         "montage-chameleon-2mass-01d-001",
         "names",
         0.86,
-    ),  # copies follow the cost model of each run
+    ),  # copies depend on the cost model of each run
     (
         "epigenomics-chameleon-hep-1seq-50k-001",
         "epigenomics-chameleon-ilmn-2seq-50k-001",
@@ -50,7 +50,7 @@ def instances() -> dict[str, Any]:
 
 
 def cases() -> list[Any]:
-    """Every pair with each kind of type names; the hardest of three pairs is quick."""
+    """Return every pair with each kind of type names; the hardest of three pairs has no mark."""
     return [
         pytest.param(
             *pair,

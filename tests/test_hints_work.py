@@ -1,4 +1,4 @@
-"""Matching: as by regexes on every rule, and with bounded work however rules and names look."""
+"""Matching: as with a regex per rule, and in bounded work for any rules and names."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ HOSTILE_NAMES = (b"a" * 4096, b"a/" * 2048, b"a1" * 2048, b"1a" * 127 + b"b" * 3
 def test_hostile_rules_cost_a_name_its_limit_at_most(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted: the steps of each name."""
+    """Counted in steps per name."""
 
     class Counted(Subject):
         def __init__(self, name: bytes, most: int) -> None:
@@ -96,7 +96,7 @@ def test_hostile_rules_cost_a_name_its_limit_at_most(
 
 
 def test_templates_that_cannot_fit_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names without the text that the rules, or what they leave out, want; and too many rules."""
+    """Names without the text that the rules or their exclusions need; and too many rules."""
     looked: list[str] = []
     real = Template.fit
 
@@ -118,7 +118,7 @@ def test_templates_that_cannot_fit_are_not_looked_at(monkeypatch: pytest.MonkeyP
 
 
 def test_work_follows_the_rules_that_may_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks at templates: as many for 4,000 rules of other names as for 40."""
+    """Counted in steps: at most twice as many for 4,000 rules, most of other names, as for 40."""
     looked: list[int] = []
     real = Subject.spend
 

@@ -1,4 +1,4 @@
-"""Directories as people have them: logs of several kinds, damaged ones, copies, other files."""
+"""Directories in practice: logs of several kinds, damaged ones, copies, other files."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ RUN = strace(
 
 
 def mixed(folder: Path) -> None:
-    """Two strace logs, three Darshan logs, graphs, and what gets between them."""
+    """Write three strace logs (one copied, one truncated), two graphs, and files of other kinds."""
     save(folder, "aaa/notes.txt", "dear diary,\nno log today\n")
-    for n in range(80):  # more than are looked at to guess what a directory is
+    for n in range(80):  # more than are examined to guess the kind of a directory
         save(folder, f"aaa/picture{n}.png", b"\x89PNG\r\n" + bytes(range(200)))
     save(folder, "empty.log", "")
     save(folder, "one.strace", RUN)

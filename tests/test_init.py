@@ -1,4 +1,4 @@
-"""`tracehint init`: engine, store by the mount, nodes by sinfo or a file; what it says at once."""
+"""`tracehint init`: engine, store by mount, nodes by sinfo or a file; and what it prints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracehint.adapters.stores.registry import open_store
 from tracehint.cli import main
 from tracehint.collectors import hostinfo
 
-# mountinfo(5) of real mounts: the rest of the line after the mount point, and the store it means
+# mountinfo(5) of real mounts: the rest of the line after the mount point, and the store's name
 MOUNTS = [
     ("rw,relatime shared:9 - fuse.mfs 10.0.0.1:9421 rw,user_id=0", "moosefs"),
     ("rw,relatime - fuse mfs#10.0.0.1:9421 rw,user_id=0", "moosefs"),
@@ -43,7 +43,7 @@ MOUNTS = [
 
 
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *lines: str) -> list[dict[str, Any]]:
-    """The mount table, read from a file with these lines."""
+    """Return the mount table, parsed from these lines in a file."""
     file = tmp_path / "mountinfo"
     file.write_text("".join(f"{25 + i} 1 0:{i} / {line}\n" for i, line in enumerate(lines)))
     monkeypatch.setattr(hostinfo, "Path", lambda _: file)
@@ -155,7 +155,7 @@ def test_a_file_names_the_nodes(tmp_path: Path, name: str, text: str, nodes: int
     assert config is not None
     own = name == "hosts.toml"
     assert config.parameters().get("hosts") == (tmp_path / name if own else None)
-    if own:  # and `place` needs no --hosts any more
+    if own:  # `place` no longer needs --hosts
         done = tracehint("place", "--part", "1", cwd=tmp_path)
         assert done.stdout == "b\n", done.stderr
 
@@ -235,7 +235,7 @@ CLASSES = "".join(
     for n in ("n1", "n2")
 )
 POOLS = '[{"name": "fs", "metadata_pool": "meta", "data_pools": ["data", "node_n1", "node_n2"]}]'
-LISTS = {  # mount -> what lists places of nodes, what it prints, how one is made
+LISTS = {  # mount -> program that lists the nodes' places, its output, how to create one
     "fuse.mfs head:9421": ("mfsscadmin", CLASSES, "create -m L -K LABEL node_"),
     "ceph n1:/": ("ceph", POOLS, "fs add_data_pool FILE_SYSTEM node_"),
 }

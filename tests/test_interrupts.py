@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: exit code 130, one line, and nothing half-written."""
+"""Ctrl-C at any moment: exit code 130, one line, and no partial output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TIMES = int(os.environ.get("TRACEHINT_INTERRUPTS", "1"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
+    """Return the contents of every file below a folder."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -62,14 +62,14 @@ def test_nothing_is_left_half_written(name: str, tmp_path: Path) -> None:
         time.sleep(chance.uniform(0.02, 1.0) * took)
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=PATIENCE_S)
-        # before our first line, Python itself says what it was about
+        # before tracehint's first line, Python itself prints a traceback
         if b"Traceback" in error and b"tracehint/cli.py" not in error:
             error = b""
         assert process.returncode in (130, -signal.SIGINT, 0, 1), error
         assert b"Traceback" not in error, error
         if process.returncode == 130:
             assert error.splitlines()[-1] == b"tracehint: interrupted", error
-        # the old output or the same anew, and nothing beside it
+        # the old output or the same again, and no other files
         assert contents(tmp_path).keys() == after.keys()
         unlike = [path for path, data in contents(tmp_path).items() if data != after[path]]
         assert all(path.endswith(("manifest.json", ".parquet")) for path in unlike), unlike
@@ -78,7 +78,7 @@ def test_nothing_is_left_half_written(name: str, tmp_path: Path) -> None:
 
 
 def test_a_thread_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
-    """One that loads a module may be that: the interrupt met the other one in the middle of it."""
+    """For example one that waits for a module whose import was interrupted in another thread."""
     program = """
 import threading
 from tracehint import __main__ as program

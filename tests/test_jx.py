@@ -1,4 +1,4 @@
-"""JX workflows: what jx2json of cctools makes of them, and within which bounds."""
+"""JX workflows: evaluated by jx2json of cctools, within limits."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_without_jx2json_the_remedy_is_named(
     with pytest.raises(MissingDependencyError, match=r"not JSON: .*jx2json") as caught:
         graph_of(tmp_path, '{"rules": [] + []}')
     assert "coop-computing-tools" in caught.value.remedy
-    graph = graph_of(tmp_path, '{"rules": [{"command": "true"}]}')  # plain JSON needs no program
+    graph = graph_of(tmp_path, '{"rules": [{"command": "true"}]}')  # plain JSON needs no jx2json
     assert graph.tasks.num_rows == 1
     rules = '{"rules": [] + [{"command": "true", "resources": {"cores": 2}}]}'
     (tmp_path / "w.jx.makeflowlog").write_text("# NODE\t0\ttrue\n# COMMAND\t0\ttrue\n")

@@ -1,4 +1,4 @@
-"""A decision is kept for the next run of the same, and made again where anything changed."""
+"""A decision is kept for the next run of the same command and made again after any change."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_it_is_kept_for_the_same_and_made_again_for_others(
 ) -> None:
     made = []
     monkeypatch.setattr("tracehint.app.planning.placing_pays", lambda _: True)
-    monkeypatch.setattr(run_loop, "TRIAL_RUN_S", 3600.0)  # a trial, however slow this machine is
+    monkeypatch.setattr(run_loop, "TRIAL_RUN_S", 3600.0)  # a trial run on any machine
     decide, nodes = run_loop._decide, [NODES]
     monkeypatch.setattr(run_loop, "_decide", lambda *args: (made.append(1), decide(*args))[1])
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: nodes[0])
 
     def again(hosts: tuple[Host, ...] = HOSTS, cluster: str = "moosefs") -> bool:
-        """Whether it is decided again."""
+        """Return whether a new decision is made."""
         before = len(made)
         found = learn_hints(read_state(Path()), COMMAND, cluster, hosts)
         assert found is not None
@@ -91,7 +91,7 @@ def test_a_long_run_decides_at_its_end(folder: Path, monkeypatch: pytest.MonkeyP
 def test_hints_that_save_nothing_are_not_worth_a_recording(
     folder: Path, monkeypatch: pytest.MonkeyPatch, hosts: tuple[Host, ...], batch: tuple[Host, ...]
 ) -> None:
-    """Until the command takes another time."""
+    """Until the command's duration changes."""
     monkeypatch.setattr(run_loop, "_has_jobs", lambda _: True)
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
     monkeypatch.setattr(run_loop, "TRIAL_RUN_S", 0.0)
@@ -108,7 +108,7 @@ def test_hints_that_save_nothing_are_not_worth_a_recording(
     alone = replace(run, number=2, recorded=False)
     assert found() == found(alone) == (True, False)
     assert found(replace(alone, seconds=run.seconds + 60)) == (True, True)
-    slow = replace(slow, around=0.0)  # nothing has to be saved
+    slow = replace(slow, around=0.0)  # no time of tracehint itself that hints have to save
     assert found() == (False, True)
 
 
@@ -140,7 +140,7 @@ def test_the_next_run_is_decided_on_beside_one_by_the_graph(
 def test_nodes_are_measured_before_the_first_run_and_not_beside_the_next(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the run itself uses the link that would be measured."""
+    """The next run itself uses the link that would be measured."""
     asked = []
     monkeypatch.setattr(
         "tracehint.adapters.place.allocation.usable", lambda *given: (asked.append(given), NODES)[1]
@@ -149,7 +149,7 @@ def test_nodes_are_measured_before_the_first_run_and_not_beside_the_next(
     found = (HintFile((), {}, ()), ("/data",))
     monkeypatch.setattr("tracehint.app.first_run.graph_hints", lambda *_: found)
     state = replace(read_state(Path()), runs=())
-    for _ in range(2):  # made, then kept
+    for _ in range(2):  # decided, then loaded
         first = learn_hints(state, COMMAND, "moosefs", HOSTS)
         assert first is not None and first.measured == (NODES.link_mbit, NODES.start_s)
     assert asked == [(HOSTS, run_loop.FIRST_TRIAL_S)]

@@ -11,12 +11,12 @@ from tests.test_ebpf_coverage import CASES, Run, check_case
 
 pytestmark = [pytest.mark.kernels, pytest.mark.full]
 
-# Without tracepoints of faults (on files: since Linux 6.12; of the processor: x86) the mapped range
-# is all that is known.
+# Without tracepoints of page faults (of files: since Linux 6.12; of the processor: x86) only the
+# mapped range is known.
 NO_FAULTS = {
     "map_sparse", "map_fork", "map_grandchild", "map_write_few", "map_read_into",
 }  # fmt: skip  # a table
-# What a case needs that the guest's kernel or ext4 does not have.
+# Cases that need what the guest's kernel or ext4 does not have.
 NOT_THERE = {"copy_clone"}
 # by architecture: 32-bit programs are not compiled for aarch64
 NOT_THERE_ON = {"amd64": NOT_THERE, "arm64": NOT_THERE | {"special_32bit"}}
@@ -27,7 +27,7 @@ def unseen(release: str) -> set[str]:
 
 
 def failures(booted: Booted) -> dict[str, str]:
-    """The cases that this kernel's recording got wrong, and how."""
+    """Map the cases that this kernel recorded wrongly to the errors."""
     run = Run(booted.bundle, BASE, booted.status, booted.stated)
     failed = {}
     for case in CASES:
@@ -46,7 +46,7 @@ def require_tools() -> None:
 
 @pytest.fixture(scope="module", params=kernel_names())
 def booted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Booted:
-    """One boot of each kernel."""
+    """Boot each kernel once."""
     require_tools()
     return boot(request.param, tmp_path_factory.mktemp("kernel"))
 
