@@ -159,7 +159,7 @@ class RunBuilder:
         )
 
     def declared(self, task: str, **more: Any) -> None:
-        """Add a task that an engine declares; `more` adds or replaces columns."""
+        """Add a task that an engine declares; columns without a default or `more` are unknown."""
         usual = {"name": task, "type": task, "command": b"", "attempt": 1, "parents": []}
         self._add("declared_tasks", **{"task": task, "engine": "make", **usual, **more})
 

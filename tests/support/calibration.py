@@ -9,7 +9,7 @@ from tests.support.bundles import RunBuilder
 from tests.support.losses import LOSSES, labels, lossy, workflows
 from tracehint.schemas.store import Bundle
 
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)  # of lost records
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)  # of the records that are lost
 BINS = 10
 
 
@@ -73,5 +73,5 @@ def bins(given: Iterable[Given]) -> list[Bin]:
 
 
 def error(given: Sequence[Given]) -> float:
-    """Return the expected calibration error: mean distance of confidence and share of right."""
+    """Return the expected calibration error: mean distance of confidence and accuracy."""
     return sum(b.count * abs(b.confidence - b.right) for b in bins(given)) / max(1, len(given))
