@@ -29,10 +29,9 @@ if TYPE_CHECKING:
 
 # Markers whose tests must run on the continuous integration machine: a skip there is a failure.
 MUST_RUN_IN_CI = ("ebpf", "store", "engine", "libc")
-# About what a test with this marker takes.
+# Typical duration of a test with this marker.
 SECONDS = {"store": 10, "engine": 5, "libc": 10, "slow": 1}
-# What the long files take, where their markers say less or more, so that none of them
-# begins late.
+# Durations of test files that their markers under- or overestimate, so that long files start first.
 LONG = {
     "test_spark.py": 245,
     "test_run_slurm.py": 170,
@@ -94,9 +93,9 @@ LONG = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No test sees the analyses that another one left; what is imported here or by one of some
-    thousand processes is kept compiled, also where PYTHONDONTWRITEBYTECODE is set; and a shell
-    lets what it starts in the background ignore signals that tests send."""
+    """Turn off the analysis cache between tests; keep compiled modules, also with
+    PYTHONDONTWRITEBYTECODE, because thousands of processes import them; and restore the signals
+    that a shell ignores in background processes, because tests send them."""
     os.environ["TRACEHINT_CACHE"] = "off"
     sys.dont_write_bytecode = False
     if not hasattr(config, "workerinput"):
@@ -112,8 +111,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _hypothesis() -> None:
-    """The machine is shared: how long an example takes says nothing about the code. Loaded here:
-    what pytest makes of Hypothesis is kept compiled as well."""
+    """Disable deadlines: the machine is shared, so an example's duration proves nothing. Imported
+    here so that pytest's rewritten Hypothesis modules are cached too."""
     from hypothesis import settings
 
     settings.register_profile("project", deadline=None, max_examples=40)
@@ -122,23 +121,22 @@ def _hypothesis() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _environment_of_file() -> Iterator[None]:
-    """What a fixture of a whole file sets for its tests is not there for those of the next file."""
+    """Undo the environment changes of a file's fixtures before the next file."""
     with _environment_kept():
         yield
 
 
 @pytest.fixture(autouse=True)
 def _environment() -> Iterator[None]:
-    """A command that a test runs inside its own process sets variables for what it starts; the
-    next test begins without them."""
+    """Undo the environment changes of a command that a test runs inside its own process."""
     with _environment_kept():
         yield
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
-    """A fixture that returns can undo nothing: what it set is taken back, also where many tests
-    share it and it runs before the fixtures above."""
+    """Undo the environment changes of a fixture that returns and so has no teardown, also if it has
+    a wider scope and runs before the fixtures above."""
     if inspect.isgeneratorfunction(fixturedef.func) or fixturedef.scope == "function":
         yield
         return
@@ -156,8 +154,8 @@ def _environment_kept() -> Iterator[None]:
 
 
 def _python_itself() -> None:
-    """The `python3` of a version manager may be a script that starts a dozen processes, recorded
-    with each task of each workflow: the interpreter is found before it."""
+    """Put the interpreter first on PATH: a version manager's `python3` may be a script that starts
+    a dozen processes, which would be recorded with every task of every workflow."""
     found = shutil.which("python3")
     if found and Path(found).read_bytes()[:2] == b"#!":
         folder = Path(sys.executable).resolve().parent
@@ -165,33 +163,33 @@ def _python_itself() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Stores and engines mostly wait: three workers a core; the quick tests compute."""
+    """Return three workers per core, as stores and engines mostly wait; one for quick tests."""
     cores = min(len(os.sched_getaffinity(0)), 4)
     return cores if "not slow" in config.option.markexpr else 3 * cores
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker whether nobody compiled the tests before."""
+    """Set for a worker whether the tests were never compiled."""
     node.workerinput["fresh"] = not any((Path(__file__).parent / "__pycache__").glob("test_*"))
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """Modules and test items stay: to look through them for garbage takes a quarter of the time,
-    and takes as much later."""
+    """Freeze modules and test items: a garbage collection that scans them takes a quarter of the
+    time, and as much again later."""
     gc.disable()
     with _compiled(getattr(session.config, "workerinput", {})):
         yield
     gc.freeze()
-    atexit.register(gc.unfreeze)  # libraries look at the end whether all of theirs is gone
+    atexit.register(gc.unfreeze)  # libraries check at exit that their objects are gone
     gc.enable()
 
 
 @contextmanager
 def _compiled(worker: dict[str, Any]) -> Iterator[None]:
-    """In a fresh tree one worker compiles the tests and the others wait: it takes each of them
-    longer than all else before the first test."""
+    """Let one worker compile the tests of a fresh tree while the others wait: compiling takes each
+    worker longer than everything else before the first test."""
     if not worker.get("fresh"):
         yield
         return
@@ -207,8 +205,8 @@ def _compiled(worker: dict[str, Any]) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What only `make test-full` runs is slow as well, for `-m "not slow"`; and long files come
-    first, so that no worker is left alone with one at the end."""
+    """Mark `full` tests as slow too, for `-m "not slow"`, and sort long files first, so that no
+    worker runs one alone at the end."""
     seconds = Counter[Path]()
     for item in items:
         if item.get_closest_marker("full"):
@@ -230,7 +228,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> object:
 
 @pytest.fixture(scope="session")
 def wfinstances() -> Path:
-    """The folder of WfFormat instances; skips when it is not there."""
+    """The folder of WfFormat instances; tests skip without it."""
     folder = Path(os.environ.get("TRACEHINT_DATA") or "/nonexistent") / "wfinstances"
     if not folder.is_dir():
         pytest.skip("TRACEHINT_DATA does not name a folder with wfinstances/")
@@ -262,7 +260,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """tracehint-tag of these sources, where everybody may run it, for scripts of `emit`."""
+    """tracehint-tag built from these sources, executable by every user, for scripts of `emit`."""
     from tests.support.tagger import build
     from tests.support.users import reachable
 
@@ -274,7 +272,7 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk of its own, which can be watched."""
+    """A separate disk that can be watched."""
     from tests.support.first_byte import disk
 
     with disk(tmp_path_factory.mktemp("disk")) as mount:

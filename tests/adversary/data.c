@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reads and writes whose place or size is not what the arguments say. */
+/* Reads and writes whose offset or size differs from the arguments. */
 #include "../workloads/workload.h"
 #include <linux/falloc.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 
 static char buffer[1 << 20];
 
-/* Linux appends whatever position is given. */
+/* Linux appends with O_APPEND, whatever offset is given. */
 static int data_pwrite_append(void)
 {
 	int fd = make("f", 1013);
@@ -46,7 +46,7 @@ static int data_rwf_append(void)
 	return 0;
 }
 
-/* Calls that move nothing say nothing about the file's size. */
+/* Calls that transfer nothing reveal nothing about the file's size. */
 static int data_nothing_moved(void)
 {
 	int fd = make("f", 0);
@@ -66,7 +66,7 @@ static int data_nothing_moved(void)
 	return 0;
 }
 
-/* Nor about the size of a file of which the recorder knows nothing else. */
+/* The same for a file that the recorder knows from no other calls. */
 static int data_nothing_moved_old(void)
 {
 	int fd = open("../old", O_RDONLY);
@@ -107,12 +107,12 @@ static int data_short_write(void)
 	must(write(fd, buffer, 1 << 20) == 10007, "short write");
 	must(write(fd, buffer, 1) < 0 && errno == EFBIG, "no write");
 	limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
-	setrlimit(RLIMIT_FSIZE, &limit); /* for what is printed */
+	setrlimit(RLIMIT_FSIZE, &limit); /* for the printed facts */
 	saw("f", "write", "write", 0, 10007, 10007, 1);
 	return 0;
 }
 
-/* Truncates although it may only read. */
+/* O_TRUNC truncates a file that is opened read-only. */
 static int data_truncate_read_only(void)
 {
 	int fd = make("f", 3001);
@@ -124,7 +124,7 @@ static int data_truncate_read_only(void)
 	return 0;
 }
 
-/* Bytes behind the range come to lie elsewhere; the file's size changes with it. */
+/* Bytes behind the range move; the file's size changes accordingly. */
 static int data_shift_ranges(void)
 {
 	int fd = make("f", 65536), more;
@@ -147,7 +147,7 @@ static int data_shift_ranges(void)
 	return 0;
 }
 
-/* Space without bytes: neither a write nor a hole. */
+/* Reserved space is neither a write nor a hole. */
 static int data_reserve(void)
 {
 	int fd = make("f", 8192), more;
@@ -162,7 +162,7 @@ static int data_reserve(void)
 	return 0;
 }
 
-/* Within one file, with positions and without. */
+/* Copies within one file and into another, with offsets and without. */
 static int data_copy_within(void)
 {
 	long from = 0, to = 50021;
@@ -196,7 +196,7 @@ static int data_flag_append_later(void)
 	return 0;
 }
 
-/* Killed within a call: what was written until then was written. */
+/* Killed within a call: the bytes written until then count. */
 static int data_killed_writer(void)
 {
 	struct stat st = {0};

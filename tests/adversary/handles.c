@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Descriptors that come about, are shared or vanish in other ways than open, dup and close. */
+/* Descriptors created, shared or closed by other means than open, dup and close. */
 #include "../workloads/workload.h"
 #include <linux/close_range.h>
 #include <linux/sched.h>
@@ -18,7 +18,7 @@ static void reads(int fd, long start, long n)
 	saw("f", "read", "read", start, start + n, n, 1);
 }
 
-/* Run by others: reads the descriptor 9 that it inherits. */
+/* Executed by other cases: reads the inherited descriptor 9. */
 static int handles_reader(void)
 {
 	if (fcntl(9, F_GETFD) < 0)
@@ -41,7 +41,7 @@ static int exec_reader(int fd)
 	return WEXITSTATUS(status);
 }
 
-/* Close-on-exec by ioctl, as Python's os.set_inheritable does it. */
+/* Close-on-exec changed by ioctl, as in Python's os.set_inheritable. */
 static int handles_ioctl_cloexec(void)
 {
 	int fd = make("f", 4001), other;
@@ -81,7 +81,7 @@ static struct mmsghdr with_right(struct iovec *v, char *room, size_t size)
 	return m;
 }
 
-/* SCM_RIGHTS by sendmmsg and recvmmsg. */
+/* SCM_RIGHTS through sendmmsg and recvmmsg. */
 static int handles_mmsg(void)
 {
 	char room[CMSG_SPACE(sizeof(int))] = {0}, byte = 1;
@@ -125,7 +125,7 @@ static int close_and_open(void *arg)
 	_exit(0);
 }
 
-/* A process that shares the descriptor table. */
+/* A child process that shares the descriptor table. */
 static int handles_shared_table(void)
 {
 	int other = make("g", 1009), fd = make("f", 2003);
@@ -149,7 +149,7 @@ static int alone(void *arg)
 	_exit(0);
 }
 
-/* A shared table that is given up: closing is private from then on. */
+/* A shared table that is unshared: later closes are private. */
 static int handles_unshared_table(void)
 {
 	int fd = make("f", 2003);
@@ -178,7 +178,7 @@ static int handles_close_range_exec(void)
 	return WEXITSTATUS(status);
 }
 
-/* Another process's descriptor by its path: an open description of its own. */
+/* Another process's descriptor, opened by its path: a separate file description. */
 static int handles_other_proc(void)
 {
 	int go[2], fd = make("f", 4001);
@@ -202,7 +202,7 @@ static int handles_other_proc(void)
 	return 0;
 }
 
-/* Many descriptors at once, moved about. */
+/* Many descriptors, duplicated, closed and replaced. */
 static int handles_moved_about(void)
 {
 	int fd = make("f", 60013), at;
@@ -219,7 +219,7 @@ static int handles_moved_about(void)
 	return 0;
 }
 
-/* From memory into a pipe, from there into another one as well, from that into a file. */
+/* From memory into a pipe, by tee into a second pipe, from there into a file. */
 static int handles_pipes(void)
 {
 	struct iovec v = {buffer, 1009};
@@ -231,7 +231,7 @@ static int handles_pipes(void)
 	must(read(p[0], buffer, 4096) == 1009, "read");
 	must(splice(q[0], NULL, fd, NULL, 4096, 0) == 1009, "splice");
 	saw("f", "write", "splice", 0, 1009, 1009, 1);
-	fact("piped", "f", "3027 2018"); /* read from pipes, written into them */
+	fact("piped", "f", "3027 2018"); /* bytes read from pipes, written to pipes */
 	return 0;
 }
 

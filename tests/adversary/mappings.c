@@ -48,7 +48,7 @@ static int mappings_writable_later_large(void)
 	return made_writable(LARGE);
 }
 
-/* First no access at all, as allocators and databases reserve address space. */
+/* No access at first, as allocators and databases reserve address space. */
 static int reserved(long size)
 {
 	int fd;
@@ -71,7 +71,7 @@ static int mappings_readable_later_large(void)
 	return reserved(LARGE);
 }
 
-/* Pages made writable without a fault of the processor. */
+/* Pages made writable without a page fault. */
 static int mappings_populate_write(void)
 {
 	int fd;
@@ -86,7 +86,7 @@ static int mappings_populate_write(void)
 	return 0;
 }
 
-/* Other memory put over a part, the rest unmapped piece by piece. */
+/* Anonymous memory mapped over the first half; a part of the rest unmapped. */
 static int mappings_fixed_over(void)
 {
 	int fd;
@@ -95,14 +95,14 @@ static int mappings_fixed_over(void)
 	must(mmap(at, LARGE / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 		  -1, 0) == at,
 	     "mmap over it");
-	memset(at, 1, LARGE); /* the first half is no file any more */
+	memset(at, 1, LARGE); /* the first half no longer maps the file */
 	must(!munmap(at + LARGE / 2, 65536), "munmap");
 	saw("f", "write", "mmap", LARGE / 2, LARGE, -1, 1);
 	fact("reads", "f", NULL);
 	return 0;
 }
 
-/* Grown by a child that only inherited it. */
+/* Grown by a child that inherited the mapping. */
 static int mappings_grown_after_fork(void)
 {
 	int fd, status;
@@ -124,7 +124,7 @@ static int mappings_grown_after_fork(void)
 	return WEXITSTATUS(status);
 }
 
-/* Written at one go, a file comes to lie in large folios: one fault maps up to 2 MiB. */
+/* A file written in one call is cached in large folios: one fault maps up to 2 MiB. */
 static char *in_large_folios(int prot)
 {
 	int fd = open("f", O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -159,7 +159,7 @@ static int mappings_large_folios_written(void)
 	return 0;
 }
 
-/* Mapped by a large entry first, then written: the entry falls apart. */
+/* Mapped by a large page table entry first; the write then splits the entry. */
 static int mappings_large_folios_read_then_written(void)
 {
 	char *at = in_large_folios(PROT_READ | PROT_WRITE);
@@ -224,8 +224,8 @@ static int change_anonymous(void)
 }
 
 /*
- * Beside a file that was written before, and one as Java shares its counters in:
- * nothing of what is done can be missed.
+ * With a file written before the changes, and one mapped as Java maps its
+ * shared counters: no access can be missed.
  */
 static int mappings_busy_anonymous(void)
 {
@@ -260,7 +260,7 @@ static void *use_mapping(void *mapped)
 	return NULL;
 }
 
-/* The thread did not map the file, and it reads and writes it. */
+/* The thread that reads and writes the file did not map it. */
 static int mappings_used_by_a_thread(void)
 {
 	pthread_t thread;
@@ -276,7 +276,7 @@ static int mappings_used_by_a_thread(void)
 
 #define PAGES_FAR_APART 3
 
-/* What cannot be placed while mappings change is placed later. */
+/* Accesses that cannot be located while mappings change are located later. */
 static int few_writes(void)
 {
 	int fd;

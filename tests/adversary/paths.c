@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names: special files, mount name spaces, very long and deep ones, links by descriptor. */
+/* Names: special files, mount namespaces, very long and deep paths, links by descriptor. */
 #include "../workloads/workload.h"
 #include <sched.h>
 #include <sys/mount.h>
@@ -7,7 +7,7 @@
 
 static char buffer[1 << 16];
 
-/* mknod makes regular files too. */
+/* mknod creates regular files too. */
 static int paths_mknod(void)
 {
 	int fd;
@@ -16,7 +16,7 @@ static int paths_mknod(void)
 	fd = open("f", O_WRONLY);
 	must(write(fd, buffer, 701) == 701, "write");
 	saw("f", "write", "write", 0, 701, 701, 1);
-	fact("unfollowed", "f", NULL); /* who made it */
+	fact("unfollowed", "f", NULL); /* its creator */
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static int paths_no_replace(void)
 	return 0;
 }
 
-/* An open file whose name means another one by now. */
+/* An open file whose name now refers to another file. */
 static int paths_replaced_while_open(void)
 {
 	int old = make("f", 1009), new;
@@ -85,7 +85,7 @@ static int paths_replaced_while_open(void)
 	return 0;
 }
 
-/* A tmpfs that only this process has, over a directory with files of the same names. */
+/* A tmpfs that only this process mounts, over a directory with files of the same names. */
 static int paths_own_mount(void)
 {
 	int fd;
@@ -131,7 +131,7 @@ static int paths_bind_in_own_mount(void)
 	return 0;
 }
 
-/* Deeper than a path can say. */
+/* Nested deeper than a path can express. */
 static int paths_too_deep(void)
 {
 	char name[201];
@@ -152,7 +152,7 @@ static int paths_too_deep(void)
 	return 0;
 }
 
-/* A FIFO carries bytes from one process to the other: it has no ranges. */
+/* A FIFO transfers bytes between processes: it has no ranges. */
 static int paths_fifo(void)
 {
 	pid_t pid;

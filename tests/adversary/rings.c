@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What io_uring does besides reading and writing. `unfollowed`: has to be counted as a loss. */
+/* io_uring beyond plain reads and writes. `unfollowed`: must be counted as a loss. */
 #include "../workloads/ring.h"
 #include <sys/stat.h>
 
@@ -10,7 +10,7 @@ static struct io_uring_sqe *last_put(struct ring *r)
 	return &r->sqes[(*r->sq_tail - 1) & *r->sq_mask];
 }
 
-/* The result of the newest completion, whatever it is. */
+/* Return the result of the newest completion, successful or not. */
 static int result(struct ring *r)
 {
 	unsigned int head = *r->cq_head;
@@ -32,7 +32,7 @@ static int ring_opens(struct ring *r, const char *path, int flags)
 	return fd;
 }
 
-/* Opened, truncated and closed by requests; read and written by calls. */
+/* Opened, truncated and closed by requests; written by system calls. */
 static int rings_open(void)
 {
 	struct ring r;
@@ -100,7 +100,7 @@ static int rings_splice(void)
 	return 0;
 }
 
-/* O_APPEND, and the shared position. */
+/* O_APPEND, and the shared file offset. */
 static int rings_positions(void)
 {
 	struct ring r;

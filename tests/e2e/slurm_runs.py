@@ -1,4 +1,4 @@
-"""Shared by the tests on Slurm: what sbatch carries into jobs, and the run of all their bundles."""
+"""Shared by the Slurm tests: the environment of sbatch jobs and their merged bundles."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PROGRAM = f"{sys.executable} -m tracehint"
 
 
 def merged(slurm: Cluster, work: Path, *options: str | Path) -> Run:
-    """All bundles of a folder as one run, when the jobs have ended: an engine that looks for a
-    file that the job makes ends before the job, whose recorder is still writing."""
+    """Merge all bundles of a folder after the jobs have ended. An engine that waits for a job's
+    output file ends before the job, whose recorder is still writing."""
     slurm.wait()
     tracehint(
         "merge", *sorted((work / "bundles").glob("*.trace")), "-o", work / "run.trace", *options
@@ -23,7 +23,7 @@ def merged(slurm: Cluster, work: Path, *options: str | Path) -> Run:
 
 
 def environment(work: Path) -> dict[str, str]:
-    """What sbatch carries into the jobs."""
+    """Return the environment that sbatch passes to the jobs."""
     return {
         "TRACEHINT_BUNDLE_DIR": str(work / "bundles"),
         "TRACEHINT_SHARED": str(work),

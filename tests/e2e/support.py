@@ -19,7 +19,7 @@ Edge = tuple[str, str, str]  # producer, path, consumer
 def tracehint(
     *args: str | Path, cwd: Path | None = None, ok: Sequence[int] = (0,)
 ) -> subprocess.CompletedProcess[str]:
-    """Run tracehint; fail the test with its stderr when the exit code is not expected."""
+    """Run tracehint; fail the test with its output if the exit code is unexpected."""
     done = cli.tracehint(*args, cwd=cwd or Path.cwd())
     assert done.returncode in ok, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
@@ -48,7 +48,7 @@ class Run:
         }
 
     def primary(self, path: str) -> str | None:
-        """The primary pattern of the last version of a path."""
+        """Return the primary pattern of the last version of a path."""
         versions = [f for f in self.files.values() if f["path"] == path]
         assert versions, f"{path} is not in the analysis"
         last = max(versions, key=lambda f: int(f["version"]))
@@ -56,7 +56,7 @@ class Run:
         return names[0] if names else None
 
     def labels(self, path: str) -> set[str]:
-        """All patterns of all versions of a path."""
+        """Return all patterns of all versions of a path."""
         return {
             p["pattern"] for f in self.files.values() if f["path"] == path for p in f["patterns"]
         }
@@ -81,10 +81,10 @@ _FD_PATH = re.compile(r"(?:^|, )\d+<(/[^>]*)>")
 
 
 def strace_io(log: Path, root: Path) -> tuple[set[str], set[str]]:
-    """Files below root that a `strace -f -y` log shows read and written with at least one byte.
+    """Return the files below root that a `strace -f -y` log shows as read and as written.
 
-    An own reader of the few calls that the tested programs make: it shares no code with
-    the product, so that it can serve as the truth.
+    Only transfers of at least one byte count. This independent reader of the few calls that the
+    tested programs make shares no code with the product, so it can serve as the truth.
     """
     prefix = os.fspath(root.resolve()) + "/"
     reads: set[str] = set()
@@ -111,7 +111,7 @@ def strace_io(log: Path, root: Path) -> tuple[set[str], set[str]]:
 
 
 def edges_of(io: dict[str, tuple[set[str], set[str]]]) -> set[Edge]:
-    """Edges writer -> reader over every file that one task writes and another reads."""
+    """Return edges writer -> reader over every file that one task writes and another reads."""
     writers: dict[str, list[str]] = {}
     for task, (_, writes) in io.items():
         for path in writes:
@@ -126,7 +126,7 @@ def edges_of(io: dict[str, tuple[set[str], set[str]]]) -> set[Edge]:
 
 
 def makeflow_rules(text: str) -> list[tuple[list[str], list[str], str]]:
-    """(targets, sources, command) of every rule of a simple Makeflow file, in file order."""
+    """Return (targets, sources, command) of every rule of a simple Makeflow file, in file order."""
     rules = []
     lines = text.splitlines()
     for k, line in enumerate(lines):
@@ -137,7 +137,7 @@ def makeflow_rules(text: str) -> list[tuple[list[str], list[str], str]]:
 
 
 def one_task_per(run: Run, commands: Iterable[str]) -> dict[str, str]:
-    """Task id -> command for every non-engine task; each command is exactly one task."""
+    """Map the id of every non-engine task to its command; each command is exactly one task."""
     wanted = list(commands)
     label: dict[str, str] = {}
     for task in run.tasks.values():

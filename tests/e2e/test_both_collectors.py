@@ -1,10 +1,10 @@
-"""Nine workflows, each recorded once by eBPF and the preload library together: one analysis.
+"""Nine workflows, each recorded at once by eBPF and the preload library: one analysis.
 
-What the library declares not to see is left out: of mapped files it knows the mapped range only, so
-their bytes and patterns are not compared. Programs that a workflow makes and executes are left out
-too: eBPF sees the library look at them before it lets them begin. Processes of an engine have no
-name here: GNU parallel kills one before the program that it executes has begun, which the library
-knows by the program before.
+Declared limits of the library are excluded: of mapped files it records the mapped range only, so
+their bytes and patterns are not compared. Programs that a workflow creates and executes are
+excluded too: eBPF records that the library reads them before they start. Engine processes have no
+names here: GNU parallel kills one before the program that it executes has started, which the
+library names after the previous program.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def demo(folder: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def real(name: str) -> Prepare:
-    """One of the table of real runs."""
+    """Return one workflow of the table of real runs."""
     workflow = next(w for w in WORKFLOWS if w.name == name)
 
     def made(folder: Path) -> tuple[list[str], dict[str, str]]:
@@ -64,7 +64,7 @@ NINE: dict[str, Prepare] = {
 
 
 def mapped(bundle: Path) -> set[str]:
-    """Paths of files of which a part was mapped."""
+    """Return the paths of files with mapped extents."""
     tables = read_bundle(bundle).tables
     opens = {r["open"]: r["path"] for r in tables["opens"].select(["open", "path"]).to_pylist()}
     rows = tables["extents"].select(["open", "how"]).to_pylist()
@@ -72,13 +72,13 @@ def mapped(bundle: Path) -> set[str]:
 
 
 def made_programs(bundle: Path) -> set[str]:
-    """Paths that were executed."""
+    """Return the paths of executed programs."""
     paths = read_bundle(bundle).tables["processes"]["exe"].to_pylist()
     return {os.fsdecode(path) for path in paths if path}
 
 
 def seen(run: Run, without: set[str], programs: set[str]) -> dict[str, Counter[Any]]:
-    """The analysis with names instead of identifiers; `without`: mapped files."""
+    """Return the analysis with names instead of identifiers; `without`: mapped files."""
 
     def among(paths: set[str], path: str) -> bool:
         return any(p == path or p.endswith("/" + path) for p in paths)
@@ -123,7 +123,7 @@ def test_both_collectors_see_one_run(name: str, tmp_path: Path) -> None:
     assert "tracehint: 0 differences" in done.stderr, done.stderr
     bundles = [tmp_path / "run.trace", tmp_path / "run.preload.trace"]
     without = set[str]().union(*map(mapped, bundles))
-    # the library's own files, which eBPF sees, lie outside
+    # the library's own files, which eBPF records, are outside
     programs = made_programs(bundles[0])
     ebpf, preload = (
         seen(analyze(b, "--data-root", os.fspath(work)), without, programs) for b in bundles

@@ -1,4 +1,4 @@
-"""The bundled workflow: what the program finds is what datasets/demo/truth.json states."""
+"""The bundled workflow: its analysis matches datasets/demo/truth.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.recordings import Recording, recorded
 pytestmark = [pytest.mark.slow]
 
 DRIVERS = {"shell": ["sh", "run.sh"], "makeflow": ["makeflow", "-j", "2", "demo.makeflow"]}
-# each driver and each collector
+# every driver with every collector
 RUNS = [
     pytest.param(("ebpf", "shell"), id="ebpf-shell", marks=pytest.mark.ebpf),
     pytest.param(("ebpf", "makeflow"), id="ebpf-makeflow", marks=pytest.mark.ebpf),
@@ -28,7 +28,7 @@ RUNS = [
 
 
 def label_of(command: str) -> str:
-    """The name that truth.json gives to a task."""
+    """Return the task's name in truth.json."""
     if match := re.search(r"calibrate\.py records\.bin calibration\.tbl (\d)", command):
         return f"calibrate.py {match[1]}"
     if match := re.search(r"smooth\.py calibrated_\d\.bin (\d)", command):

@@ -46,7 +46,7 @@ prog: $(OBJ)
 
 
 def task_types(run: Run) -> dict[str, int]:
-    """How many tasks of each type, engines aside."""
+    """Count the tasks by type, without engines."""
     counts: dict[str, int] = {}
     for task in run.tasks.values():
         if not task["engine"]:

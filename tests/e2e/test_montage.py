@@ -1,4 +1,4 @@
-"""Montage by Makeflow: the observed graph is the declared one, each difference proven by strace."""
+"""Montage by Makeflow: the observed graph is the declared one; strace proves each difference."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rules() -> list[tuple[list[str], list[str], str]]:
 def truth(
     tmp_path_factory: pytest.TempPathFactory, rules: list[tuple[list[str], list[str], str]]
 ) -> dict[str, tuple[set[str], set[str]]]:
-    """Per rule, what strace saw it read and write in a run of its own."""
+    """Files that strace recorded as read and written per rule, in a separate run."""
     work = tmp_path_factory.mktemp("montage_strace")
     WORKFLOW.prepare(work)
     logs = work.parent / "logs"
@@ -103,7 +103,7 @@ def test_labels(run: Run) -> None:
 
 
 def test_header_peeks_decide_nothing(run: Run) -> None:
-    """mImgtbl reads the headers of all projected images: that makes no reduce of them."""
+    """mImgtbl reads the headers of all projected images: that makes no reduce pattern."""
     projected = [f for f in run.files.values() if f["path"].startswith("proj/p_")]
     imgtbl = {t["id"] for t in run.tasks.values() if t["type"] == "mImgtbl"}
     peeks = [c for f in projected for c in f["consumers"] if c["task"] in imgtbl]

@@ -86,7 +86,7 @@ cat count_1.txt count_2.txt count_3.txt > total.txt
 
 @pytest.fixture(scope="module")
 def cwltool(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The workflow, and a program that reads the copy that cwltool made of its output."""
+    """The workflow, and a program that reads cwltool's copy of its output."""
     program = engine("cwltool")
     work = tmp_path_factory.mktemp("cwl")
     for name, tool in CWL.items():
@@ -129,7 +129,7 @@ def parallel(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def labels(run: Run) -> dict[str, str]:
-    """Task id -> make, count or total, and gzip; by its program."""
+    """Map task ids to make, count, total or gzip, by the task's program."""
     programs = {"seq": "make", "sort": "count", "cat": "total", "gzip": "gzip"}
     tasks = [t for t in run.tasks.values() if not t["engine"]]
     found = {t["id"]: programs.get(t["type"], t["command"]) for t in tasks}

@@ -1,4 +1,4 @@
-"""A real Nextflow: tasks by its trace file, edges through work directories, hints that act."""
+"""A real Nextflow: tasks from its trace file, edges through work directories, effective hints."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def by_name(run: Run) -> dict[str, str]:
 
 
 def edges(run: Run) -> set[tuple[str, str, str]]:
-    """Edges by the names of tasks and the base names of files."""
+    """Return the edges by task names and file base names."""
     return {(p, path.rpartition("/")[2], c) for p, path, c in run.edges(by_name(run))}
 
 
@@ -144,10 +144,10 @@ def test_hints_act_and_outputs_are_the_same(
     config = (after / "hints.config").read_text()
     assert "withName: 'COUNT'" in config and "stageInMode = 'copy'" in config
     assert (before / "out/total.txt").read_bytes() == (after / "out/total.txt").read_bytes()
-    # the number of copies follows from the readers, so it is no default of a directory, and what
-    # qualifies it is not set alone
+    # the number of copies depends on the readers, so it is no directory default, and what qualifies
+    # it is not set alone
     assert "value follows from the size of the run" in config and "setfattr" not in config
     runs = [p.read_text() for p in (after / "work").glob("*/*/.command.run")]
     copies = [text for text in runs if "/seed.txt seed.txt" in text]
-    assert len(copies) == 3  # each reader reads it twice: it has its own copy, in scratch
+    assert len(copies) == 3  # each reader reads it twice, so each has its own copy in scratch
     assert all("cp -fRL" in text and "NXF_SCRATCH=" in text for text in copies)

@@ -1,6 +1,6 @@
-"""`tracehint place` under real engines: Snakemake's rules, and the steps and jobs of a Slurm.
+"""`tracehint place` under real engines: Snakemake's rules, and steps and jobs of Slurm.
 
-The store is a table whose location attribute the tests write themselves.
+The store is a table; the tests write its location attribute themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ rule one:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """Three inputs with places, one without, a host file and a store."""
+    """Three inputs with locations, one without, a host file and a store."""
     (tmp_path / "store.toml").write_text(STORE)
     (tmp_path / "small thing").write_text("x")
     for name, where in WHERE.items():

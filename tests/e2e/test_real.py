@@ -1,6 +1,6 @@
-"""Real workflows, recorded by eBPF, against what strace and their definitions prove.
+"""Real workflows recorded by eBPF, compared with what strace and their definitions prove.
 
-Everything runs once, under both: the same processes make the same accesses for both.
+Each workflow runs once under both: the same processes make the same accesses for both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tracehint.schemas.store import read_bundle
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf, pytest.mark.engine]
 
 
-# As long as all others together; test_montage.py records it in the usual run, without strace.
+# Takes as long as all the others; test_montage.py records it in the usual run, without strace.
 LONGEST = "montage"
 USUAL = [
     pytest.param(w, id=w.name, marks=[pytest.mark.full] * (w.name == LONGEST)) for w in WORKFLOWS
@@ -32,7 +32,7 @@ def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_the_truth_is_the_definition(result: Result) -> None:
-    """Every job ran; what it declares it wrote and read, but for what is known to be unused."""
+    """Every job ran; it wrote and read what it declares, except inputs known to be unused."""
     jobs, uses = result.workflow.jobs(), result.truth.uses
     assert result.truth.jobs == {job.name for job in jobs}
     for job in jobs:
@@ -58,7 +58,7 @@ def test_accesses(result: Result) -> None:
 
 
 def test_edges(result: Result) -> None:
-    """No edge is false, also none through an engine; none is missed."""
+    """No edge is false, not even through an engine; none is missed."""
     assert set(result.observed.edges) == set(result.truth.edges)
     assert result.truth.edges
     engines = {t for t, task in result.run.tasks.items() if task["engine"]}
@@ -67,7 +67,7 @@ def test_edges(result: Result) -> None:
 
 
 def test_edges_are_declared(result: Result) -> None:
-    """Who reads what another job wrote says so in the definition."""
+    """Every observed reader of another job's file declares that file as input."""
     jobs = result.workflow.jobs()
     made = {path: job.name for job in jobs for path in job.writes}
     declared = {(job.name, path) for job in jobs for path in job.reads if path in made}
@@ -84,7 +84,7 @@ def test_labels(result: Result) -> None:
 
 
 def test_confidence_is_worth_what_it_says(result: Result) -> None:
-    """When records of the run are lost, labels given at x are right in about x of the cases."""
+    """If records are lost, about a share x of the labels with confidence x is correct."""
     given = of_bundle(read_bundle(result.run.bundle), (0.1, 0.3))
     assert error(given) <= 0.2
     assert sum(g.right for g in given if g.confidence >= 0.95) >= 0.97 * sum(

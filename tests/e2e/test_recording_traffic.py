@@ -1,6 +1,6 @@
-"""What a recording costs on the links: jobs of a real Slurm on nodes that share a real MooseFS.
+"""Network traffic of a recording: jobs of a real Slurm on nodes that share a real MooseFS.
 
-Bytes on the links decide, not seconds.
+The criterion is bytes on the links, not seconds.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from tracehint.schemas.store import read_bundle
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.store, needs_preload()]
 RUN = [*TRACEHINT, "run", "--"]
-MOST = 1_000_000  # bytes that a recorded command may move
-QUIET_S = 1.5  # until clients of the store have said what they have to say
+MOST = 1_000_000  # bytes that a recorded command may transfer
+QUIET_S = 1.5  # until the clients of the store are idle
 JOB = ("srun", "-w", "A", "sh", "-c", "sort in >out; cat out >out2")
 
 
 @dataclass(frozen=True)
 class Site(slurm.Site):
-    """`work`: a directory of the store."""
+    """A site with `work`, a directory of the store."""
 
     work: Path
 
     def moved(self, *command: str, env: Mapping[str, str] = {}) -> tuple[int, str]:
-        """Bytes that all links carried for a command on the head, and what it printed."""
+        """Return the bytes that all links carried for a command on the head, and its output."""
         self.slurm.wait()
         time.sleep(QUIET_S)
         before = self.bed.received() + self.bed.returned()
@@ -52,7 +52,7 @@ def site(site: slurm.Site) -> Site:
 
 
 def test_a_recorded_job_moves_hardly_more_than_a_plain_one(site: Site) -> None:
-    """Which moves some 40 kB; the bundle of the run itself, in the store as well, is 200 kB."""
+    """A plain job moves about 40 kB; the bundle of the run itself, also in the store, is 200 kB."""
     moved, _ = site.moved(*RUN, *JOB)
     assert moved < MOST
     bundles = sorted((site.work / ".tracehint/runs").glob("*.trace"))
@@ -64,7 +64,7 @@ def test_a_recorded_job_moves_hardly_more_than_a_plain_one(site: Site) -> None:
 def test_a_recording_on_the_store_is_written_at_its_end(
     site: Site, collector: str, tmp_path: Path
 ) -> None:
-    """While the command runs nothing of it is there, however much the command does."""
+    """While the command runs, the bundle holds only its manifest, however much the command does."""
     if not check(collector).usable:
         pytest.skip(f"{collector} cannot run here")
     loop = "i=0; while [ $i -lt 1000 ]; do read x </etc/passwd; i=$((i+1)); done; ls -lR r.trace"
@@ -81,9 +81,9 @@ def test_a_recording_on_the_store_is_written_at_its_end(
     assert sum(row["path"] == b"/etc/passwd" and row["read_bytes"] > 0 for row in rows) >= 1000
 
 
-ENDS = {  # how a job ends early -> whether it leaves a recording
+ENDS = {  # how a job ends early -> its script, the command, whether it leaves a recording
     "scancel": ("exec sleep 300", "scancel {job}", True),
-    "all killed": ("kill -9 $PPID $$", "true {job}", False),  # with the recorder, above the job
+    "all killed": ("kill -9 $PPID $$", "true {job}", False),  # with the recorder, the job's parent
 }
 
 
@@ -106,4 +106,4 @@ def test_nothing_is_left_on_the_node_of_a_job_that_ends_early(
     assert ("1 recording of jobs on 1 host joined" in said) == arrives, said
     assert ("1 of 1 job left no recording" in said) != arrives, said
     until(lambda: not list(local.iterdir()), "the node is clean")
-    assert not list(Path("/dev/shm").glob("*tracehint*"))  # others' files come and go there
+    assert not list(Path("/dev/shm").glob("*tracehint*"))  # others' files appear and vanish there

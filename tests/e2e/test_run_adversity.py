@@ -1,7 +1,7 @@
-"""`tracehint run` on a real Slurm and MooseFS while something goes wrong: the workflow ends as it
-does without, and nothing is left on a node.
+"""`tracehint run` on a real Slurm and MooseFS during failures: the workflow ends as it does without
+tracehint, and nothing is left on a node.
 
-The same engine runs beside it without tracehint, on the same nodes, and meets the same.
+The same engine runs without tracehint on the same nodes and meets the same failure.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.store, needs_pre
 RUN = [*TRACEHINT, "run", "--cluster", "slow.toml", "--"]
 PLACED = "jobs are submitted for one of "
 MARK = "TEST_RUN_ADVERSITY=1"
-SMALL_DISK = 72 << 20  # bytes: room enough for a recording to begin there
-# An engine with two chains of two jobs beside an array; $1: what its files are called.
+SMALL_DISK = 72 << 20  # bytes: enough for a recording to start there
+# An engine with two chains of two jobs and an array; $1: prefix of its files.
 SCRIPT = """
 ended() {
     while :; do
@@ -62,27 +62,27 @@ cat $1_turned_* $1_part_* | cksum >$1_out
 
 @dataclass(frozen=True)
 class Engine:
-    """One that runs."""
+    """A running engine."""
 
     process: subprocess.Popen[str]
     folder: Path
     name: str
 
     def ended(self, code: int = 0) -> str:
-        """What it said."""
+        """Wait for its end and return its messages."""
         said = self.process.communicate(timeout=PATIENCE_S)[1]
         assert self.process.returncode == code, said
         return said
 
     @property
     def result(self) -> str:
-        """Its last file; empty: there is none."""
+        """Contents of its last file; empty if there is none."""
         out = self.folder / f"{self.name}_out"
         return out.read_text() if out.exists() else ""
 
 
 def begun(site: Site, folder: Path, *words: str, name: str = "w", **env: str) -> Engine:
-    """The engine in a directory of the store; jobs inherit the variables, and a mark."""
+    """Start the engine in a directory of the store; its jobs inherit the variables and a mark."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.sh").write_text(SCRIPT)
     if not (folder / "slow.toml").exists():  # another engine may read it
@@ -99,15 +99,15 @@ def begun(site: Site, folder: Path, *words: str, name: str = "w", **env: str) ->
 
 @pytest.fixture(scope="module")
 def learned(site: Site) -> Path:
-    """What tracehint knows after a first run."""
+    """State that tracehint learned in a first run."""
     folder = site.bed.mount / "learned"
     assert "learned from this run" in begun(site, folder, *RUN).ended()
     return folder / ".tracehint"
 
 
 def again(site: Site, learned: Path, folder: Path, **env: str) -> Engine:
-    """The second run, in a directory of its own, once it has seen which nodes have free processors
-    and submitted a job."""
+    """Start the second run in a separate directory and wait until it has found the nodes with free
+    processors and a job runs."""
     folder.mkdir(exist_ok=True)
     shutil.copytree(learned, folder / ".tracehint")
     engine = begun(site, folder, *RUN, **env)
@@ -116,7 +116,7 @@ def again(site: Site, learned: Path, folder: Path, **env: str) -> Engine:
 
 
 def both(site: Site, name: str) -> list[Path]:
-    """Directories of the store for a run with tracehint and for one without."""
+    """Create directories of the store for a run with tracehint and one without."""
     folders = [site.bed.mount / f"{kind}_{name}" for kind in ("hinted", "plain")]
     for folder in folders:
         folder.mkdir()
@@ -125,9 +125,9 @@ def both(site: Site, name: str) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _clean(site: Site) -> Iterator[None]:
-    """Nothing is left on a node after a test; one that was killed lives again."""
+    """Check after a test that nothing is left on a node; restart a killed node."""
     yield
-    site.slurm.run("scancel", "--me")  # of a test that failed
+    site.slurm.run("scancel", "--me")  # jobs of a failed test
     for node in site.slurm.nodes:
         if "slurmd" not in processes_of(site, node).values():
             site.slurm.start_again(node)
@@ -139,7 +139,7 @@ def _clean(site: Site) -> Iterator[None]:
 
 
 def marked_processes() -> dict[int, str]:
-    """Those that an engine of these tests started, on whatever node, with their words."""
+    """Return the processes that an engine of these tests started on any node, with their words."""
     found = {}
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -151,7 +151,7 @@ def marked_processes() -> dict[int, str]:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that runs; `folder`: where it was submitted."""
+    """A running job; `folder`: the directory it was submitted from."""
 
     number: str
     node: str
@@ -159,7 +159,7 @@ class Job:
 
 
 def held_jobs(site: Site) -> list[Job]:
-    """All jobs, once they are those that wait for their file to go."""
+    """Wait until the only jobs are the two that wait for their file's removal; return them."""
 
     def rows() -> list[str]:
         return site.slurm.run("squeue", "-h", "-o", "%i|%N|%Z|%T").stdout.splitlines()
@@ -178,8 +178,8 @@ def requeue(site: Site, jobs: Sequence[Job], _: Sequence[Engine]) -> None:
 
 
 def kill_node(site: Site, jobs: Sequence[Job], _: Sequence[Engine]) -> None:
-    """All that computes on the node of tracehint's job; its disk lives on, with the store's data,
-    which has one copy."""
+    """Kill all processes on the node of tracehint's job except the store's: its data has one
+    copy."""
     (name,) = (job.node for job in jobs if job.folder.name.startswith("hinted"))
     for pid, program in processes_of(site, name).items():
         if not program.startswith("mfs"):
@@ -194,7 +194,7 @@ def kill_engines(_: Site, __: Sequence[Job], engines: Sequence[Engine]) -> None:
 
 
 def processes_of(site: Site, name: str) -> dict[int, str]:
-    """Those of a node, with the names of their programs."""
+    """Return the processes of a node with their program names."""
     (space,) = (node.space for node in site.bed.nodes if node.label == name)
     done = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True)
     found = {}
@@ -205,7 +205,7 @@ def processes_of(site: Site, name: str) -> dict[int, str]:
 
 
 Adversity = Callable[[Site, Sequence[Job], Sequence[Engine]], None]
-ROWS: dict[str, tuple[Adversity, int]] = {  # what happens to a running job of both -> exit code
+ROWS: dict[str, tuple[Adversity, int]] = {  # failure of a running job in both runs -> exit code
     "cancelled": (cancel, 3),
     "requeued": (requeue, 0),
     "killed node": (kill_node, 0),
@@ -255,7 +255,7 @@ def test_a_node_of_the_plan_is_missing(site: Site, learned: Path) -> None:
 
 
 def test_the_disk_of_each_node_is_full(site: Site, learned: Path) -> None:
-    """Full before the job begins its work and after its recording was begun."""
+    """Full before the job starts its work and after its recording has started."""
     local = str(site.slurm.folder / "local")
     inside = []
     for node in site.slurm.nodes:
@@ -281,7 +281,7 @@ def test_the_disk_of_each_node_is_full(site: Site, learned: Path) -> None:
 
 
 def test_workflows_at_once(site: Site, learned: Path) -> None:
-    """Two in one directory, in their first and in their second runs, then one in another."""
+    """Two in one directory, in their first and second runs, then one in another directory."""
     here, other = site.bed.mount / "two", site.bed.mount / "another"
     first = [begun(site, here, *RUN, name=name) for name in ("a", "b")]
     plain = begun(site, site.bed.mount / "plain_at_once")
@@ -325,7 +325,7 @@ wait
 
 
 def test_tasks_of_an_allocation_are_steps_on_its_nodes(site: Site) -> None:
-    """One ends with what the engine started for it, and the others go on."""
+    """One task ends with the process that the engine started for it; the others continue."""
     folder = site.bed.mount / "allocation"
     folder.mkdir()
     (folder / "texts").write_text("".join(f"{text}\n" for text in TEXTS))

@@ -31,7 +31,7 @@ SCRIPT = "sbatch --wait --array=1-3 part.job && sbatch --wait last.job && srun w
 
 
 def afresh(folder: Path, *made: str) -> None:
-    """The workflow as before its first run, with what tracehint knows of it."""
+    """Reset the workflow to the state before its first run; keep what tracehint learned."""
     folder.mkdir(exist_ok=True)
     for pattern in (*made, ".snakemake", "slurm-*.out"):
         for path in folder.glob(pattern):
@@ -60,7 +60,7 @@ def test_jobs_and_steps_of_a_script(slurm: Cluster, tmp_path: Path) -> None:
     assert read_bundle(folder / ".tracehint/runs/0001.trace").manifest.exit_status == 0
 
 
-JOB_SCRIPT = "slurm_script"  # with the slurm executor, what starts the rule by srun
+JOB_SCRIPT = "slurm_script"  # with the slurm executor, the script that starts the rule by srun
 EXECUTORS = {
     "cluster-generic": ("--cluster-generic-submit-cmd", "sbatch --parsable"),
     "slurm": ("--slurm-no-account", "--slurm-status-command", "squeue",
@@ -69,7 +69,7 @@ EXECUTORS = {
 
 
 def path_with_srun(slurm: Cluster, folder: Path) -> str:
-    """PATH with an srun that finds this cluster: the executor takes SLURM_CONF from its jobs."""
+    """Return a PATH with an srun for this cluster: the executor unsets SLURM_CONF in its jobs."""
     own = folder / "bin"
     own.mkdir()
     conf, srun = slurm.env["SLURM_CONF"], shutil.which("srun")
@@ -78,14 +78,14 @@ def path_with_srun(slurm: Cluster, folder: Path) -> str:
     return f"{own}:{os.environ['PATH']}"
 
 
-# Both submit by sbatch: the one that starts each rule a second time, by srun, takes twice as long.
+# Both submit by sbatch; `slurm` starts each rule again by srun and takes twice as long.
 USUAL = "cluster-generic"
 CASES = [pytest.param(n, marks=[pytest.mark.full] * (n != USUAL)) for n in EXECUTORS]
 
 
 @pytest.mark.parametrize("executor", CASES)
 def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path, executor: str) -> None:
-    """Snakemake takes the marker of a job for its end: the recordings end later. Its own executor
+    """Snakemake treats a job's marker as its end, so the recordings end later. Its slurm executor
     runs each rule by srun within the job."""
     folder, program = tmp_path / "w", engine("snakemake-9.27.1/bin/snakemake")
     words = (program, "-j4", "--executor", executor, *EXECUTORS[executor],
@@ -108,7 +108,7 @@ def test_snakemake_with_jobs_of_slurm(slurm: Cluster, tmp_path: Path, executor: 
 
 
 def test_a_job_without_a_recording_is_told(slurm: Cluster, tmp_path: Path) -> None:
-    """One that Slurm starts without our environment, and one that outlives the run."""
+    """One job that Slurm starts without our environment, and one that outlives the run."""
     (tmp_path / "job").write_text("#!/bin/sh\nwhile [ -e wait ]; do sleep 1; done; echo x >$1\n")
     (tmp_path / "wait").touch()
     script = (

@@ -1,4 +1,4 @@
-"""`tracehint run` typed a second time: jobs of a real Slurm start where their data was made."""
+"""A second `tracehint run`: jobs of a real Slurm start where their data was written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHAINS = 2 * (os.cpu_count() or 1)  # processors of two nodes
 MB = 8
 RUN = [*TRACEHINT, "run", "--cluster", "slow.toml", "--"]
 FLOW = ["makeflow", "-T", "slurm", "w.mf"]
-# All first jobs run at one time, so that they have both nodes.
+# All first jobs run at the same time, so that they occupy both nodes.
 BOTH = f"until [ `ls at | grep -c make` = {CHAINS} ]; do sleep 0.1{{more}}; done"
 MAKE = (
     f"mkdir -p at && hostname > at/make_{{n}} && {BOTH} && head -c {{size}} /dev/zero > made_{{n}}"
@@ -31,13 +31,13 @@ TURN = "hostname > at/turn_{n} && tail -c +{more} made_{n} > turned_{n}"
 
 
 def workflow(folder: Path, more: int = 1) -> None:
-    """Chains of two jobs, each of which notes where it runs. `more`: bytes, by which all are other
-    jobs."""
+    """Write chains of two jobs, each of which records its host. `more`: bytes, whose change makes
+    all jobs different."""
     afresh(folder, "made_*", "turned_*", "at", "*.makeflowlog", "slurm.*", "out")
     (folder / "slow.toml").write_text(SLOW.format(mbit=10))
     rules = []
     for n in range(CHAINS):
-        size = (MB << 20) + n + more  # a job is known by the words of its commands
+        size = (MB << 20) + n + more  # a job is identified by the words of its commands
         rules.append(f"made_{n}:\n\t({MAKE.format(n=n, size=size, more=more)})\n")
         rules.append(f"turned_{n}: made_{n}\n\t({TURN.format(n=n, more=more)})\n")
     (folder / "w.mf").write_text("\n".join(rules))
@@ -77,7 +77,7 @@ def test_other_jobs_than_those_that_were_recorded_are_recorded_again(
     assert [joined in text for text in said] == [True, False, True]
 
 
-# An engine that starts a job behind another one, and ends as the jobs end.
+# An engine that starts a second job after the first and ends according to their states.
 SCRIPT = """
 for text in 'head -c 8388608 /dev/zero > made' 'cat made > turned; touch waits; sleep $1'; do
     id=$(sbatch --parsable --wrap="$text") || exit 4
@@ -88,7 +88,7 @@ done
 
 
 def test_cancelled_and_killed_it_is_as_without(slurm: Cluster, tmp_path: Path) -> None:
-    """A job that is cancelled, and an engine that is killed."""
+    """A cancelled job and a killed engine."""
     folder = tmp_path / "w"
     folder.mkdir()
     script = SCRIPT.replace("$1", "$SECONDS_LONG")
@@ -105,7 +105,7 @@ def test_cancelled_and_killed_it_is_as_without(slurm: Cluster, tmp_path: Path) -
         until((folder / "waits").exists, "the last job runs")
         return process
 
-    # a recording would be waited for whose recorder was cancelled as well
+    # a run would wait for a recording whose recorder was cancelled too
     unrecorded = [*RUN[:-1], "--no-record", "--"]
     for words in ([], unrecorded):
         process = begun(*words)
@@ -123,7 +123,7 @@ def test_cancelled_and_killed_it_is_as_without(slurm: Cluster, tmp_path: Path) -
 
 
 def left_processes(folder: Path) -> list[str]:
-    """Processes that work in the folder."""
+    """Return the command lines of processes whose working directory is the folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""A real Slurm of two nodes: a job, an array of 4 and a job after it, each recorded by itself."""
+"""A real Slurm of two nodes: a job, an array of 4 and dependent jobs, each recorded separately."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tracehint.collectors.ebpf import EbpfCollector
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 TASKS = 4
-PART = 3000  # bytes of in.bin that one element of the array reads
+PART = 3000  # bytes of in.bin that one array element reads
 PROGRAM = f"{sys.executable} -m tracehint"
-# As the how-to page says: the recorder runs inside the job, and inside of srun.
+# As in the how-to page: the recorder runs inside the job, started by srun.
 RECORD = f"srun {PROGRAM} record --quiet --collector strace --"
 SCRIPTS = {
     "make.sh": f"head -c {TASKS * PART} /dev/urandom > in.bin; seq 1 9000 > table.txt",
@@ -43,7 +43,7 @@ def stop_at_once(slurm: Cluster, job: int) -> None:
 
 
 def let_time_run_out(slurm: Cluster, job: int) -> None:
-    """The controller looks after time limits every half minute."""
+    """Set the end time; the controller checks time limits every half minute."""
     slurm.run("scontrol", "update", f"JobId={job}", "EndTime=now+1")
 
 
@@ -62,7 +62,7 @@ Ending = dict[str, tuple[Path, int]]
 
 @pytest.fixture(scope="module")
 def ending(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ending:
-    """A folder and a job per ending; it has been told to end."""
+    """A folder and a job per ending; the job's end is already requested."""
     jobs = {}
     for name, (start, collector, _, _) in ENDINGS.items():
         if collector == "ebpf" and not EbpfCollector().check().usable:
@@ -84,7 +84,7 @@ def ending(slurm: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ending:
 def merged(
     slurm: Cluster, ending: Ending, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Run, dict[str, int]]:
-    """The merged run, and the number of each job; other jobs end meanwhile."""
+    """The merged run and each job's number; the jobs of `ending` end meanwhile."""
     _ = ending
     work = tmp_path_factory.mktemp("array")
     write(work)
@@ -108,7 +108,7 @@ def merged(
 
 
 def write(work: Path) -> None:
-    """The scripts, and their jobs."""
+    """Write the scripts and their jobs."""
     for name, text in SCRIPTS.items():
         (work / name).write_text(text + "\n")
     for name, text in JOBS.items():
@@ -119,7 +119,7 @@ def write(work: Path) -> None:
 
 
 def outputs(work: Path) -> str:
-    """What the jobs printed."""
+    """Return the output of the jobs."""
     return "\n".join(p.read_text() for p in sorted(work.glob("slurm-*.out")))
 
 

@@ -1,4 +1,4 @@
-"""Engines that submit to a real Slurm; each starts the recorder in every job in its own way."""
+"""Engines that submit to a real Slurm, each with its own way to start the recorder in jobs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_makeflow_wrapper(slurm: Cluster, tmp_path: Path) -> None:
     }
     assert "scatter" in run.labels("in.bin") and run.primary("table.txt") == "broadcast"
     assert run.primary("a_1.bin") == "reduce" and run.primary("b.bin") == "pipeline"
-    # what the log declares goes with what was seen
+    # the log's declarations match the observations
     lint = tracehint("lint", tmp_path / "run.trace", "--select", "TD")
     assert "No findings" in lint.stdout
 
@@ -145,7 +145,7 @@ END
 """
 
 
-@pytest.mark.full  # test_run_slurm.py[cluster-generic]: the same executor, recorded as well
+@pytest.mark.full  # test_run_slurm.py[cluster-generic]: the same executor, also recorded
 def test_snakemake_profile(slurm: Cluster, tmp_path: Path) -> None:
     pytest.importorskip("snakemake_executor_plugin_cluster_generic")
     (tmp_path / "profile").mkdir()
@@ -177,7 +177,7 @@ executor {{ pollInterval = '1 sec'; queueStatInterval = '2 sec' }}
 """
 
 
-@pytest.mark.full  # Nextflow stays in test_nextflow.py, recorders in jobs of an engine are above
+@pytest.mark.full  # test_nextflow.py covers Nextflow, the tests above recorders in engine jobs
 def test_nextflow_shell(slurm: Cluster, tmp_path: Path) -> None:
     program = engine("nextflow")
     (tmp_path / "main.nf").write_text(PIPELINE)
@@ -209,9 +209,9 @@ ON_SLURM = """provider=SlurmProvider(
         ),"""
 
 
-@pytest.mark.full  # Parsl stays in test_more_engines.py, workers that a Slurm ends in test_slurm.py
+@pytest.mark.full  # test_more_engines.py covers Parsl, test_slurm.py workers that Slurm ends
 def test_parsl_launcher(slurm: Cluster, tmp_path: Path) -> None:
-    """Parsl cancels its pool of workers at the end: what the recorder left is read by merge."""
+    """Parsl cancels its pool of workers at the end: merge reads what the recorder left."""
     program = engine("python")
     head = (
         "from parsl.launchers import WrappedLauncher\nfrom parsl.providers import SlurmProvider\n"

@@ -1,5 +1,5 @@
-"""The preload collector in Slurm's jobs: many tasks on each node, an array, ranks by srun and by
-mpirun; several nodes write to one directory, and few files are left."""
+"""The preload collector in Slurm jobs: many tasks per node, an array, ranks by srun and by mpirun;
+several nodes write to one directory, and few files are left."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, needs_preload()]
 RECORD = f"{PROGRAM} record --quiet --collector preload --"
-MOST_FILES = 15  # that one recorder leaves on a node
+MOST_FILES = 15  # per recorder and node
 
 
 def run(slurm: Cluster, work: Path, job: str, *options: str, seconds: float = 90) -> list[Path]:
-    """Run the job script to its end; the bundles that it left."""
+    """Run the job script to its end and return its bundles."""
     carried = " ".join(f"{name}={value}" for name, value in environment(work).items())
     (work / "run.job").write_text(f"#!/bin/bash\nexport {carried}\n{job}\n")
     number = slurm.sbatch(*options, "run.job", cwd=work)
@@ -31,19 +31,19 @@ def run(slurm: Cluster, work: Path, job: str, *options: str, seconds: float = 90
 
 
 def files(bundle: Path) -> int:
-    """How many files a bundle has."""
+    """Return the number of files of a bundle."""
     return sum(path.is_file() for path in bundle.rglob("*"))
 
 
 def written(bundle: Bundle) -> dict[bytes, int]:
-    """Bytes written by file name, of files below `out`."""
+    """Return the bytes written by file name, for files below `out`."""
     rows = bundle.tables["opens"].to_pylist()
     mine = [r for r in rows if b"/out/" in r["path"] and r["write_bytes"]]
     return {r["path"].rpartition(b"/")[2]: r["write_bytes"] for r in mine}
 
 
 def joined(work: Path, bundles: list[Path]) -> Bundle:
-    """All bundles as one run, of which nothing was lost."""
+    """Merge all bundles into one run and check that nothing was lost."""
     tracehint("merge", *bundles, "-o", work / "run.trace")
     bundle = read_bundle(work / "run.trace")
     assert bundle.tables["losses"].to_pylist() == []

@@ -1,4 +1,4 @@
-"""Other ways to start the recorder on a real Slurm: first line, prologs, one for a node."""
+"""Other ways to start the recorder on a real Slurm: first line, prologs, one per node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 
 def test_task_prolog_names_what_a_plain_script_runs(slurm: Cluster, tmp_path: Path) -> None:
-    """The job script's first line starts the recorder; its steps get names from the task prolog."""
+    """The job script's first line starts the recorder; the task prolog names its steps."""
     (tmp_path / "prolog.sh").write_text(
         '#!/bin/sh\necho "export TRACEHINT_TASK=${SLURM_JOB_NAME}_${SLURM_STEP_ID}"\n'
     )

@@ -1,4 +1,4 @@
-"""Rules of one run of cwltool and Nextflow hold on the next, whose work directories have other
+"""Rules of one run of cwltool and Nextflow apply to the next, whose work directories have other
 names."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def cwl(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def _cwl(work: Path) -> Run:
-    """cwltool with its temporary directories below the run's own."""
+    """Record cwltool with its temporary directories below the run's own."""
     work.mkdir()
     for name, tool in CWL.items():
         head = {"cwlVersion": "v1.2", "class": "CommandLineTool"}

@@ -11,24 +11,24 @@ Tasks: the killed `append log.txt two` and the one after it with the same comman
 
 Versions: log.txt gets a new version when `append log.txt four` writes after `report` has read.
     version 0: bytes 0-100,000 of one, 100,000-200,000 of two (attempt 2), 200,000-300,000 of
-        three. All bytes of attempt 1 were overwritten: superseded, no edge.
-    version 1: four writes 300,000-400,000. The bytes that were not rewritten keep their last
-        writers: one, two and three still own theirs (how: carried; no bytes moved,
-        no times: those are at version 0).
+        three. Attempt 1 is superseded, as all its bytes were overwritten: no edge.
+    version 1: four writes 300,000-400,000. Bytes that were not rewritten keep their last
+        writers: one, two and three still own theirs (how: carried; no bytes and
+        no times: those are listed at version 0).
 
 Edges: one, two (attempt 2), three -> version 0 -> report, 100,000 bytes each;
        one, two (attempt 2), three, four -> version 1 -> archive, 100,000 bytes each.
 
-Labels: both versions have several owners and no byte written twice among them: gather, in
-turn, each where the one before stopped. Starts 0, 100,000, 200,000 (300,000); 100,000 =
+Labels: both versions have several owners, and no two wrote the same byte: gather, in
+turn, each at the previous one's end. Starts 0, 100,000, 200,000 (300,000); 100,000 =
 32 * 3,125: aligned to 32. One consumer each, but one file each: no reduce.
 report.txt and archive.dat are outputs.
 
-Nodes: never two tasks at one time: N = 2.
+Nodes: tasks never overlap in time: N = 2.
 
 Costs with N = 2, striped:
     version 0  s = u = 300,000, n = 1: network 1/2 * 600,000 = 300,000, waiting 300,000
-               on one node, the consumer there: half of it, 150,000, came from elsewhere
+               on one node with the consumer: half of it, 150,000, is sent from other nodes
                (1/N = 1/2 is more than the largest writer's third), waiting 0: saves 150,000
     version 1  s = u = 400,000: network 400,000, waiting 400,000; on one node 200,000 and 0
     report.txt 1/2 * 1,000 = 500; archive.dat 1/2 * 400,000 = 200,000; no readers, no hint

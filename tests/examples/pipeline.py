@@ -5,14 +5,14 @@ How pipeline.json was derived by hand
 Tasks: the shell is the engine, its two children are the tasks.
 
 Roles: in.dat is read and never written: input. mid.dat is written and read by another task:
-intermediate. out.dat is written, read by nobody and still there: output.
+intermediate. out.dat is written, never read and not deleted: output.
 
-Edges: gen -> mid.dat -> proc, 1,000,000 bytes. Nobody in the run wrote in.dat: no edge.
+Edges: gen -> mid.dat -> proc, 1,000,000 bytes. No task wrote in.dat: no edge.
 
 Labels: mid.dat has one producer and one consumer that read all of it: pipeline, first and
 last link of its chain. in.dat has one consumer: stage-in. out.dat: stage-out.
 
-Nodes: never two tasks at one time, so N is 2, the least.
+Nodes: tasks never overlap in time, so N is 2, the minimum.
 
 Costs with N = 2, striped (default network (N-1)/N (s + n u), waiting max(u, n u / N)):
     in.dat   s = u = 500,000, n = 1:   network 1/2 * 1,000,000 = 500,000, waiting 500,000
@@ -21,7 +21,7 @@ Costs with N = 2, striped (default network (N-1)/N (s + n u), waiting max(u, n u
              local at its writer: 0 and 0, saves 1,000,000
     out.dat  s = 200,000, n = 0:       network 1/2 * 200,000 = 100,000, waiting 0; no hint
 
-Confidence: all bytes exact, nothing lost, no threshold near, order certain: every factor 1.
+Confidence: all bytes exact, no losses, no threshold near, order certain: every factor is 1.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Worked example 2, a scatter and a gather: four workers read their quarter of big.dat and
-write their quarter of out.dat, at the same time; `merge` reads out.dat.
+"""Worked example 2, a scatter and a gather: four workers each read a quarter of big.dat and
+write a quarter of out.dat, at the same time; `merge` reads out.dat.
 
 How scatter_gather.json was derived by hand
 -------------------------------------------
@@ -7,22 +7,22 @@ Edges: split -> big.dat -> each worker, 1,000,000 bytes each; each worker -> out
 1,000,000 bytes each.
 
 Labels:
-    big.dat  n = 4 readers, every byte is read by exactly one: m = 1 <= 1.25: scatter. The
-             shared header would lie in the first min(128 KiB, 400,000) bytes and needs 90 %
-             of the readers there; one of four reads them: none. Regions of 1,000,000 bytes,
+    big.dat  n = 4 readers, every byte is read by exactly one: m = 1 <= 1.25: scatter. A
+             shared header would be in the first min(128 KiB, 400,000) bytes and be read by
+             90 % of the readers; one of four reads them: none. Regions of 1,000,000 bytes,
              1,000,000 apart; starts 0, 1e6, 2e6, 3e6; 1,000,000 = 64 * 15,625: aligned to 64.
              One producer but four consumers: no pipeline.
     out.dat  four producers own 1,000,000 bytes each and no byte was written twice: gather,
              all four at the same time. One consumer, but a reduce needs a group of files.
     result.dat  stage-out.
 
-Nodes: four tasks at one time: N = 4.
+Nodes: four tasks at the same time: N = 4.
 
 Costs with N = 4, striped:
     big.dat  s = 4e6, n = 4, u = 1e6: network 3/4 (4e6 + 4e6) = 6e6, waiting max(1e6, 4e6/4) = 1e6
-             blocks in regions, readers there: network 3/4 * 4e6 = 3e6, waiting 0: saves 3e6
+             blocks in regions, at their readers: network 3/4 * 4e6 = 3e6, waiting 0: saves 3e6
     out.dat  s = 4e6, n = 1, u = 4e6: network 3/4 * 8e6 = 6e6, waiting max(4e6, 1e6) = 4e6
-             regions where merge will run, at one of the workers, who made 1/4 of it:
+             regions where merge will run, at one of the workers, which wrote 1/4 of it:
              network 3/4 * 4e6 = 3e6, waiting 0: saves 3e6
     result.dat  s = 100,000, n = 0: network 75,000, waiting 0
 """

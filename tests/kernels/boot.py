@@ -1,7 +1,7 @@
-"""Boot a kernel with the loader and the workloads, and read what it recorded.
+"""Boot a kernel with the loader and the workloads, and read its recording.
 
-Inside the guest there is no Python: the loader writes its spool, a tar archive
-on a disk image brings it out, and the host converts it as `record` would.
+The guest has no Python: the loader writes its spool, a tar archive on a disk image carries it out,
+and the host converts it as `record` would.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOOLS = ("qemu-system-x86_64", "qemu-system-aarch64", "aarch64-linux-gnu-gcc", "
          "mkfs.ext4", "xz")  # fmt: skip  # a table
 BASE = Path("/data/base")  # the cases' directory in the guest, on ext4
 SECONDS = 400  # 12 s on an idle machine with software emulation
-_MACHINES = {  # by processor as Debian names it: the machine, its console
+_MACHINES = {  # by Debian's name of the processor: the machine, its console
     "amd64": (("qemu-system-x86_64",), "ttyS0"),
     "arm64": (("qemu-system-aarch64", "-machine", "virt"), "ttyAMA0"),
 }
@@ -40,31 +40,31 @@ _DISK, _OUT = 512 << 20, 192 << 20
 
 @dataclass(frozen=True)
 class Booted:
-    """One boot: what the console said and what was recorded."""
+    """One boot: the console's output and the recording."""
 
     release: str  # uname -r
     status: dict[str, int]  # case -> exit code
     bundle: Bundle
-    stated: Path  # directory of the cases' statements
+    stated: Path  # directory of what the cases stated
     console: str
 
 
 class BootError(Exception):
-    """The guest did not come to its end; the text is the console's."""
+    """The guest did not finish; the text is the console's output."""
 
 
 def _kernels() -> list[list[str]]:
-    """The rows of kernels.txt: name, suite, processor, and whether it lacks something."""
+    """Return the rows of kernels.txt: name, suite, processor, `refused` if it lacks a feature."""
     return [line.split() for line in (HERE / "kernels.txt").read_text().splitlines()]
 
 
 def kernel_names() -> list[str]:
-    """The kernels that record."""
+    """Return the kernels that can record."""
     return [row[0] for row in _kernels() if "refused" not in row]
 
 
 def missing_tools() -> list[str]:
-    """Programs of the purpose `kernels` in scripts/packages.txt that are not there."""
+    """Return the missing programs of the purpose `kernels` in scripts/packages.txt."""
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     return [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
 
@@ -97,7 +97,7 @@ def boot(name: str, folder: Path, options: tuple[str, ...] = ()) -> Booted:
 
 
 def _cross_built(root: Path, folder: Path) -> tuple[Path, str]:
-    """The loader for aarch64 and the compiler; `root` has the libraries."""
+    """Build the loader for aarch64; return it and the compiler. `root` has the libraries."""
     compiler, build = "/usr/bin/aarch64-linux-gnu-gcc", folder / "cross"
     target = {
         "CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": "aarch64",

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stock Debian kernels into FOLDER/NAME/ (boot/vmlinuz-*, lib/modules/*), through apt with
-# package lists of its own: nothing is installed and the machine's sources stay as they are.
+# Fetch stock Debian kernels into FOLDER/NAME/ (boot/vmlinuz-*, lib/modules/*), by apt with
+# separate package lists: nothing is installed and the machine's sources are not changed.
 #   fetch.sh FOLDER NAME...     names: the first column of kernels.txt
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -40,7 +40,7 @@ END
         sed -n 's/.*Depends: \(linux-image-[0-9]\)/\1/p' | head -n 1)
     [ -n "$package" ] || { echo "fetch: $suite has no linux-image-$processor" >&2; exit 2; }
     packages=$package/$suite
-    # for another processor also what the loader is linked with and the guest runs
+    # for another processor also the loader's libraries and the guest's programs
     [ "$processor" = "$(dpkg --print-architecture)" ] || packages="$packages busybox-static coreutils
         dash libacl1 libattr1 libbpf-dev libc6 libc6-dev libelf-dev libgmp10 libpcre2-8-0 libselinux1
         linux-libc-dev zlib1g-dev"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The guest's whole system: busybox, the loader, the workloads, the few programs that they run,
+# The guest's complete system: busybox, the loader, the workloads, the few programs that they run,
 # and the modules of one kernel for the disks and overlayfs.
 #   initramfs.sh KERNEL_FOLDER LOADER WORKLOAD OUTPUT.cpio.gz
 # The programs are this machine's, or, for another processor, those in the kernel's folder.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 kernel=$1 loader=$2 workload=$3 output=$4
-# disks and file systems, in the order of loading; what they depend on is found
+# disks and file systems, in the order of loading; their dependencies are found
 wanted="virtio_pci virtio_blk crc32c_generic ext4 overlay"
 
 root=$(mktemp -d)
@@ -20,7 +20,7 @@ cp "$workload" "$root/bin/workload"
 cp "$here/init" "$root/init"
 chmod 755 "$root/init"
 
-# with_libraries PROGRAM: a dynamic program at its place, and what it loads
+# with_libraries PROGRAM: a dynamic program at its path, and the libraries that it loads
 with_libraries() {
     mkdir -p "$root$(dirname "$1")"
     cp -L "$from$1" "$root$1"
@@ -38,7 +38,7 @@ done
 ln -s dash "$root/bin/sh"
 
 modules=$(find "$kernel" -type d -path '*/lib/modules/*/kernel' -prune)
-# with_module NAME: the module after those that it needs; one that is built in has no file
+# with_module NAME: the module after its dependencies; a built-in module has no file
 with_module() {
     grep -qx "$1.ko" "$root/modules/order" && return
     found=$(find "$modules" -name "$1.ko" -o -name "$1.ko.xz" -o -name "$(echo "$1" | tr _ -).ko" \

@@ -1,4 +1,4 @@
-"""The page of kernels and cases: boots each kernel and records here too.
+"""The page of kernels and cases: boots each kernel and records on this machine too.
 
 python -m tests.kernels.matrix > docs/collectors/kernels.md
 """

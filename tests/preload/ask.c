@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the rule table says about names: for each NUL-ended name on standard input a line with the
- * answer, and for each setting its key and value in hexadecimal. `ask TABLE times N` asks N times,
- * `ask TABLE type N` for files that tasks of that type make; `ask word` for the words of processes, of
- * which each has its command line in hexadecimal on a line.
+ * Query the rule table: for each NUL-ended name on standard input, print a line with the answer and
+ * the key and value of each setting in hexadecimal. `ask TABLE times N` repeats the look-up N
+ * times, `ask TABLE type N` is for files of tasks of that type; `ask word` prints the word of each
+ * process, whose command line is a line in hexadecimal.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int say_words(void)
 
 		for (size_t i = 0; i < n; i++)
 			sscanf(line + 2 * i, "%2hhx", (unsigned char *)&raw[i]);
-		char *copy = malloc(n ? n : 1); /* the sanitizer sees what goes beyond it */
+		char *copy = malloc(n ? n : 1); /* exact size: the sanitizer detects overruns */
 
 		memcpy(copy, raw, n);
 		struct tag_word word = tag_word_of(copy, n < TAG_LINE ? n : TAG_LINE);
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return 2;
-	char *base = malloc((size_t)st.st_size); /* the sanitizer sees what goes beyond it */
+	char *base = malloc((size_t)st.st_size); /* exact size: the sanitizer detects overruns */
 
 	if (read(fd, base, (size_t)st.st_size) != st.st_size ||
 	    !tag_use(&t, base, (size_t)st.st_size)) {

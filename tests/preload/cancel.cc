@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that are cancelled within system calls, in the directory "." with a file "data" of 8,192
- * bytes: prints each check that fails, and ends with their number.
+ * Cancel threads within system calls, in the directory "." with a file "data" of 8,192 bytes;
+ * print each failed check, and exit with their number.
  */
 #include <atomic>
 #include <cerrno>
@@ -28,7 +28,7 @@ static void check(bool right, const char *what, const char *detail = "")
 		std::printf("%s %s\n", what, detail), failures++;
 }
 
-/* Each blocks until its thread is cancelled. */
+/* Each call blocks until its thread is cancelled. */
 static void block_read()
 {
 	char c;
@@ -57,7 +57,7 @@ static void block_lock()
 	struct flock lock = {};
 
 	lock.l_type = F_WRLCK;
-	fcntl(open("data", O_RDWR), F_SETLKW, &lock); /* the main thread's child has it */
+	fcntl(open("data", O_RDWR), F_SETLKW, &lock); /* held by the main thread's child */
 }
 static void block_condition()
 {
@@ -153,7 +153,7 @@ static void cancel_blocked()
 	}
 }
 
-/* No C++ object: at any instruction there is nothing to unwind. */
+/* Without C++ objects, so that no instruction has anything to unwind. */
 static void *busy(void *fd)
 {
 	char c;
@@ -185,7 +185,7 @@ static void *count(void *got)
 		*(std::atomic<int> *)got += read(ends[0], &c, 1) == 1;
 }
 
-/* A byte that was taken out of a pipe is not lost by a cancellation. */
+/* A cancellation does not lose a byte that was read from a pipe. */
 static void cancel_beside_data()
 {
 	for (int i = 0; i < 500; i++) {
@@ -218,7 +218,7 @@ static void *closes(void *fd)
 	return nullptr;
 }
 
-/* The descriptor stays open, and is read and closed here. */
+/* A cancelled close leaves the descriptor open: it is read and closed here. */
 static void cancel_close()
 {
 	for (int i = 0; i < 5; i++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * `names TABLE`: for each NUL-ended path on standard input the name that a file made by it has,
- * as far as the path tells (tag/name.c), in a line of hexadecimal digits; empty: it does not.
+ * `names TABLE`: for each NUL-ended path on standard input, print the name of a file created by it,
+ * if the path determines it (tag/name.c), as a line of hexadecimal digits; empty otherwise.
  */
 #include <fcntl.h>
 #include <stdio.h>

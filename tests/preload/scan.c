@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The system-call sites that the library finds in the code of a file: offset of `0f 05` in the file
- * and number (-1: not known). Arguments: FILE, offset and size of its code. */
+/* Print the system-call sites that the library finds in the code of a file: offset of `0f 05` in
+ * the file and number (-1: unknown). Arguments: FILE, offset and size of its code. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,1 +1,1 @@
-"""What works on new machines: `make reach`."""
+"""Checks of what works on new machines: `make reach`."""

@@ -1,9 +1,9 @@
-"""How many of the bytes that one recording has of a directory's files another one has too.
+"""Share of one recording's bytes in a directory's files that another recording also has.
 
     compare.py BUNDLE OTHER DIRECTORY
 
-Prints the share in percent, files, bytes, losses of the other one, and the files with less there.
-What is mapped is left out: of it the collectors know different bounds.
+Prints the share in percent, files, bytes, the other's losses, and the files with fewer bytes in it.
+Mapped accesses are excluded: the collectors have different bounds for them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tracehint.schemas.store import read_bundle
 
 
 def moved(bundle: Path, folder: bytes) -> Counter[tuple[bytes, str]]:
-    """Bytes by name and direction; temporary files of `sort` have random ones."""
+    """Return bytes by name and direction; temporary files of `sort`, named at random, are out."""
     tables = read_bundle(bundle).tables
     paths = {row["open"]: row["path"] or b"" for row in tables["opens"].to_pylist()}
     found = Counter[tuple[bytes, str]]()
     for row in tables["extents"].to_pylist():
-        # eBPF has the name as it is outside of a root directory of the program's own
+        # eBPF records the path as seen outside a program's own root directory
         _, here, name = paths.get(row["open"], b"").partition(folder + b"/")
         if here and row["how"] != "mmap" and not re.fullmatch(rb"sort\w{6}", name):
             found[name, row["op"]] += row["bytes"]
@@ -31,7 +31,7 @@ def moved(bundle: Path, folder: bytes) -> Counter[tuple[bytes, str]]:
 
 
 def main() -> None:
-    """Compare."""
+    """Compare the two recordings and print the result."""
     folder = os.fsencode(Path(sys.argv[3]).resolve())
     wanted, got = (moved(Path(name), folder) for name in sys.argv[1:3])
     share = 100 * sum((wanted & got).values()) / sum(wanted.values())

@@ -1,7 +1,7 @@
 #!/bin/sh
-# In a new root file system (scripts/fresh_root.sh), as root: what works for a newcomer there.
-# Writes `name value...` lines to reach.txt: the wheel of dist/ without a compiler, the 15 steps below
-# each collector, `make demo`, and the coverage cases below the preload library, as an ordinary user.
+# In a new root file system (scripts/fresh_root.sh), as root: check what works for a newcomer.
+# Writes `name value...` lines to reach.txt: the wheel of dist/ without a compiler, the 15 steps under
+# each collector, `make demo`, and the coverage cases under the preload library, as an ordinary user.
 set -eu
 [ -e dist/ ] || { echo "inside.sh: no wheel in dist/" >&2; exit 2; }
 home=/home/newcomer
@@ -26,7 +26,7 @@ note "system $(. /etc/os-release && echo "$PRETTY_NAME")"
 note "glibc $(ldd --version | sed -n '1s/.* //p')"
 packages python3-venv
 if ! python=$(scripts/python.sh 2>/dev/null); then
-    # as people with an old system have it: a newer Python beside it
+    # as users of an old system do: install a newer Python next to its own
     packages gcc libc6-dev zlib1g-dev libffi-dev libssl-dev libbz2-dev liblzma-dev xz-utils \
         dpkg-dev
     (
@@ -56,10 +56,10 @@ END
 timed profile as_user sh $home/first.sh
 note "auto $(sed -n 's/.*recording with collector \([a-z-]*\).*/\1/p' $home/log)"
 
-# what people use, and the right to use eBPF for one of them
+# programs of the steps, and the right to use eBPF for the loader
 packages strace libcap2-bin pigz xz-utils zstd bwa samtools ncbi-blast+ default-jdk-headless
 loader=$(find $home/venv -name tracehint-rec)
-setcap cap_bpf,cap_perfmon=ep "$loader" || setcap cap_sys_admin=ep "$loader" # older setcap knows no cap_bpf
+setcap cap_bpf,cap_perfmon=ep "$loader" || setcap cap_sys_admin=ep "$loader" # older setcap: no cap_bpf
 cp -r tests/workloads tests/reach $home
 for collector in all strace; do
     cat >$home/$collector.sh <<END
@@ -76,7 +76,7 @@ timed demo make demo
 note "demo-collector $(sed -n 's/.*recording with collector \([a-z-]*\).*/\1/p' $home/log)"
 [ -x .venv/bin/pip ] || exit 0
 .venv/bin/pip install -q pytest pytest-xdist hypothesis
-chown -R newcomer build # where the tests keep what they compile
+chown -R newcomer build # where the tests cache compiled programs
 cases="-m pytest -q -n0 -p no:cacheprovider --basetemp=$home/tests tests/test_preload_coverage.py"
 # shellcheck disable=SC2086 # words
 timed cases as_user .venv/bin/python $cases

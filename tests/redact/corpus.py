@@ -1,4 +1,4 @@
-"""The commands of the text files beside this one."""
+"""The commands in the text files of this directory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ KINDS = ("developed", "held_out")
 
 
 class Case(NamedTuple):
-    """A command as one text, and the secrets in it (none in a harmless one)."""
+    """A command as one string, and its secrets (none if it is harmless)."""
 
     text: str
     secrets: tuple[str, ...]
 
     def argv(self) -> list[bytes] | None:
-        """Its words; None: it is no list of words (an open quote)."""
+        """Return its words; None if it does not split into words (an open quote)."""
         try:
             return [word.encode() for word in shlex.split(self.text)]
         except ValueError:
@@ -25,7 +25,7 @@ class Case(NamedTuple):
 
 
 def cases(name: str) -> list[Case]:
-    """The commands of a file, such as `secret_developed`."""
+    """Return the commands of a file, such as `secret_developed`."""
     return list(_read(Path(__file__).with_name(f"{name}.txt")))
 
 

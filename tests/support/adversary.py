@@ -1,4 +1,4 @@
-"""Recording tests/adversary with one collector, and holding the bundle against what it states."""
+"""Record tests/adversary with one collector and compare the bundle with its statements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Recorded:
     status: dict[str, int]
 
     def losses(self, case: str) -> list[tuple[str, str]]:
-        """(kind, detail) of what was counted for this case's processes, or for no process."""
+        """Return (kind, detail) of the losses of this case's processes or of no process."""
         mine = self.processes(case)
         return [
             (r["kind"], r["detail"] or "")
@@ -39,7 +39,7 @@ class Recorded:
         ]
 
     def processes(self, case: str) -> set[int]:
-        """The case's process and those that it made."""
+        """Return the case's process and its descendants."""
         found: set[int] = set()
         rows = sorted(self.bundle.tables["processes"].to_pylist(), key=lambda r: r["proc"])
         for row in rows:
@@ -50,7 +50,7 @@ class Recorded:
 
 
 def record_cases(folder: Path, collector: str, case: str = "all") -> Recorded:
-    """Compile the cases and run them, or one of them, below one recorder."""
+    """Compile the cases and run all or one of them under one recorder."""
     base = folder / "base"
     groups = "-DGROUPS=data_cases,handle_cases,path_cases,mapping_cases,ring_cases"
     sources = [WORKLOADS / "main.c", WORKLOADS / "loss.c", *sorted(SOURCES.glob("*.c"))]
@@ -70,7 +70,7 @@ def record_cases(folder: Path, collector: str, case: str = "all") -> Recorded:
 
 
 def check(run: Recorded, case: str) -> None:
-    """Compare one case with what it states."""
+    """Compare the recording of one case with its statements."""
     folder = bytes(run.base / case)
     rows = expectations(run.base / f"{case}.expect")
     facts = [r for r in rows if r["kind"] == "fact"]
@@ -90,7 +90,7 @@ def check(run: Recorded, case: str) -> None:
 
 
 def counted(run: Recorded, case: str, row: dict[str, Any]) -> bool:
-    """Whether something that may be missed was: then the case's I/O may be incomplete."""
+    """Whether permitted losses occurred: then the case's I/O may be incomplete."""
     kinds = {kind for kind, _ in run.losses(case)}
     return row["what"] == "counted" and bool(kinds & {"extent_records", "unknown_calls"})
 
@@ -100,7 +100,7 @@ def _free(key: Key, free: set[bytes], folder: bytes) -> bool:
 
 
 def compare(want: dict[Key, Seen], got: dict[Key, Seen]) -> None:
-    """Exactly what is stated; what is stated with -1 bytes has to be within a bound."""
+    """Require exactly the stated accesses; those stated with -1 bytes must be within a bound."""
     assert set(got) - set(want) == set(), "not stated by the case"
     for key, seen in want.items():
         assert key in got, f"missing {key}; seen: {list(got)}"
@@ -147,6 +147,6 @@ def _fact(run: Recorded, case: str, what: str, path: bytes, other: bytes) -> Non
 
 
 def called(bundle: Bundle, path: bytes) -> list[int]:
-    """The files that ever had this path, in order."""
+    """Return the files that ever had this path, in order."""
     rows = bundle.tables["names"].to_pylist()
     return list(dict.fromkeys(r["file"] for r in rows if path in (r["path"], r["new_path"])))

@@ -1,4 +1,4 @@
-"""Small real runs whose truth is known: record a script, and ask what `analyze` says of it."""
+"""Small real runs with known truth: record a script and return its analysis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENGINES = ("ebpf", "strace")
 
 @dataclass
 class Answer:
-    """`analyze --format json`, with task names in the place of ids."""
+    """`analyze --format json`, with task names instead of ids."""
 
     data: dict[str, Any]
 
@@ -27,7 +27,7 @@ class Answer:
 
     @property
     def tasks(self) -> list[str]:
-        """Names of the tasks that are no engine, in order."""
+        """Names of the tasks that are not engines, in order."""
         return [t["name"] for t in self.data["tasks"] if not t["engine"]]
 
     def task(self, name: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of all versions that are no software, sorted."""
+        """Paths of all versions except software, sorted."""
         return sorted(f["path"] for f in self.data["files"] if f["role"] != "software")
 
     def file(self, path: str, version: int = 0) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Answer:
         return dict(found)
 
     def labels(self, path: str, version: int = 0) -> list[str]:
-        """Labels of a version, the primary one first."""
+        """Return the labels of a version, the primary one first."""
         rows = sorted(self.file(path, version)["patterns"], key=lambda p: not p["primary"])
         return [p["pattern"] for p in rows]
 
@@ -72,8 +72,8 @@ def answer(
     derive_roots: bool = False,
     roots: tuple[Path, ...] = (),
 ) -> Answer:
-    """Record `script` (bash, or `command` with the script's file name at its end) in a folder of
-    its own below `folder`, the data root unless others are given or derived; analyze it."""
+    """Record `script` (bash, or `command` with the script's file name at its end) in a separate
+    folder below `folder`, the data root unless others are given or derived; return its analysis."""
     if collector == "ebpf":
         from tests.support.ebpf import require_ebpf
 
@@ -94,7 +94,7 @@ def answer(
 
 
 def analyzed(bundle: Path, *options: str) -> Answer:
-    """What `analyze` says of a bundle."""
+    """Return the analysis of a bundle."""
     done = tracehint("analyze", bundle, "--format", "json", *options)
     assert done.returncode == 0, done.stderr
     return Answer(json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""The two that set hints below a directory: `apply`, and the script that `emit` writes."""
+"""The two ways to set hints below a directory: `apply`, and the script that `emit` writes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ AS_ROOT = ["--as-root"] if os.geteuid() == 0 else []
 
 
 def attributes(path: Path | bytes) -> dict[str, bytes]:
-    """All attributes of a file, links not followed."""
+    """Return all attributes of a file, without following links."""
     names = os.listxattr(path, follow_symlinks=False)
     return {n: os.getxattr(path, n, follow_symlinks=False) for n in names}
 
 
 def tagged(folder: Path) -> int:
-    """How many files of a directory have an attribute."""
+    """Count the files of a directory that have an attribute."""
     return sum(bool(os.listxattr(path)) for path in folder.iterdir())
 
 
 def give(path: Path) -> None:
-    """The directory and all that lies in it belong to the other user."""
+    """Give the directory and everything in it to the other user."""
     for part in (path, *path.rglob("*")):
         os.chown(part, OTHER, OTHER, follow_symlinks=False)
 
 
 def emit(folder: Path, *rules: Rule, more: tuple[str, ...] = ()) -> Path:
-    """Write hints and the script that sets them; the script's path."""
+    """Write hints and the script that sets them; return the script's path."""
     script = folder / "set.sh"
     hints = save(folder, *(rules or [rule("d/f{n}", DP="local")]))
     command = ["emit", str(hints), "--store", "xattr", "-o", str(script), "--force", *more]
@@ -50,7 +50,7 @@ def sh(script: Path, *arguments: str | Path, **more: Any) -> subprocess.Complete
 
 
 def make_data(folder: Path) -> Path:
-    """A data directory with three images and a table."""
+    """Create a data directory with three images and a table."""
     root = folder / "data"
     (root / "proj").mkdir(parents=True)
     for i in range(3):
@@ -60,13 +60,13 @@ def make_data(folder: Path) -> Path:
 
 
 class Applier:
-    """One of the two, with hints of its own; its exit code and all that it says."""
+    """One of the two ways with its own hints; calls return the exit code and all output."""
 
     def __init__(self, how: str, folder: Path) -> None:
         self.how, self.folder = how, folder
 
     def hints(self, *rules: Rule, data: Path, create: bool = False) -> None:
-        """From now on these rules, for the directory."""
+        """Use these rules for the directory from now on."""
         self.create = ["--create"] if create else []
         if self.how == "script":
             emit(self.folder, *rules, more=("--dir", str(data), *self.create))

@@ -1,8 +1,8 @@
-"""Stand-ins for PBS and LSF: qsub and bsub as a user types them, and a server that starts the jobs.
+"""Stand-ins for PBS and LSF: qsub and bsub as users type them, and a server that starts the jobs.
 
-The server is a thread of the test, so no job is a child of what submitted it. As the real ones do
-it, PBS gives a job its own environment and, with -V, that of qsub, and starts it in the home
-directory; LSF gives it the environment and the directory of bsub.
+The server is a thread of the test, so no job is a child of its submitter. As in the real systems, a
+PBS job gets its own environment and, with -V, that of qsub, and starts in the home directory; an
+LSF job gets the environment and the directory of bsub.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ sys.exit(int((spool / f"{{number}}.end").read_text()) if wait else 0)
 
 
 def _jobs(number: str, job: dict[str, object]) -> Iterator[dict[str, str]]:
-    """The variables of each job of one submission."""
+    """Yield the variables of each job of one submission."""
     first, _, last = str(job["array"] or "0-0").partition("-")
     for index in range(int(first), int(last) + 1):
         many = bool(job["array"])
@@ -86,14 +86,14 @@ def _start(number: str, path: Path) -> None:
         done = subprocess.run(words, env=env, cwd=cwd, capture_output=True)
         (path.parent / f"{number}.out").write_bytes(done.stdout + done.stderr)
         status = status or done.returncode
-    written = path.with_suffix(".part")  # who waits for the end reads it whole
+    written = path.with_suffix(".part")  # readers must find the end file complete
     written.write_text(str(status))
     written.rename(path.with_suffix(".end"))
 
 
 @contextmanager
 def batch(folder: Path) -> Iterator[Path]:
-    """A directory for PATH with qsub and bsub, whose jobs are run meanwhile."""
+    """Yield a directory for PATH with qsub and bsub; run their jobs meanwhile."""
     programs, spool = folder / "programs", folder / "spool"
     programs.mkdir(parents=True)
     spool.mkdir()

@@ -1,7 +1,7 @@
-"""A small cluster of nodes on one machine: name spaces behind shaped links (tbf, 200 Mbit).
+"""A small cluster on one machine: network namespaces behind shaped links (tbf, 200 Mbit/s).
 
-A bridge joins five nodes and the head, which has no store's disk and whose traffic is not counted.
-`received()` counts what came in over a node's link. Needs root, `ip` and `tc`.
+A bridge joins five nodes and the head, which has no disk of the store and whose traffic is not
+counted. `received()` counts bytes that arrive over a node's link. Needs root, `ip` and `tc`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINK = 200  # Mbit/s
 
 @dataclass(frozen=True)
 class Node:
-    """One node: its name space, address and mount."""
+    """One node: its namespace, address and mount."""
 
     label: str
     space: str
@@ -32,18 +32,18 @@ class Node:
     mount: Path
 
     def command(self, *words: str | Path) -> list[str | Path]:
-        """A command line that runs on this node: its network, and its label as host name."""
+        """Return a command line for this node: its network, and its label as host name."""
         inner = ["sh", "-c", 'hostname "$0" && exec "$@"', self.label, *words]
         return ["nsenter", f"--net=/run/netns/{self.space}", "unshare", "--uts", *inner]
 
     def run(self, *words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run it and wait."""
+        """Run a command on this node and wait."""
         return subprocess.run(
             self.command(*words), cwd=cwd, text=True, capture_output=True, timeout=PATIENCE_S
         )
 
     def received(self) -> int:
-        """Bytes that came in over the link so far."""
+        """Return the bytes received over the link so far."""
         return _received(ok(self.run("cat", "/proc/net/dev")), "eth0")
 
 
@@ -61,39 +61,39 @@ class Bed:
         return self.folder / "mounthead"
 
     def command(self, *words: str | Path) -> list[str | Path]:
-        """A command line that runs on the head."""
+        """Return a command line for the head."""
         return ["nsenter", f"--net=/run/netns/{self.space}", *words]
 
     def head(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run on the head and wait."""
+        """Run a command on the head and wait."""
         return subprocess.run(
             self.command(*words), text=True, capture_output=True, timeout=PATIENCE_S
         )
 
     def received(self) -> int:
-        """What all nodes received so far, in bytes."""
+        """Return the bytes that all nodes received so far."""
         return sum(node.received() for node in self.nodes)
 
     def returned(self) -> int:
-        """What the head received so far, in bytes."""
+        """Return the bytes that the head received so far."""
         return _received(ok(self.head("cat", "/proc/net/dev")), "br0")
 
 
 def ok(done: subprocess.CompletedProcess[str]) -> str:
-    """Fail with what a command said; its standard output."""
+    """Return a command's standard output; fail with all its output if it failed."""
     assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
 def _received(devices: str, name: str) -> int:
-    """Bytes received by a device, of the text of /proc/net/dev."""
+    """Return the bytes received by a device, from the text of /proc/net/dev."""
     line = next(x for x in devices.splitlines() if x.strip().startswith(f"{name}:"))
     return int(line.partition(":")[2].split()[0])
 
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM (a time limit's) ends what is within as Ctrl-C does, so that it is cleaned up."""
+    """End the block on SIGTERM (of a time limit) as on Ctrl-C, so that it is cleaned up."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -106,7 +106,7 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 @contextmanager
 def network(folder: Path, link: int = LINK) -> Iterator[Bed]:
-    """Name spaces and links of so many Mbit/s; `folder` gets the mount points."""
+    """Create namespaces and links of `link` Mbit/s; `folder` gets the mount points."""
     nodes = [
         Node(label, f"thn{label}{os.getpid()}", f"10.99.8.{11 + i}", folder / f"mount{label}")
         for i, label in enumerate(LABELS)

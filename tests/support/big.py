@@ -1,7 +1,7 @@
-"""Analyses of any size, made column by column: `stages` of `width` tasks each in chains.
+"""Analyses of any size, built column by column: `stages` of `width` tasks each in chains.
 
-Task i of stage k reads one file of task i of stage k - 1 and the table that all
-read, and writes one file. Labels: pipeline for the chains, broadcast for the table.
+Task i of stage k reads one file of task i of stage k - 1 and a table that all tasks read, and
+writes one file. Labels: pipeline for the chains, broadcast for the table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIZE = 1 << 20
 
 
 def chains(stages: int, width: int, hosts: int = 4) -> Analysis:
-    """The analysis of stages * width tasks and as many files, plus one table."""
+    """Return the analysis of stages * width tasks and as many files, plus one table."""
     n = stages * width
     task = np.arange(1, n + 1)
     stage = (task - 1) // width
@@ -70,7 +70,7 @@ def _tasks(task: Any, stage: Any, names: list[str], hosts: int) -> dict[str, Any
 
 
 def hostile_run() -> Analysis:
-    """Two tasks that hand each other a file of every hostile name; tasks are named so too."""
+    """Return a run of one producer and, per hostile name, a file and its consumer of that name."""
     n = len(HOSTILE_NAMES)
     file = np.arange(1, n + 1)
     shown = [name.decode("utf-8", "surrogateescape") for name in HOSTILE_NAMES]

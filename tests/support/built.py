@@ -1,7 +1,7 @@
-"""Programs that the tests build: once for the same sources, not once a module, worker and run.
+"""Programs that the tests build once per version of their sources, not per module, worker and run.
 
-They are kept in build/tests/, which `make clean` removes; one that was not used for a week goes
-when another is built.
+They are kept in build/tests/, which `make clean` removes; a build also removes those that were not
+used for a week.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tests.support.patience import PATIENCE_S
 ROOT = Path(__file__).parents[2]
 ROOMS = ("adapters", "analyzer", "collectors", "tests")  # those with C in them
 BUILT = ROOT / "build" / "tests"
-# Go compiles its standard library first, for 20 seconds: `go build` with this compiles it once.
+# Go first compiles its standard library, for 20 seconds: with this cache, only once.
 GO_CACHE = BUILT / "go"
-# What `make` keeps there: the C of a copy of the tree is compiled already.
+# The cache of `make`: the C of a copy of the tree is compiled already.
 CCACHE = {"CCACHE_DIR": os.environ.get("CCACHE_DIR", os.fspath(ROOT / "build" / "ccache"))}
 _WEEK = 7 * 24 * 3600
 
 
 def built(program: Path, compiler: str, *words: str | Path) -> Path:
-    """`compiler -o program words...`; its sources are given as `Path`."""
+    """Run `compiler -o program words...` unless cached; its sources are given as `Path`."""
     kept = BUILT / "c" / f"{program.name}-{_key(compiler, words)}"
     kept.parent.mkdir(parents=True, exist_ok=True)
     with (BUILT / "c" / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers of pytest wait: they want it as well
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other pytest workers wait: they need it too
         if not kept.exists():
             _forget_old(kept.parent)
             new = kept.with_suffix(".new")
@@ -44,14 +44,14 @@ def built(program: Path, compiler: str, *words: str | Path) -> Path:
 
 
 def compiling(folder: Path) -> dict[str, str]:
-    """The environment of a program that compiles what lies below the folder, as `make` does it."""
+    """Return the environment to compile files below the folder with the cache of `make`."""
     path = f"/usr/lib/ccache{os.pathsep}{os.environ['PATH']}"
     own = {"CCACHE_BASEDIR": os.fspath(folder), "CCACHE_NOHASHDIR": "1", "PATH": path}
     return {**os.environ, **CCACHE, **own}
 
 
 def _key(compiler: str, words: tuple[str | Path, ...]) -> str:
-    """Of all that the program is made of: the compiler, the flags, the sources, their headers."""
+    """Return a hash of the program's inputs: compiler, flags, sources, headers."""
     place = Path(shutil.which(compiler) or compiler).resolve()
     parts = [f"{place} {place.stat().st_mtime_ns}"]
     parts += [word if isinstance(word, str) else word.name for word in words]
@@ -61,7 +61,7 @@ def _key(compiler: str, words: tuple[str | Path, ...]) -> str:
 
 
 def _read(words: tuple[str | Path, ...]) -> Iterator[Path]:
-    """The sources in the order of the words, then every header of the tree that may be ours."""
+    """Yield the sources in the order of the words, then every header of the tree."""
     yield from (word for word in words if isinstance(word, Path) and word.is_file())
     for room in ROOMS:
         yield from sorted((ROOT / room).rglob("*.h"))

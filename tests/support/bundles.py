@@ -28,12 +28,12 @@ _OPENED = {
 
 
 def ns(seconds: float) -> int:
-    """Nanoseconds since the epoch of a time in seconds of the run."""
+    """Convert seconds of the run to nanoseconds since the epoch."""
     return START_NS + round(seconds * 1e9)
 
 
 class RunBuilder:
-    """Collects rows; every method returns the new row's identifier."""
+    """Collects rows; `process`, `file` and `access` return the new row's identifier."""
 
     def __init__(self, *, host: str = "node1", cwd: str = "/data", **manifest: Any) -> None:
         self.host = host
@@ -79,7 +79,7 @@ class RunBuilder:
         cpu: float | None = None,
         io: float | None = None,
     ) -> int:
-        """A process epoch; the first one of a run is its command. cpu, io: seconds."""
+        """Add a process epoch; the first one of a run is its command. cpu, io: seconds."""
         proc = self._id()
         if not self.rows["processes"]:
             self.manifest.command = list(argv)
@@ -114,7 +114,7 @@ class RunBuilder:
         ino: int | None = None,
         dev: int = 1,
     ) -> int:
-        """A file with its first name."""
+        """Add a file with its first name."""
         file = self._id()
         raw = path.encode("utf-8", "surrogateescape") if isinstance(path, str) else path
         self._add(
@@ -142,7 +142,7 @@ class RunBuilder:
         at: float,
         proc: int | None = None,
     ) -> None:
-        """A row of `names`: rename, link, unlink ..."""
+        """Add a row of `names`: rename, link, unlink ..."""
 
         def raw(p: str | bytes) -> bytes:
             return p.encode("utf-8", "surrogateescape") if isinstance(p, str) else p
@@ -159,17 +159,17 @@ class RunBuilder:
         )
 
     def declared(self, task: str, **more: Any) -> None:
-        """A task that an engine declares; what `more` does not give is not known."""
+        """Add a task that an engine declares; columns without a default or `more` are unknown."""
         usual = {"name": task, "type": task, "command": b"", "attempt": 1, "parents": []}
         self._add("declared_tasks", **{"task": task, "engine": "make", **usual, **more})
 
     def declared_file(self, task: str, direction: str, path: bytes, size: int | None) -> None:
-        """A file that a declared task reads (`in`) or writes (`out`)."""
+        """Add a file that a declared task reads (`in`) or writes (`out`)."""
         more = {"direction": direction, "size_bytes": size}
         self._add("declared_io", task=task, path=path, **more)
 
     def path_of(self, file: int) -> bytes:
-        """The first name of the file."""
+        """Return the first name of the file."""
         return next(r["path"] for r in self.rows["names"] if r["file"] == file)
 
     def access(
@@ -192,7 +192,7 @@ class RunBuilder:
         stride: int = 0,
         count: int = 1,
     ) -> int:
-        """One open-file session with one run of accesses to [start, end) (per piece)."""
+        """Add one open-file session with one run of accesses to [start, end) (per piece)."""
         until = at if until is None else until
         opened = at if opened is None else opened
         length = end - start
@@ -213,17 +213,17 @@ class RunBuilder:
         return who["open"]
 
     def read(self, proc: int, file: int, start: int, end: int, *, at: float, **more: Any) -> int:
-        """A read of [start, end)."""
+        """Add a read of [start, end)."""
         return self.access("read", proc, file, start, end, at=at, **more)
 
     def write(self, proc: int, file: int, start: int, end: int, *, at: float, **more: Any) -> int:
-        """A write of [start, end)."""
+        """Add a write of [start, end)."""
         return self.access("write", proc, file, start, end, at=at, **more)
 
     def truncate(
         self, proc: int, file: int, size: int, *, at: float, how: str = "truncate"
     ) -> None:
-        """A truncation to `size` bytes."""
+        """Add a truncation to `size` bytes."""
         self._add(
             "extents",
             open=None,
@@ -244,7 +244,7 @@ class RunBuilder:
         )
 
     def loss(self, kind: str, count: int, proc: int | None = None) -> None:
-        """Lost events."""
+        """Add lost events."""
         self._add("losses", proc=proc, kind=kind, count=count, detail=None)
 
     def save(self, path: Path) -> Path:

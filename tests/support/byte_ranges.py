@@ -8,7 +8,7 @@ Range = tuple[int, int]
 
 
 def union(ranges: Iterable[Range]) -> list[Range]:
-    """Sorted, disjoint, touching ranges joined."""
+    """Return the ranges sorted and disjoint, with touching ones merged."""
     out: list[Range] = []
     for a, b in sorted(r for r in ranges if r[0] < r[1]):
         if out and a <= out[-1][1]:
@@ -19,18 +19,18 @@ def union(ranges: Iterable[Range]) -> list[Range]:
 
 
 def length(ranges: Iterable[Range]) -> int:
-    """Bytes in disjoint ranges."""
+    """Return the number of bytes in disjoint ranges."""
     return sum(b - a for a, b in ranges)
 
 
 def common(one: Iterable[Range], two: Iterable[Range]) -> list[Range]:
-    """Bytes in both."""
+    """Return the bytes in both sets."""
     two = list(two)
     return union((max(a, c), min(b, d)) for a, b in one for c, d in two)
 
 
 def minus(one: Iterable[Range], two: Iterable[Range]) -> list[Range]:
-    """Bytes in `one` only."""
+    """Return the bytes in `one` only."""
     left = list(one)
     for c, d in two:
         left = [r for a, b in left for r in ((a, min(b, c)), (max(a, d), b)) if r[0] < r[1]]

@@ -1,4 +1,4 @@
-"""How often labels given at a confidence are right, on runs that lost records."""
+"""Share of correct labels by confidence, on runs that lost records."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.support.bundles import RunBuilder
 from tests.support.losses import LOSSES, labels, lossy, workflows
 from tracehint.schemas.store import Bundle
 
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)  # of what is lost
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)  # of the records that are lost
 BINS = 10
 
 
 @dataclass(frozen=True)
 class Given:
-    """A label on a run that lost records; right: the whole run has it as well."""
+    """A label on a run that lost records; right: the complete run has it too."""
 
     kind: str
     share: float
@@ -26,7 +26,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Bin:
-    """Labels of one tenth of the scale."""
+    """Labels of one tenth of the confidence scale."""
 
     count: int
     confidence: float  # mean
@@ -34,7 +34,7 @@ class Bin:
 
 
 def collect(seeds: Iterable[int], units: int, shares: Sequence[float] = SHARES) -> list[Given]:
-    """All labels of runs of `units` small workflows, per kind and share of losses."""
+    """Return all labels of runs of `units` small workflows, per kind and share of losses."""
     found = []
     for seed in seeds:
         run = workflows(seed, units)
@@ -47,7 +47,7 @@ def collect(seeds: Iterable[int], units: int, shares: Sequence[float] = SHARES) 
 
 
 def of_bundle(bundle: Bundle, shares: Sequence[float], seed: int = 1) -> list[Given]:
-    """The same for a recorded run."""
+    """Return the same for a recorded run."""
     run = RunBuilder()
     run.manifest = bundle.manifest
     run.rows = {name: table.to_pylist() for name, table in bundle.tables.items()}
@@ -61,7 +61,7 @@ def of_bundle(bundle: Bundle, shares: Sequence[float], seed: int = 1) -> list[Gi
 
 
 def bins(given: Iterable[Given]) -> list[Bin]:
-    """Tenths of the scale that hold labels, from the least confident."""
+    """Return the tenths of the confidence scale that hold labels, the least confident first."""
     tenths: list[list[Given]] = [[] for _ in range(BINS)]
     for g in given:
         tenths[min(BINS - 1, int(g.confidence * BINS))].append(g)
@@ -73,5 +73,5 @@ def bins(given: Iterable[Given]) -> list[Bin]:
 
 
 def error(given: Sequence[Given]) -> float:
-    """Expected calibration error: mean distance of confidence and share of right labels."""
+    """Return the expected calibration error: mean distance of confidence and accuracy."""
     return sum(b.count * abs(b.confidence - b.right) for b in bins(given)) / max(1, len(given))

@@ -1,10 +1,10 @@
 """A real CephFS over five nodes behind shaped links (bed.py): memstore OSDs, ceph-fuse.
 
-One OSD and one client per node; monitor, metadata server and a client on the head. One copy of
-everything in the default pool, spread evenly by Ceph's own balancer, as MooseFS has in its test.
+One OSD and one client per node; monitor, metadata server and a client on the head. The default
+pool keeps one copy of everything, spread evenly by Ceph's own balancer, as in the MooseFS test.
 Pools: `node_X` on the OSD of node X, `copies_2` and `copies_5` with more copies. The metadata
-server ticks every half second: with few requests under way, a client may wait until the next tick
-for what another one holds.
+server ticks every half second: with few requests, a client may wait until the next tick for what
+another client holds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ mds_tick_interval = 0.5
 
 
 def missing() -> str:
-    """What is needed and not there; empty: a cluster can run."""
+    """Return the missing requirements; empty if a cluster can run."""
     return missing_for(TOOLS, fuse=True)
 
 
@@ -80,7 +80,7 @@ class CephBed(Bed):
     pools: set[str] = field(default_factory=set)
 
     chunk: ClassVar[int] = 4 << 20  # bytes of an object
-    # Else a client keeps what a task wrote and has closed until somebody asks for it.
+    # Otherwise a client keeps what a task wrote and closed until another client requests it.
     synced: ClassVar[bool] = True
 
     @property
@@ -89,7 +89,7 @@ class CephBed(Bed):
         return self.folder / "ceph.conf"
 
     def ceph(self, *commands: str) -> list[str]:
-        """Run commands of `ceph` in one process; JSON, a line from each that says anything."""
+        """Run commands of `ceph` in one process; return a JSON line per command with output."""
         for _ in range(60):
             done = subprocess.run(
                 self.command("ceph", "-c", self.conf, "-f", "json"),
@@ -100,11 +100,11 @@ class CephBed(Bed):
             )
             if "problem getting command descriptions" not in done.stderr:
                 break
-            time.sleep(0.5)  # the monitor was asked before it knew itself; nothing was done
+            time.sleep(0.5)  # the monitor was called before it was ready; nothing was done
         return [line for line in ok(done).splitlines() if line]
 
     def ask(self, questions: Sequence[Question]) -> list[str]:
-        """The adapter's own way, in a process on the head that stays; its answers."""
+        """Ask as the adapter does, in a persistent process on the head; return the answers."""
         if not self.asker:
             process = subprocess.Popen(
                 self.command(sys.executable, "-c", ASKER),
@@ -132,7 +132,7 @@ class CephBed(Bed):
         return process
 
     def where(self, paths: Sequence[Path]) -> dict[Path, Counter[str]]:
-        """Path -> label of a node -> objects of the file that lie there."""
+        """Map each path to the label of a node -> number of the file's objects on that node."""
         from tracehint.adapters.stores.cephfs import CephFs
         from tracehint.adapters.stores.places import Places
 
@@ -149,8 +149,8 @@ class CephBed(Bed):
         }
 
     def give(self, folder: Path, place: str) -> None:
-        """What is made in a folder goes there from now on: "1", so many copies anywhere, or
-        "node_A". Raises ValueError for copies beside the one on a node: there is no such pool."""
+        """Place new files of a folder from now on: "1", a number of copies anywhere, or "node_A".
+        Raises ValueError for copies in addition to the one on a node: there is no such pool."""
         if place == "1":
             return
         if place.isdecimal():
@@ -163,7 +163,7 @@ class CephBed(Bed):
         self._until_known(folder, place)
 
     def _until_known(self, folder: Path, pool: str) -> None:
-        """Set the pool of a folder; clients learn of a new one a moment later."""
+        """Set the pool of a folder; clients notice a new pool a moment later."""
 
         def known() -> bool:
             try:
@@ -183,8 +183,8 @@ class CephBed(Bed):
 
 @contextmanager
 def ceph_cluster(folder: Path, *, more: str = "", link: int = LINK) -> Iterator[CephBed]:
-    """Start everything, wait until files can be written, and stop it again. `more`: further lines
-    of ceph.conf; `link`: Mbit/s of a node."""
+    """Start everything, wait until files can be written, and stop it at the end. `more`: further
+    lines of ceph.conf; `link`: Mbit/s of a node."""
     with network(folder, link) as plain:
         bed = CephBed(plain.nodes, plain.space, folder)
         try:
@@ -236,7 +236,7 @@ def _start(bed: CephBed, more: str) -> None:
 
 
 def _wait_for_osds(bed: CephBed, commands: list[list[str | Path]]) -> None:
-    """Start them and wait; one that asked too early ("wrong fsid") ends, and is started again."""
+    """Start the OSDs and wait; restart one that ended because it asked too early ("wrong fsid")."""
     running = [bed.start(command) for command in commands]
 
     def up() -> bool:
@@ -251,7 +251,7 @@ def _wait_for_osds(bed: CephBed, commands: list[list[str | Path]]) -> None:
 
 
 def _pools(bed: CephBed) -> None:
-    """The file system, a pool for each node, and pools with several copies."""
+    """Create the file system, a pool for each node, and pools with several copies."""
     commands = ["osd pool create meta 8", "osd pool create data 64", "fs new cephfs meta data"]
     for node in bed.nodes:
         name = f"node_{node.label}"
@@ -276,8 +276,8 @@ def _copies_pool(name: str) -> list[str]:
 
 
 def _even(bed: CephBed) -> None:
-    """As many placement groups of the default pool on every OSD, as a cluster's balancer does it:
-    by chance alone one of five has half more than its share."""
+    """Spread placement groups of the default pool evenly over the OSDs, as a cluster's balancer
+    does: by chance alone one of five has half more than its share."""
     known, moves = bed.folder / "osdmap", bed.folder / "moves"
     ok(bed.head("ceph", "-c", bed.conf, "osd", "getmap", "-o", known))
     even = ("--upmap", moves, "--upmap-pool", "data", "--upmap-deviation", "1")
@@ -294,7 +294,7 @@ def _wait_for_mds(bed: CephBed) -> None:
 
 
 def _wait_for_mounts(bed: CephBed) -> None:
-    """Until every client can write and the head reads it."""
+    """Wait until every client can write and the head can read it."""
     mounts = (bed.mount, *(node.mount for node in bed.nodes))
     until(lambda: all(map(os.path.ismount, mounts)), "every client mounts", every_s=0.5)
     for node in bed.nodes:

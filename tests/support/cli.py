@@ -1,4 +1,4 @@
-"""Run the command line as users do: a process of its own."""
+"""Run the command line as users do, in a separate process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import forked
 from tests.support.patience import PATIENCE_S
 
 TRACEHINT = [sys.executable, "-m", "tracehint"]
-# Commands that read files and write others: in this process they take a third.
+# Commands that only read and write files: within this process they take a third of the time.
 INSIDE = ("analyze", "compare", "diff", "emit", "export", "graph", "hints", "lint", "plan",
           "predict", "report")  # fmt: skip  # a table
 
@@ -22,10 +22,10 @@ INSIDE = ("analyze", "compare", "diff", "emit", "export", "graph", "hints", "lin
 def tracehint(
     *arguments: str | Path, cwd: Path = Path(), env: dict[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """`python -m tracehint ...` in `cwd`, with what it printed.
+    """Run `python -m tracehint ...` in `cwd`; return its exit code and output.
 
-    Where the process needs nothing special it is forked from one that has loaded the libraries, or
-    is this one.
+    A process without special needs is forked from one that has loaded the libraries, or is this
+    one.
     """
     words, values = list(map(str, arguments)), {**os.environ, **(env or {})}
     if words[:1] and words[0] in INSIDE and not env and not more:
@@ -38,7 +38,7 @@ def tracehint(
 
 
 def said(folder: Path, *words: str | Path, status: int = 0) -> str:
-    """What a command that must end with this code prints: its output, and after it its errors."""
+    """Return the output, then the errors, of a command that must end with this exit code."""
     done = tracehint(*words, cwd=folder)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -47,7 +47,7 @@ def said(folder: Path, *words: str | Path, status: int = 0) -> str:
 def record_words(
     *command: str | Path, collector: str, to: str | Path = "run.trace", options: str = "--quiet"
 ) -> list[str]:
-    """The words that record the command; `options` of `record` are separated by blanks."""
+    """Return the words that record the command; `options` of `record` are separated by blanks."""
     words = ["record", *options.split(), "--collector", collector, "-o", str(to), "--"]
     return [*words, *map(str, command)]
 
@@ -60,7 +60,7 @@ def record(
     options: str = "--quiet",
     **more: Any,
 ) -> subprocess.CompletedProcess[str]:
-    """The command, recorded in `cwd`."""
+    """Record the command in `cwd`."""
     words = record_words(*command, collector=collector, to=to, options=options)
     return tracehint(*words, cwd=cwd, **more)
 
@@ -68,7 +68,7 @@ def record(
 def process(
     *arguments: str | Path, cwd: Path = Path(), env: dict[str, str] | None = None, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """The same begun as users begin it: for what is decided before the first command."""
+    """Start the command as users do, for behaviour that is decided before the first command."""
     return subprocess.run(
         [*TRACEHINT, *map(str, arguments)],
         cwd=cwd,
@@ -83,7 +83,7 @@ def process(
 
 
 def inside(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The same inside this process: quick, for commands that run no other program."""
+    """Run it inside this process: quick, for commands that run no other program."""
     from tracehint.cli import main
 
     words = list(map(str, arguments))

@@ -22,17 +22,17 @@ TOOLS = (
 )  # fmt: skip  # a table
 CATALOG_PORT, HEAD_PORT, NODE_PORT = 9097, 9000, 9001
 NOBODY = 65534
-HEAD_S = 120.0  # until a head that came up answers, on a busy machine
+HEAD_S = 120.0  # until a new head answers, on a busy machine
 
 
 def missing() -> str:
-    """What is needed and not there; empty: a Confuga can run."""
+    """Return the missing requirements; empty if a Confuga can run."""
     return missing_for(TOOLS)
 
 
 @dataclass
 class Confuga:
-    """The running store. Its servers refuse to run as root: all of it belongs to `nobody`."""
+    """The running store. Its servers refuse to run as root, so `nobody` owns all of it."""
 
     bed: Bed
     folder: Path
@@ -40,7 +40,7 @@ class Confuga:
 
     @property
     def server(self) -> str:
-        """What clients call."""
+        """The address for clients."""
         return f"{HEAD}:{HEAD_PORT}"
 
     def _as(self, node: Node | None, *words: str | Path) -> list[str | Path]:
@@ -51,13 +51,13 @@ class Confuga:
         return {
             **os.environ,
             "HOME": str(self.folder),
-            "TMPDIR": str(self.folder),  # Makeflow's MPI makes a directory there
+            "TMPDIR": str(self.folder),  # Makeflow's MPI creates a directory there
             "CATALOG_HOST": HEAD,
             "CATALOG_PORT": str(CATALOG_PORT),
         }
 
     def start(self, name: str, *words: str | Path, node: Node | None = None) -> None:
-        """Start a server in a directory of its own, on the head or on a node."""
+        """Start a server in its own directory, on the head or on a node."""
         folder = self.own(name)
         with (folder / "log").open("wb") as log:
             process = subprocess.Popen(
@@ -72,7 +72,7 @@ class Confuga:
         self.running.append(process)
 
     def own(self, name: str) -> Path:
-        """A directory that the store's user may write to."""
+        """Create a directory that the store's user may write to."""
         path = self.folder / name
         path.mkdir(exist_ok=True)
         os.chown(path, NOBODY, NOBODY)
@@ -92,24 +92,24 @@ class Confuga:
         )
 
     def chirp(self, *words: str) -> str:
-        """A command of the chirp client; its answer."""
+        """Run a command of the chirp client and return its output."""
         done = self.run("chirp", "-t", "200", "-a", "unix", self.server, *words)
         assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
     def put(self, source: Path, name: str) -> None:
-        """Bring a file into the store."""
+        """Copy a file into the store."""
         mine = self.own("upload") / "file"
         shutil.copyfile(source, mine)
         mine.chmod(0o755)
         self.chirp("put", str(mine), name)
 
     def head(self, options: str) -> None:
-        """Start the head with these options in its URI, in place of one that runs.
+        """Start the head with these options in its URI, instead of a running one.
 
-        Now and then a head never answers after its start: it is started again.
+        Occasionally a head never answers after its start: it is started again.
         """
-        # a client that calls while the server comes up may never be answered
+        # a client that connects during the server's start may never be answered
         ask = ("chirp", "-t", "5", "-a", "unix", self.server, "ls", "/")
         for last in (False, False, True):
             self._start_head(options)
@@ -141,7 +141,7 @@ class Confuga:
         )
 
     def makeflow(self, folder: Path, workflow: str, store: str = "/wf", jobs: int = 20) -> None:
-        """Run a workflow on the store's nodes; `jobs`: so many are sent at one time."""
+        """Run a workflow on the store's nodes, with at most `jobs` submitted at a time."""
         with suppress(FileNotFoundError):
             (folder / f"{workflow}.makeflowlog").unlink()
         done = self.run(
@@ -158,23 +158,23 @@ class Confuga:
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
     def moved(self) -> int:
-        """Bytes that all jobs so far caused to be brought to their nodes.
+        """Return the bytes that all jobs so far caused to be transferred to their nodes.
 
-        A job's repl_bytes are those that lay there when it began: not counted.
+        A job's repl_bytes were on the node before it started: not counted.
         """
         pulled = "SELECT coalesce(sum(pull_bytes), 0) FROM ConfugaJob"
         kept = "SELECT coalesce(sum(size), 0) FROM TransferJob JOIN File ON fid = File.id"
         return self.ask("headcwd/.__job.db", pulled) + self.ask("head/confuga.db", kept)
 
     def replicas(self, size: int) -> int:
-        """Copies of the one file of that size."""
+        """Return the number of replicas of the only file of that size."""
         return self.ask(
             "head/confuga.db",
             f"SELECT count(*) FROM Replica JOIN File ON fid = id WHERE size = {int(size)}",
         )
 
     def ask(self, database: str, question: str) -> int:
-        """The first number of an answer of one of the store's databases."""
+        """Return the first number of a query's result from one of the store's databases."""
         uri = f"file:{self.folder / database}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, timeout=PATIENCE_S)) as con:
             return int(con.execute(question).fetchone()[0])
@@ -182,7 +182,7 @@ class Confuga:
 
 @contextmanager
 def confuga(folder: Path, options: str = "") -> Iterator[Confuga]:
-    """Start everything, wait until all nodes are known, and stop it again."""
+    """Start everything, wait until all nodes are known, and stop it at the end."""
     _open(folder)
     with network(folder) as bed:
         store = Confuga(bed, folder)
@@ -237,14 +237,14 @@ def _start(store: Confuga, options: str) -> None:
 
 
 def _open(folder: Path) -> None:
-    """Let another user reach the folder: pytest's are closed."""
+    """Let another user reach the folder: pytest's folders are closed."""
     for path in (folder, *folder.parents):
         if path.stat().st_uid == os.geteuid() and not path.stat().st_mode & 0o001:
             path.chmod(path.stat().st_mode | 0o011)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """The server and what it started: a head's scheduler outlives it, and works on with its URI."""
+    """Stop the server and what it started: a head's scheduler outlives it and works on its URI."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

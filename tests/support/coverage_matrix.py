@@ -1,9 +1,9 @@
-"""The coverage matrix as a page: what each collector sees of each case of tests/workloads.
+"""The coverage matrix as a page: what each collector records of each case of tests/workloads.
 
     python -m tests.support.coverage_matrix > docs/collectors/coverage.md
 
 The eBPF and bpftrace columns are measured by running the cases; those of strace and preload are
-what tests/test_strace_coverage.py and tests/test_preload_coverage.py hold them to.
+the expectations of tests/test_strace_coverage.py and tests/test_preload_coverage.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.test_ebpf_coverage import CASES, Run, check_case
 from tests.test_preload_coverage import UNSEEN as UNSEEN_PRELOAD
 from tests.test_strace_coverage import UNSEEN, _check
 
-# case or its group -> what the case is
+# case -> its description
 TITLES = {
     "rw_sequential": "read, write", "rw_positions": "pread, pwrite",
     "rw_vectors": "readv, writev, preadv, pwritev, preadv2, pwritev2", "rw_append": "O_APPEND",
@@ -61,7 +61,7 @@ TITLES = {
     "aio_scattered": "libaio",
 }  # fmt: skip  # a table
 
-# What runs of Darshan's preload library (Debian 12, 27 commands) showed; nothing else is claimed.
+# Observed in runs of Darshan's preload library (Debian 12, 27 commands); no other claims.
 DARSHAN = {
     "rw_sequential": "bytes and ranges", "rw_failed": "opens",
     "fd_shell": "no bytes: opened before exec", "copy_range": "opens, no bytes",
@@ -74,11 +74,11 @@ UNTESTED = "not tested"
 
 
 def local_run(folder: Path) -> Run:
-    """One recording of all cases here, with eBPF."""
+    """Record all cases on this machine with eBPF."""
     program = compile_workloads(folder)
     (folder / "base").mkdir()
     page = os.dup(1)
-    os.dup2(2, 1)  # what the cases say is not the page's text
+    os.dup2(2, 1)  # the cases' output is not part of the page
     try:
         _, bundle = record(folder / "run.trace", program, "all", folder / "base")
     finally:
@@ -109,7 +109,7 @@ def main() -> None:
 
 
 def ebpf_cell(run: Run, case: str) -> str:
-    """What one recording shows of a case."""
+    """Return what one recording contains of a case."""
     if run.status.get(case) == 77:
         return "not on this file system"
     try:

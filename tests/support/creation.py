@@ -1,4 +1,4 @@
-"""Asking the preload library's rule table, and running commands below the tagger."""
+"""Query the preload library's rule table, and run commands under the tagger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def build_ask(folder: Path, *flags: str) -> Path:
-    """tests/preload/ask.c with the table's reader."""
+    """Build tests/preload/ask.c with the table's reader."""
     reader = [SOURCES / "tag" / f"{name}.c" for name in ("table", "fit", "value", "word")]
     flags = ("-std=gnu11", "-Wall", "-Wextra", "-Werror", *flags, "-I")
     asks = ROOT / "tests" / "preload" / "ask.c"
@@ -31,7 +31,7 @@ def build_ask(folder: Path, *flags: str) -> Path:
 def ask(
     program: Path, table: Path, names: list[bytes], kind: int | None = None
 ) -> list[tuple[str, dict[str, bytes]]]:
-    """For each name the answer in a word, and the settings; `kind`: number of its task's type."""
+    """Return each name's answer in a word, and the settings; `kind`: number of its task's type."""
     more = [] if kind is None else ["type", str(kind)]
     done = subprocess.run(
         [program, table, *more], input=b"".join(name + b"\0" for name in names), capture_output=True
@@ -47,14 +47,14 @@ def ask(
 
 
 def _key(key: bytes) -> str:
-    """The key as the store has it; for a class the table names the tool."""
+    """Return the key as the store has it; for a class the table names the tool."""
     return "mfs:sclass" if key.endswith(b"/mfssetsclass") else key.decode("latin-1")
 
 
 def expected(
     resolution: Resolution, store: Store, names: list[bytes], makers: list[str | None] | None = None
 ) -> list[dict[str, bytes] | None]:
-    """What Python says for each name: its settings, None for no hint."""
+    """Return the settings that Python resolves for each name, None for no hint."""
     found = []
     for target in resolution.resolve(names, makers):
         settings = store.translate(target.hints, "file")[0] if target else []
@@ -63,7 +63,7 @@ def expected(
 
 
 class Tagged:
-    """Commands in a folder, below the library with a table of these hints."""
+    """Commands in a folder, under the library with a table of these hints."""
 
     def __init__(
         self,
@@ -86,12 +86,12 @@ class Tagged:
         make_journal(self.table)
 
     def environment(self, **more: str) -> dict[str, str]:
-        """That of a command below the tagger."""
+        """Return the environment of a command under the tagger."""
         env = {"LD_PRELOAD": str(self.library), "TRACEHINT_HINTS": str(self.table)}
         return {**os.environ, **env, **more}
 
     def run(self, *command: str | Path, status: int = 0, **more: str) -> str:
-        """Run it in the root; its output. It must end with `status`."""
+        """Run the command in the root and return its output. It must end with `status`."""
         done = subprocess.run(
             command, env=self.environment(**more), cwd=self.root, capture_output=True
         )
@@ -100,6 +100,6 @@ class Tagged:
         return output
 
     def hints(self, path: str | bytes) -> dict[str, bytes]:
-        """The attributes of a file below the root."""
+        """Return the attributes of a file below the root."""
         place = os.path.join(os.fsencode(self.root), os.fsencode(path))  # noqa: PTH118
         return {name: os.getxattr(place, name) for name in os.listxattr(place)}

@@ -1,6 +1,6 @@
 """Darshan logs of any size, written by the library of the `darshan` wheel itself.
 
-The functions that write are exported by the library but not declared by the wheel; the record
+The library exports the functions that write, but the wheel does not declare them; the record
 structures are those that the wheel declares.
 """
 
@@ -56,7 +56,7 @@ class File:
 
 
 def segments(offsets: Any, length: int, step_s: float = 1e-5) -> np.ndarray[Any, Any]:
-    """Accesses of one length, one after the other."""
+    """Return consecutive accesses of one length."""
     out = np.zeros(len(offsets), _SEGMENT)
     out["offset"], out["length"] = offsets, length
     out["first"] = 0.5 + np.arange(len(offsets)) * step_s
@@ -72,7 +72,7 @@ def write_log(
     exe: str = "/bin/app",
     spoil: Callable[[bytes], bytes] = bytes,
 ) -> None:
-    """One log with POSIX counters and DXT segments of each file. Raises RuntimeError.
+    """Write one log with POSIX counters and DXT segments of each file. Raises RuntimeError.
 
     spoil: applied to the records of each module before they are packed.
     """
@@ -101,7 +101,7 @@ def write_log(
 
 
 def _library(ffi: Any) -> Any:
-    """The library that the wheel has loaded already."""
+    """Return the library that the wheel has already loaded."""
     from darshan.backend import cffi_backend
 
     assert cffi_backend.libdutil is not None

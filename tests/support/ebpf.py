@@ -1,4 +1,4 @@
-"""Recording with the eBPF collector in tests, and comparing with what a workload states."""
+"""Record with the eBPF collector in tests, and compare with what a workload states."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORKLOADS = Path(__file__).parent.parent / "workloads"
 
 
 def require_ebpf() -> None:
-    """Skip where eBPF recording is not possible, naming the remedy."""
+    """Skip the test with the remedy where eBPF recording is not possible."""
     found = EbpfCollector().check()
     if not found.usable:
         pytest.skip(f"{found.reason}: {found.remedy}")
@@ -50,7 +50,7 @@ Key = tuple[int, bytes, str, str]  # pid, path, op, how
 
 @dataclass
 class Seen:
-    """What happened to one file by one process and way."""
+    """Accesses of one process to one file, by operation and way."""
 
     ranges: list[tuple[int, int]] = field(default_factory=list)
     bytes: int = 0
@@ -59,14 +59,14 @@ class Seen:
     exact: bool = True
 
     def add(self, start: int, end: int, moved: int, ops: int) -> None:
-        """Another access."""
+        """Add an access."""
         self.ranges.append((start, end))
         self.bytes += moved
         self.ops += ops
         self.rows += 1
 
     def union(self) -> list[tuple[int, int]]:
-        """The ranges joined."""
+        """Return the ranges with overlapping and touching ones merged."""
         out: list[tuple[int, int]] = []
         for start, end in sorted(self.ranges):
             if out and start <= out[-1][1]:
@@ -77,7 +77,7 @@ class Seen:
 
 
 def expectations(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines that a workload printed; paths as bytes."""
+    """Return the JSON lines that a workload printed; paths as bytes."""
     rows = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
     for row in rows:
         for key in ("path", "new_path", "other"):
@@ -87,7 +87,7 @@ def expectations(path: Path) -> list[dict[str, Any]]:
 
 
 def expected(rows: list[dict[str, Any]], folder: bytes) -> dict[Key, Seen]:
-    """The accesses that a workload states."""
+    """Return the accesses that a workload states."""
     out: dict[Key, Seen] = defaultdict(Seen)
     for row in rows:
         if row["kind"] == "saw":
@@ -97,7 +97,7 @@ def expected(rows: list[dict[str, Any]], folder: bytes) -> dict[Key, Seen]:
 
 
 def observed(bundle: Bundle, folder: bytes) -> dict[Key, Seen]:
-    """The accesses below `folder` that the bundle holds."""
+    """Return the accesses below `folder` that the bundle holds."""
     pid = {r["proc"]: r["pid"] for r in bundle.tables["processes"].to_pylist()}
     path = {r["open"]: r["path"] for r in bundle.tables["opens"].to_pylist()}
     by_file = {r["file"]: r["path"] for r in reversed(bundle.tables["names"].to_pylist())}

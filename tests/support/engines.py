@@ -1,6 +1,6 @@
-"""Engines in a folder of their own: fetched once, by scripts/engines.sh.
+"""Engines in a separate folder, fetched once by scripts/engines.sh.
 
-The folder is `build/engines`, or what TRACEHINT_ENGINES names (a cache that outlives a checkout).
+The folder is `build/engines`, or TRACEHINT_ENGINES (a cache that outlives a checkout).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SNAKEMAKES = (
     "8.20.0",
     "8.30.0",
     "9.0.0",
-)  # beside the newest, which the tests' own Python has
+)  # besides the newest, which the tests' own Python has
 
 
 def engine(name: str) -> Path:
-    """The program of an engine: nextflow, cwltool, python (with Parsl, Dask, Pegasus' API), or
-    snakemake-VERSION/bin/snakemake, with the executors that send jobs away.
+    """Return the program of an engine: nextflow, cwltool, python (with Parsl, Dask, Pegasus' API),
+    or snakemake-VERSION/bin/snakemake, with the executors that submit jobs.
 
-    Skips with the reason where it cannot be fetched.
+    Skips with the reason if it cannot be fetched.
     """
     folder = Path(os.environ.get("TRACEHINT_ENGINES") or ROOT / "build" / "engines")
     for tool in ("java", "mvn") if name in ("nextflow", "bin/hdfs") else ():
@@ -38,7 +38,7 @@ def engine(name: str) -> Path:
             pytest.skip(f"{tool} is not installed")
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several workers of pytest: one fetches
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several pytest workers: one fetches
         done = subprocess.run(
             [ROOT / "scripts" / "engines.sh", folder, name],
             capture_output=True,

@@ -1,7 +1,7 @@
-"""Watching from outside what attributes a file has when its first byte comes.
+"""Watch from outside which attributes a file has before its first byte is written or read.
 
-The kernel asks (FAN_PRE_ACCESS, Linux 6.14; ext4, XFS, btrfs) before each read and write of a
-mount, of any program, and waits for the answer: what the watcher reads then was there before.
+The kernel sends an event (FAN_PRE_ACCESS, Linux 6.14; ext4, XFS, btrfs) before each read and write
+of a mount, by any program, and waits for the answer: the watcher reads the earlier attributes.
 
     with watched(mount) as watch:
         ...
@@ -35,7 +35,7 @@ class Watch:
         self.log = log
 
     def empty_accesses(self) -> dict[tuple[int, int], list[dict[str, bytes]]]:
-        """(inode, birth) -> the attributes at each access while the file was empty."""
+        """Map (inode, birth) to the attributes at each access while the file was empty."""
         found: dict[tuple[int, int], list[dict[str, bytes]]] = {}
         for line in self.log.read_text().splitlines():
             inode, born, attributes = json.loads(line)
@@ -44,7 +44,7 @@ class Watch:
         return found
 
     def late(self, folder: Path, wanted: Mapping[str, Mapping[str, bytes]]) -> dict[str, str]:
-        """Those of the files that did not have their attributes before the first byte, and why."""
+        """Return the files without their attributes before the first byte, and the reason."""
         accesses, late = self.empty_accesses(), {}
         for name, attributes in wanted.items():
             path = folder / name
@@ -61,12 +61,12 @@ class Watch:
 
 
 def attributes_of(path: Path | str | int) -> dict[str, bytes]:
-    """The attributes of users."""
+    """Return the attributes in the namespace of users."""
     return {n: os.getxattr(path, n) for n in os.listxattr(path) if n.startswith("user.")}
 
 
 def identity(path: Path | str) -> tuple[int, int]:
-    """Inode and time of birth (ns): numbers of deleted files are used again."""
+    """Return inode and birth time (ns): inode numbers of deleted files are reused."""
     libc, facts = ctypes.CDLL(None), ctypes.create_string_buffer(256)
     libc.statx(-100, os.fsencode(path), 0, _STATX_BTIME | 0x100, facts)
     (inode,) = struct.unpack_from("<Q", facts, 32)
@@ -76,7 +76,7 @@ def identity(path: Path | str) -> tuple[int, int]:
 
 @contextmanager
 def watched(mount: Path, log: Path) -> Iterator[Watch]:
-    """A watcher of all that happens on the mount. Skips where the kernel cannot ask."""
+    """Watch all accesses on the mount. Skips where the kernel does not support it."""
     words = [sys.executable, __file__, mount, log]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -93,7 +93,7 @@ def watched(mount: Path, log: Path) -> Iterator[Watch]:
 
 @contextmanager
 def disk(folder: Path, megabytes: int = 512) -> Iterator[Path]:
-    """A mounted ext4 of its own. Skips where it cannot be had."""
+    """Mount a separate ext4. Skips where that is not possible."""
     image, mount = folder / "disk.img", folder / "disk"
     mount.mkdir()
     with image.open("wb") as stream:
@@ -125,7 +125,7 @@ def main(mount: str, log: str) -> None:
             data, at = os.read(watch, 65536), 0
             while at < len(data):
                 size, *_, fd, _ = _EVENT.unpack_from(data, at)
-                at += size  # some tell the range of bytes, too
+                at += size  # some events also contain the range of bytes
                 if os.fstat(fd).st_size == 0:
                     texts = {n: v.hex() for n, v in attributes_of(fd).items()}
                     out.write(json.dumps([*identity(f"/proc/self/fd/{fd}"), texts]) + "\n")

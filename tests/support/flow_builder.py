@@ -1,4 +1,4 @@
-"""Build the analyzer's flow tables by hand: tasks, files, who wrote and read which bytes.
+"""Build the analyzer's flow tables by hand: tasks, files, written and read bytes.
 
     flow = FlowBuilder()
     a, b = flow.task("gen"), flow.task("use")
@@ -7,7 +7,7 @@
     flow.read(b, f, 0, 100)
     patterns = flow.labels()
 
-One file is one version: the last write of a byte owns it, all reads come after all writes.
+One file is one version: the last writer of a byte owns it, all reads follow all writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _edge(
 
 
 def _role(made: object, used: object, others: bool) -> str:
-    """What a file is to the run; `others`: read by tasks that did not write it."""
+    """Return a file's role in the run; `others`: read by tasks that did not write it."""
     if not made:
         return "input"
     if others:
@@ -42,7 +42,7 @@ def _role(made: object, used: object, others: bool) -> str:
 
 @dataclass
 class Flow:
-    """The tables that `patterns.label` takes."""
+    """The tables that `patterns.label` expects."""
 
     files: pa.Table
     producers: pa.Table
@@ -93,7 +93,7 @@ class FlowBuilder:
         exact: float = 1.0,
         lineage: int | None = None,
     ) -> int:
-        """A file version; without `role` it follows from who wrote and read."""
+        """Add a file version; without `role` it follows from its writers and readers."""
         file = len(self.files) + 1
         more = {"lineage": lineage or file, "version": version, "exact_share": exact}
         self.files.append(file_row(file, path.encode(), size, role=role, **more))
@@ -127,7 +127,7 @@ class FlowBuilder:
         return out
 
     def owned(self, file: int) -> dict[int, list[Range]]:
-        """Bytes of which a task is the last writer; later calls of `write` win."""
+        """Return the bytes that each task wrote last; later calls of `write` win."""
         owner: dict[int, list[Range]] = {}
         for task, where, a, b, _, _ in self.writes:
             if where == file:
@@ -136,7 +136,7 @@ class FlowBuilder:
         return owner
 
     def flow(self) -> Flow:
-        """The tables, as analyzer.flow would make them."""
+        """Return the tables as analyzer.flow would create them."""
         producers, consumers, edges, files = [], [], [], []
         for row in self.files:
             file, size = row["file"], row["size_bytes"]
@@ -174,7 +174,7 @@ class FlowBuilder:
         return pa.Table.from_pylist(self.tasks, schema=model.TASKS)
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """`patterns.label` of this flow."""
+        """Return the result of `patterns.label` for this flow."""
         from tracehint.analyzer.patterns.run_labels import label
 
         run = {"nodes": self.nodes, "completeness": {"blind_to": self.blind_to}}
@@ -182,7 +182,7 @@ class FlowBuilder:
         return found.patterns, found.groups
 
     def losses(self) -> pa.Table | None:
-        """Losses by task, in the columns of `analyzer.run.lost_events`."""
+        """Return losses by task, in the columns of `analyzer.run.lost_events`."""
         if not self.lost and not self.gone:
             return None
         rows = []
@@ -201,7 +201,7 @@ class FlowBuilder:
         return pa.Table.from_pylist(rows)
 
     def labels(self, **options: Any) -> Labels:
-        """Labels with short questions."""
+        """Label the flow and return the result with short queries."""
         if options:
             self.options = replace(self.options, **options)
         patterns, groups = self.tables()

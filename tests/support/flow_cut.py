@@ -23,7 +23,7 @@ ROOTS = [b"/data"]
 
 
 def bundle_of(run: RunBuilder) -> Bundle:
-    """The bundle in memory, without a detour over the disk."""
+    """Return the bundle in memory, without writing it to disk."""
     tables = {name: table_from_rows(name, rows) for name, rows in run.rows.items()}
     return Bundle(Path("run.trace"), run.manifest, tables)
 
@@ -50,7 +50,7 @@ class Case:
         process: bool = True,
         source: str = "observed",
     ) -> int:
-        """A task of one process; both have the same number. `process=False`: only declared."""
+        """Add a task of one process with the same number. `process=False`: only declared."""
         first = not self.tasks
         proc = (
             self.run.process([name], parent=None if first else self.engine)
@@ -62,11 +62,11 @@ class Case:
         return proc
 
     def chain(self, *names: str) -> list[int]:
-        """Tasks of these names."""
+        """Add tasks of these names."""
         return [self.task(name) for name in names]
 
     def cut(self) -> Segmentation:
-        """The tasks as the cutter would give them."""
+        """Return the tasks as the segmentation would."""
         procs = [{"proc": r["proc"], "task": r["proc"]} for r in self.run.rows["processes"]]
         declared = [{"declared": d, "task": t} for d, t in self.declared]
         return Segmentation(
@@ -83,7 +83,7 @@ class Case:
         rows: int = 1 << 19,
         **options: Any,
     ) -> View:
-        """The flow; `general` sends every file the long way, `rows` is the size of a partition."""
+        """Return the flow; `general` forces the general path, `rows` is the size of a partition."""
         bundle = bundle_of(self.run)
         flow = build_flow(
             bundle,
@@ -105,7 +105,7 @@ def manifest_mounts(manifest: Manifest, fstype: str, source: str, path: str = "/
 
 
 class View:
-    """A flow with names in the place of numbers."""
+    """A flow with names instead of numbers."""
 
     def __init__(self, flow: Flow, names: dict[int, str]) -> None:
         self.flow, self.names = flow, names
@@ -154,5 +154,5 @@ class View:
         return {f["key"]: f["role"] for f in self.files.values()}
 
     def file(self, path: str, version: int = 0) -> dict[str, Any]:
-        """The row of a version."""
+        """Return the row of a version."""
         return next(f for f in self.files.values() if f["key"] == (path, version))

@@ -1,7 +1,7 @@
 """The data flow of a small run, byte by byte in plain Python: slow and obvious.
 
-One list of bytes per file; each byte knows who wrote it last, in which version, by which write.
-Every statement of docs/reference/flow.md about versions, edges and roles is one line here.
+One list of bytes per file; each byte has its last writer, the version and the write. Every
+statement of docs/reference/flow.md about versions, edges and roles is one line here.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 LARGEST = 64
-BEFORE = -1  # number of the write of bytes that were there before, or never were
+BEFORE = -1  # number of the write of bytes that existed before, or never did
 
 
 @dataclass
 class Byte:
-    """Whose a byte is (None: older content), whether it is a hole, and where it came from."""
+    """Owner of a byte (None: older content), whether it is a hole, and the write that set it."""
 
     owner: str | None
     hole: bool
@@ -34,7 +34,7 @@ class File:
     version: int = 0
     start: int = 0  # the event that began the version
     writers: set[str] = field(default_factory=set)  # of this version
-    readers: set[str] = field(default_factory=set)  # that end this version with the next change
+    readers: set[str] = field(default_factory=set)  # cause a new version at the next change
     events: int = 0
     gone: bool = False
     replaced: bool = False
@@ -48,11 +48,11 @@ class File:
     owned: dict[int, dict[str, set[int]]] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
     writes: dict[int, tuple[int, str]] = field(default_factory=dict)  # write -> version, task
-    seen: set[int] = field(default_factory=set)  # writes that another task read from
+    seen: set[int] = field(default_factory=set)  # writes that another task has read
 
 
 class Reference:
-    """Do what a run does, one operation after the other; then ask."""
+    """Replay of a run, one operation after the other, and queries of the result."""
 
     def __init__(self, engines: set[str]) -> None:
         self.engines = engines
@@ -60,9 +60,9 @@ class Reference:
         self.clock = 0
 
     def create(self, path: str, size: int, *, existed: bool, units: int = LARGEST) -> File:
-        """A new inode; one that existed before has content that nobody in the run wrote.
+        """Add a new inode; one that existed before has content that no task in the run wrote.
 
-        `units`: how many bytes the file can have.
+        `units`: capacity of the file in bytes.
         """
         file = File(path, size if existed else 0, existed)
         hole = not existed
@@ -133,7 +133,7 @@ class Reference:
         file.events += 1
 
     def _maker(self, file: File, task: str) -> None:
-        """Bytes that never were belong to the first one that changed the file."""
+        """Assign bytes that never existed to the first task that changed the file."""
         for byte in file.bytes:
             if byte.owner is None and not file.existed:
                 byte.owner = task
@@ -158,10 +158,10 @@ class Reference:
     def _sized(self, file: File) -> None:
         file.sizes[file.version] = file.size
 
-    # the answers, in the words of tests.support.flow_cut.View
+    # results in the form of tests.support.flow_cut.View
 
     def entries(self) -> list[tuple[str, int, File, int]]:
-        """(path, version of the path, file, version of the file) of all versions in use."""
+        """Return (path, version of the path, file, version of the file) of all versions in use."""
         found = []
         for path in dict.fromkeys(f.path for f in self.files):
             number = 0
@@ -180,7 +180,7 @@ class Reference:
         return {pair: b for pair, b in links.items() if not self.engines & set(pair)}
 
     def producers(self, file: File, version: int) -> dict[str, tuple[int, int, int, bool]]:
-        """Task -> bytes, unique bytes, owned bytes, superseded."""
+        """Map each task to its bytes, unique bytes, owned bytes, superseded."""
         found = {}
         for task, wrote in file.wrote.get(version, {}).items():
             owned = file.owned[version].get(task, set())
@@ -203,7 +203,7 @@ class Reference:
         return "output" if last and not file.gone else "scratch"
 
     def cycles(self) -> bool:
-        """Whether tasks feed each other both ways, or one gives and gets in one version."""
+        """Whether edges form a cycle, or a task is producer and consumer in one version."""
         import networkx as nx
 
         graph: nx.DiGraph[str] = nx.DiGraph()

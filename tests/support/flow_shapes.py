@@ -1,4 +1,4 @@
-"""Small flows of the usual shapes, for the tests of the patterns."""
+"""Small flows of common shapes, for the tests of the patterns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MB = 1 << 20
 def one_to_many(
     readers: list[list[tuple[int, int]]], size: int, *, writer: bool = True
 ) -> tuple[FlowBuilder, int, list[int]]:
-    """A file of `size` bytes by one task, and readers of these ranges at the same time."""
+    """Return a file of `size` bytes by one task, and concurrent readers of these ranges."""
     flow = FlowBuilder()
     maker = flow.task("make", start=0, end=5)
     file = flow.file("data", size)
@@ -24,7 +24,7 @@ def one_to_many(
 
 
 def many_to_one(sizes: list[int]) -> tuple[FlowBuilder, list[int], int]:
-    """One file per producer, all read by one task."""
+    """Return one file per producer, all read by one task."""
     flow = FlowBuilder()
     makers = [flow.task(f"make {k}", start=0, end=5) for k in range(len(sizes))]
     sink = flow.task("merge", start=10)
@@ -36,7 +36,7 @@ def many_to_one(sizes: list[int]) -> tuple[FlowBuilder, list[int], int]:
 
 
 def gathered(overlap: int, *, in_turn: bool = False) -> tuple[FlowBuilder, int]:
-    """A file of four writers, each of its own part and `overlap` bytes of the next; one reader."""
+    """Return a file of four writers, each overlapping the next by `overlap` bytes; one reader."""
     flow = FlowBuilder()
     file = flow.file("out", 4 * MB)
     for k in range(4):
@@ -49,7 +49,7 @@ def gathered(overlap: int, *, in_turn: bool = False) -> tuple[FlowBuilder, int]:
 
 
 def in_parts(parts: int, *, nodes: int = 4) -> tuple[FlowBuilder, int]:
-    """A file that some tasks write in parts and as many others read in the same parts."""
+    """Return a file that some tasks write in parts and as many others read in the same parts."""
     flow = FlowBuilder(nodes=nodes)
     file = flow.file("field", parts * MB)
     for k in range(parts):

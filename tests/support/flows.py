@@ -1,4 +1,4 @@
-"""Small runs as Analysis tables, labelled by the real labeller: who reads and writes what.
+"""Small runs as Analysis tables, labelled by the real labeller: tasks and their accesses.
 
 run = Flowing()
 a, b = run.task("make"), run.task("use")
@@ -30,7 +30,7 @@ class Flowing:
         self.used: list[dict[str, Any]] = []
 
     def task(self, kind: str) -> int:
-        """A task of a type; tasks run one after the other."""
+        """Add a task of a type; tasks run one after the other."""
         number = len(self.tasks)
         name = f"{kind}_{number}"
         self.tasks.append(task_row(number, name, type=kind, command=kind, host="n"))
@@ -57,19 +57,19 @@ class Flowing:
     def write(
         self, task: int, path: str | bytes, size: int, start: int = 0, end: int | None = None
     ) -> None:
-        """`task` writes [start, end) of a file of `size` bytes."""
+        """Add a write by `task` to [start, end) of a file of `size` bytes."""
         row = self._access(self.made, task, path, size, start, end)
         row |= {"owned_bytes": row["unique_bytes"], "superseded": False, "how": ["write"]}
 
     def read(
         self, task: int, path: str | bytes, size: int, start: int = 0, end: int | None = None
     ) -> None:
-        """`task` reads [start, end) of a file of `size` bytes."""
+        """Add a read by `task` of [start, end) of a file of `size` bytes."""
         row = self._access(self.used, task, path, size, start, end)
         row |= {"cover": row["unique_bytes"] / max(1, size), "peek": False}
 
     def analysis(self) -> Analysis:
-        """The run with edges and labels."""
+        """Return the run with edges and labels."""
         made, used = ({row["file"] for row in rows} for rows in (self.made, self.used))
         files = [
             file_row(

@@ -1,9 +1,9 @@
-"""`tracehint` on the PATH of a shell that a test runs (forked.program): asks the fork server.
+"""`tracehint` on the PATH of a shell that a test runs (forked.program): calls the fork server.
 
-Begun as `python -IS fork_client.py SERVER VALUES WORD...`: a few milliseconds instead of the time
-that the libraries take. SERVER is the name of the server's socket; VALUES, as JSON, what the
-server read when it started. What the shell's own children start, so all within a recording, and
-what has other values at its start, is a process of its own.
+Started as `python -IS fork_client.py SERVER VALUES WORD...`: takes a few milliseconds instead of
+the time to load the libraries. SERVER is the name of the server's socket; VALUES, as JSON, what the
+server read at its start. Commands that the shell's own children start, so all within a recording,
+and commands with other values at their start run in a separate process.
 """
 
 import json
@@ -13,11 +13,11 @@ import socket
 import sys
 from pathlib import Path
 
-SHELL = "TRACEHINT_TEST_SHELL"  # the process of the shell itself, which its last command may become
+SHELL = "TRACEHINT_TEST_SHELL"  # pid of the shell itself, which its last command may replace
 
 
 def main(server: str, values: str, *words: str) -> int:
-    """The exit code; ends by the signal that ended the command."""
+    """Return the exit code; end by the signal that ended the command."""
     given = json.loads(values)
     begun = {
         name: value for name, value in os.environ.items() if name.startswith(tuple(given["names"]))

@@ -1,14 +1,14 @@
 """A process that has loaded the product and its libraries, and forks for each command line.
 
-To load numpy, Arrow, DuckDB and networkx takes three quarters of a small command; a worker of
-pytest starts hundreds. The server has run nothing: one thread, no file open besides its own. What
-it forks becomes what `python -m tracehint` would be: directory, environment, streams, `sys.argv`
-and `sys.path` are those of the request, and `tracehint.__main__` ends it.
+Loading numpy, Arrow, DuckDB and networkx takes three quarters of a small command; a pytest worker
+starts hundreds. The server runs no command itself: one thread, no file open except its own. Its
+child becomes what `python -m tracehint` would be: directory, environment, streams, `sys.argv` and
+`sys.path` are those of the request, and `tracehint.__main__` ends it.
 
-A request: one byte and a connection over the socket that the server was given, or a connection to
-the one that it listens at (fork_client.py). Over the connection come the three streams and a line
-of JSON (`words`, `cwd`, `env`); back go the process and its exit code as `subprocess` counts it, a
-line each.
+A request is one byte and a connection over the socket that the server was given, or a connection to
+its listening socket (fork_client.py). The connection carries the three streams and a line of JSON
+(`words`, `cwd`, `env`); the server returns the process and its exit code in `subprocess`'s
+convention, a line each.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from typing import Any, NoReturn
 LIBRARIES = ("difflib", "duckdb", "networkx", "numpy.ma", "numpy.random", "pyarrow.compute",
              "pyarrow.dataset", "pyarrow.parquet", "rich.console", "rich.padding", "rich.table",
              "rich.text")  # fmt: skip  # a table
-NOT_LOADED = ("tracehint.__main__",)  # it looks at sys.argv when it is loaded
+NOT_LOADED = ("tracehint.__main__",)  # it reads sys.argv when it is loaded
 
 
 def serve(asked: socket.socket, listens: socket.socket) -> None:
-    """Fork for each request until the worker of pytest can ask no more."""
+    """Fork for each request until the pytest worker closes its socket."""
     waiting = selectors.DefaultSelector()
     for source in (asked, listens):
         waiting.register(source, selectors.EVENT_READ)
@@ -54,12 +54,12 @@ def serve(asked: socket.socket, listens: socket.socket) -> None:
             os.close(key.fd)
             pid, answer = key.data
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            with answer, contextlib.suppress(OSError):  # whoever asked may have given up
+            with answer, contextlib.suppress(OSError):  # the client may have given up
                 answer.sendall(b"%d\n" % code)
 
 
 def _handed(asked: socket.socket) -> socket.socket | None:
-    """The connection that the worker of pytest sent; None when it ended."""
+    """Return the connection that the pytest worker sent; None if the worker ended."""
     _, found, _, _ = socket.recv_fds(asked, 1, 1)
     return socket.socket(fileno=found[0]) if found else None
 
@@ -78,7 +78,7 @@ def _forked(connection: socket.socket) -> tuple[int, socket.socket]:
 
 
 def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
-    """What `python -m tracehint` is in its own process."""
+    """Become what `python -m tracehint` is in its own process."""
     code = 1
     try:
         for number, stream in enumerate(streams):
@@ -102,7 +102,7 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
 
 
 def _streams() -> None:
-    """Python's streams on the descriptors, as it opens them where they are no terminal."""
+    """Open Python's streams on the descriptors, as Python does if they are no terminal."""
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8")
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8")
     sys.stderr = io.TextIOWrapper(
@@ -112,12 +112,12 @@ def _streams() -> None:
 
 
 def _ended(words: list[str]) -> int:
-    """The exit code, when all that Python does at the end is done."""
+    """Run the command; return its exit code after everything that Python does at exit."""
     from tracehint import __main__ as program
     from tracehint.interrupts import end_quietly
 
     end_quietly()
-    sys.modules["__main__"] = program  # what multiprocessing loads in its processes
+    sys.modules["__main__"] = program  # the module that multiprocessing loads in its processes
     sys.argv[:] = [str(program.__file__), *words]
     try:
         program.run()
@@ -130,7 +130,7 @@ def _ended(words: list[str]) -> int:
 
 
 def load() -> None:
-    """What any command loads, without the threads that numpy would start, and without pandas."""
+    """Load what any command loads, without numpy's threads and without pandas."""
     import tracehint
     from tracehint.schemas.arrow import skip_pandas
 
@@ -138,7 +138,7 @@ def load() -> None:
     skip_pandas()
     for library in LIBRARIES:
         importlib.import_module(library)
-    # in a clone tracehint.__path__ has the clone itself too, and there the tests
+    # in a clone, tracehint.__path__ contains the clone too, and with it the tests
     product = str(Path(str(tracehint.__file__)).parent)
     for module in pkgutil.walk_packages([product], "tracehint."):
         if module.name not in NOT_LOADED and "spark" not in module.name:
@@ -152,6 +152,6 @@ def load() -> None:
 if __name__ == "__main__":
     load()
     gc.collect()
-    gc.freeze()  # else each child copies the pages of what it collects
+    gc.freeze()  # otherwise each child copies the pages of the objects that it collects
     serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))
-    os._exit(0)  # the libraries need not be taken apart
+    os._exit(0)  # skip the libraries' finalisation

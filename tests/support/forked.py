@@ -1,4 +1,4 @@
-"""`python -m tracehint ...` by the fork server of this worker of pytest (fork_server.py)."""
+"""`python -m tracehint ...` by the fork server of this pytest worker (fork_server.py)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from pathlib import Path
 from tests.support import fork_client
 
 ROOT = Path(__file__).parents[2]
-# The beginning of a shell that `program` is for.
+# First line of a shell script that uses `program`.
 NAME_ITSELF = f"export {fork_client.SHELL}=$$\n"
-# What a process reads before it runs a command: other values need a process of its own.
+# Variables that a process reads before a command: other values need a separate process.
 AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "MALLOC_", "GLIBC_", "ARROW_", "OMP_",
             "OPENBLAS_", "MKL_", "ASAN_", "UBSAN_", "LSAN_")  # fmt: skip  # a table
 
 
 def fits(env: Mapping[str, str]) -> bool:
-    """Whether the server was started as a process with this environment would be."""
+    """Whether the server started with the values of AT_START in this environment."""
     return _at_start(env) == _server().began
 
 
 def run(
     words: list[str], cwd: str | Path, env: Mapping[str, str], timeout: float
 ) -> tuple[int, bytes, bytes]:
-    """Exit code as `subprocess` counts it, standard output and standard error.
+    """Return the exit code in `subprocess`'s convention, standard output and standard error.
 
-    Standard input is that of this process. Raises OSError where `cwd` is not there, and
-    TimeoutExpired; the process was killed then.
+    Standard input is that of this process. Raises OSError if `cwd` does not exist, and
+    TimeoutExpired after killing the process.
     """
     request = {"words": words, "cwd": str(Path(cwd).resolve(strict=True)), "env": dict(env)}
     out, write_out = os.pipe()
@@ -70,7 +70,7 @@ def _asked(request: dict[str, object], streams: list[int]) -> socket.socket:
 
 
 def _read(streams: list[int], end: float) -> list[bytes]:
-    """All that comes until each is closed. Raises TimeoutError."""
+    """Read each stream until it is closed. Raises TimeoutError."""
     found = {stream: bytearray() for stream in streams}
     with selectors.DefaultSelector() as waiting:
         for stream in streams:
@@ -93,14 +93,14 @@ def _at_start(env: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def usual() -> dict[str, str]:
-    """The environment in which the tests began, which conftest.py asks for before all of them."""
+    """Return the environment at the start of the tests, first requested by conftest.py."""
     return dict(os.environ)
 
 
 def program(folder: Path) -> None:
     """Write `tracehint` into the folder, for the PATH of a shell that begins with `NAME_ITSELF`.
 
-    What the shell itself starts is forked: not for shells that send it signals.
+    Commands that the shell itself starts are forked: not for shells that send them signals.
     """
     server = _server()
     given = {"python": sys.executable, "names": AT_START, "values": server.began}
@@ -112,8 +112,8 @@ def program(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class _Server:
-    """Where connections are handed over, the name of the socket for other processes, and the
-    values of AT_START that it began with."""
+    """The socket for passing connections, the name of the socket for other processes, and the
+    values of AT_START at its start."""
 
     asked: socket.socket
     name: str
@@ -122,10 +122,10 @@ class _Server:
 
 @cache
 def _server() -> _Server:
-    """The server of this process, begun when it is first asked for."""
+    """Start the server of this process at the first call."""
     here, there = socket.socketpair()
     with there, socket.socket(socket.AF_UNIX) as listens:
-        listens.bind("")  # the kernel finds a name, which goes with the socket
+        listens.bind("")  # the kernel chooses a name, which is freed with the socket
         listens.listen()
         name = listens.getsockname()[1:].decode()
         files = [there.fileno(), listens.fileno()]

@@ -1,4 +1,4 @@
-"""What holds for the gains of every run, whatever it is (docs/explanation/gain.md)."""
+"""Invariants of the gains of every run (docs/explanation/gain.md)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tracehint.hintgen.summary.gain import Simulation, Where
 from tracehint.hintgen.summary.rule_gains import with_gains
 from tracehint.schemas.store import Bundle
 
-CHANCE = 0.05  # of the baseline: two remedies that do the same differ by less
+CHANCE = 0.05  # of the baseline: maximum difference between two remedies with the same effect
 KEYS = {"makespan_s", "makespan_low_s", "makespan_high_s", "network_bytes", "significant"}
 
 
 def check_gains(document: dict[str, Any]) -> int:
-    """Assert the invariants of a document with `baseline`, `all` and `findings`; how many of the
-    findings have a gain."""
+    """Assert the invariants of a document with `baseline`, `all` and `findings`; return the number
+    of findings with a gain."""
     base, every = document["baseline"], document["all"]
     if base is None:
         assert every is None and document["no_gain_because"]
@@ -48,18 +48,18 @@ def check_gains(document: dict[str, Any]) -> int:
 
 
 def document_of(findings: list[Finding], simulation: Simulation, form: str = "json") -> Any:
-    """What `lint` writes of them."""
+    """Return the document that `lint` writes for the findings."""
     return json.loads(render(form, findings, Info(tool="t", subject="s", simulation=simulation)))
 
 
 def gains(document: dict[str, Any]) -> dict[str, Any]:
-    """The gain of each finding by its fingerprint."""
+    """Map the fingerprint of each finding to its gain."""
     return {f["fingerprint"]: f["gain"] for f in document["findings"]}
 
 
 def check_outputs(analysis: Analysis, bundle: Bundle | None, where: Where, folder: Path) -> int:
-    """Assert the invariants of the run, and that lint, the page, the hint file, explain, and what
-    `hints` and `compare` simulate on their own have the same gains; how many findings have one."""
+    """Assert the invariants of the run, and equal gains in lint, the page, the hint file, explain,
+    and the simulations of `hints` and `compare`; return the number of findings with a gain."""
     context = Context(analysis, bundle, where=where)
     findings = run_rules(context)
     simulation = context.simulation

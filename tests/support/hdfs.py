@@ -44,13 +44,13 @@ class Hdfs:
 
     @property
     def nodes(self) -> list[Node]:
-        """Those with a datanode."""
+        """Nodes with a datanode."""
         return self.bed.nodes
 
     def start(self, name: str, *words: str, node: Node | None = None) -> None:
         """Start a server on the head or on a node."""
         with (self.folder / f"{name}.log").open("wb") as log:
-            # without a host name of the node's own, which Java could not resolve
+            # without the node's own host name, which Java could not resolve
             space = node.space if node else self.bed.space
             command = ["nsenter", f"--net=/run/netns/{space}", self.tool, *words]
             self.running.append(
@@ -94,7 +94,7 @@ def _configure(folder: Path) -> None:
 
 @contextmanager
 def hdfs(folder: Path) -> Iterator[Hdfs]:
-    """Start everything, wait until all datanodes take data, and stop it again. May skip."""
+    """Start everything, wait until all datanodes accept data, and stop it at the end. May skip."""
     tool = engine("bin/hdfs")
     with network(folder) as bed:
         store = Hdfs(bed, folder, tool)
@@ -128,7 +128,7 @@ def _datanode(store: Hdfs, node: Node) -> None:
 
 
 def _wait(store: Hdfs) -> None:
-    """Until a file with a copy on every datanode can be written."""
+    """Wait until a file with a copy on every datanode can be written."""
     end, said = time.monotonic() + PATIENCE_S, "no answer"
     while time.monotonic() < end:
         try:

@@ -17,7 +17,7 @@ PATTERN = {"local": "pipeline", "collocation": "reduce", "scatter": "scatter"}
 
 
 def rule(template: str, *, producer: str | None = "make", **values: Any) -> Rule:
-    """A rule; hints as keywords (DP="local"), or `hints=(Hint(...), ...)`, and Rule's fields."""
+    """Return a rule; hints as keywords (DP="local") or `hints=(Hint(...), ...)`, Rule's fields."""
     names = [n for n in values if n[0].isupper()]
     hints = tuple(Hint(n, str(values.pop(n)), "create") for n in names)
     given: dict[str, Any] = {
@@ -38,18 +38,18 @@ def rule(template: str, *, producer: str | None = "make", **values: Any) -> Rule
 
 
 def hint_file(*rules: Rule, refused: tuple[Refusal, ...] = ()) -> HintFile:
-    """A hint file with these rules."""
+    """Return a hint file with these rules."""
     return HintFile(learned_from=(), parameters={}, rules=rules, refused=refused)
 
 
 def json_schema(name: str) -> Any:
-    """A JSON Schema as the documentation has it."""
+    """Return a JSON Schema of the documentation."""
     page = Path(__file__).parents[2] / "docs" / "reference" / f"{name}.schema.json"
     return json.loads(page.read_text(encoding="utf-8"))
 
 
 def parsed(data: Any) -> HintFile:
-    """The hint file with this JSON data."""
+    """Return the hint file with this JSON data."""
     return parse_hints(json.dumps(data).encode())
 
 
@@ -61,12 +61,12 @@ def save(folder: Path, *rules: Rule) -> Path:
 
 
 def literal(name: bytes, **values: Any) -> Rule:
-    """A rule for exactly one path, any bytes."""
+    """Return a rule that matches exactly one path, of any bytes."""
     return rule(to_text(name, braces=True), **values)
 
 
 def fitted_names(monkeypatch: pytest.MonkeyPatch, index: type[Any]) -> list[bytes]:
-    """The names that are looked up in an index (a class with `find_fitting`) from now on."""
+    """Record the names that are looked up in an index (a class with `find_fitting`) from now on."""
     names: list[bytes] = []
     fitting = index.find_fitting
     monkeypatch.setattr(

@@ -1,7 +1,7 @@
-"""One corpus of hostile file names, as bytes, that runs through every output.
+"""One corpus of hostile file names, as bytes, for the tests of every output.
 
-Every name is a legal Unix name: 1 to 255 bytes, no NUL, no slash, not `.` or
-`..`. `make_files` creates those that the file system takes.
+Every name is a legal Unix name: 1 to 255 bytes, no NUL, no slash, not `.` or `..`. `make_files`
+creates those that the file system accepts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ HOSTILE_NAMES: list[bytes] = list(
 
 
 def make_files(folder: Path | str, content: bytes = b"x") -> list[bytes]:
-    """Create every hostile name below `folder`; the names that the file system took."""
+    """Create every hostile name below `folder`; return the names that the file system accepted."""
     made = []
     for name in HOSTILE_NAMES:
         path = os.path.join(os.fsencode(folder), name)  # noqa: PTH118 (bytes)

@@ -1,8 +1,8 @@
-"""Runs of any size: copies of small workflows as they are found in practice, side by side.
+"""Runs of any size: copies of small workflows as used in practice, side by side.
 
-`declared(copies)` is a WfFormat document: per copy a mosaic (fan-out, pairs, reduce, broadcast),
-a genome pipeline (split, chains, merge) and a search (one table for all). Each copy has names of
-its own, as the instances that are joined in practice have.
+`declared(copies)` is a WfFormat document: per copy a mosaic (fan-out, pairs, reduce, broadcast), a
+genome pipeline (split, chains, merge) and a search (one table for all). Each copy has its own
+names, as instances that are joined in practice have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Copy:
         self.maker: dict[str, str] = {}
 
     def task(self, kind: str, number: int, reads: list[str], writes: dict[str, int]) -> None:
-        """One task; who made what it reads is its parent."""
+        """Add one task; the producers of its inputs are its parents."""
         name = f"{self.at}{kind}_{number:03d}"
         inputs = [self.at + file for file in reads]
         for file, size in writes.items():
@@ -74,7 +74,7 @@ def _search(copy: _Copy) -> None:
 
 
 def declared(copies: int) -> dict[str, Any]:
-    """The WfFormat 1.5 document of `copies * TASKS_PER_COPY` tasks."""
+    """Return the WfFormat 1.5 document of `copies * TASKS_PER_COPY` tasks."""
     tasks, files = [], []
     for number in range(copies):
         copy = _Copy(number)

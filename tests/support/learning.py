@@ -11,12 +11,12 @@ BIG = 8 << 20
 
 
 def learned(run: Flowing, limits: Limits = NO_LIMITS, **options: bool) -> HintFile:
-    """Rules of the run; `options` of LearnOptions."""
+    """Learn rules from the run; `options` of LearnOptions."""
     return learn([run.analysis()], LearnOptions(limits=limits, **options))
 
 
 def mosaic(tiles: int = 5, size: int = BIG) -> Flowing:
-    """proj x tiles -> fit x tiles -> one add; one header for all proj."""
+    """Return a run: proj x tiles -> fit x tiles -> one add; one header for all proj."""
     run = Flowing()
     for k in range(tiles):
         proj, fit = run.task("proj"), run.task("fit")

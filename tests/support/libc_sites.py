@@ -1,4 +1,4 @@
-"""Which system-call instructions of a C library the preload library finds, and which it misses.
+"""System-call instructions of a C library that the preload library finds, and those it misses.
 
 python -m tests.support.libc_sites FOLDER   (an unpacked libc6 package, or a root file system)
 """
@@ -17,7 +17,7 @@ from tests.support.built import built
 from tests.support.preload import ROOT, SOURCES
 
 OBJECTS = ("libc.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "librt.so.1")
-# Calls that tell nothing of files, by the nearest symbol (libraries are stripped) -> what they are.
+# Calls that do not concern files, by the nearest symbol (libraries are stripped) -> purpose.
 HARMLESS = {
     ("mmap", "__mmap"): "code below 2 GiB, where a tunable of the loader asks for it",
     ("mmap", "_dl_mcount"): "the same, in the loader",
@@ -28,7 +28,7 @@ HARMLESS = {
     ("ioctl", "isatty"): "TCGETS",
     ("readlinkat", "_dl_find_dso_for_object"): "the loader, for the program's own directory",
 }
-# Calls whose number the code before them does not show, in the same way -> what they are.
+# Calls whose number is not determined by the code before them, likewise -> purpose.
 HARMLESS_UNKNOWN = {
     "__fsetlocking": "futex", "aio_init": "futex", "__mmap": "arch_prctl, in a table of numbers",
     "__pthread_get_minstack": "setxid in each thread", "raise": "tgkill",
@@ -39,13 +39,13 @@ HARMLESS_UNKNOWN = {
     "__nptl_setxid": "setxid in each thread",
 }  # fmt: skip  # a table
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-_BACK = 60  # instructions between the number and the call
-_KEPT = ("bx", "bp", "r12", "r13", "r14", "r15")  # registers that a call leaves as they are
+_BACK = 60  # maximum instructions between the number and the call
+_KEPT = ("bx", "bp", "r12", "r13", "r14", "r15")  # registers that a call preserves
 
 
 @dataclass(frozen=True)
 class Site:
-    """A `syscall` instruction: address, number (None: not told by the code before it)."""
+    """A `syscall` instruction: address, number (None: not set by the code before it)."""
 
     at: int
     number: int | None
@@ -53,13 +53,13 @@ class Site:
 
 
 def build_scan(folder: Path) -> Path:
-    """The library's own search as a program."""
+    """Build the library's own search as a program."""
     sources = [ROOT / "tests" / "preload" / "scan.c", SOURCES / "hook" / "sites.c"]
     return built(folder / "scan", "gcc", "-O2", "-I", SOURCES, *sources)
 
 
 def found_by_library(scan: Path, path: Path) -> set[int]:
-    """Addresses of the `syscall` instructions that would be led to the library."""
+    """Return addresses of the `syscall` instructions that would be redirected to the library."""
     found = set[int]()
     for offset, address, size in _code(path):
         words = [scan, path, str(offset), str(size)]
@@ -70,7 +70,7 @@ def found_by_library(scan: Path, path: Path) -> set[int]:
 
 
 def _code(path: Path) -> Iterator[tuple[int, int, int]]:
-    """Offset, address and size of the executable segments."""
+    """Yield offset, address and size of the executable segments."""
     words = ["readelf", "-lW", path]
     text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     for line in text.splitlines():
@@ -80,7 +80,7 @@ def _code(path: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def all_sites(path: Path) -> list[Site]:
-    """Every `syscall` instruction, by the disassembler."""
+    """Return every `syscall` instruction, by the disassembler."""
     words = ["objdump", "-d", "--no-show-raw-insn", path]
     text = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     sites, before, function = list[Site](), list[str](), ""
@@ -97,7 +97,7 @@ def all_sites(path: Path) -> list[Site]:
 
 
 def _number(before: list[str]) -> int | None:
-    """The last value of eax, also where it comes from another register."""
+    """Return the last value of eax, also if it is copied from another register."""
     name = "ax"
     for instruction in reversed(before):
         register = rf"%(?:[re]?{name}|{name}d)$"
@@ -115,12 +115,12 @@ def _number(before: list[str]) -> int | None:
 
 
 def _ends(instruction: str, name: str) -> bool:
-    """Whether the register's value behind it is another one than before."""
+    """Whether the instruction can change the register's value."""
     return instruction.startswith("jmp") or (instruction.startswith("call") and name not in _KEPT)
 
 
 def wanted() -> dict[int, str]:
-    """Numbers that the recorder or the core looks at, by its own tables."""
+    """Return the call numbers that the recorder or the core handles, by its own tables."""
     rows = (SOURCES / "record" / "rows.inc").read_text()
     names = re.findall(r"^(?:AFTER|BEFORE|AROUND)\((\w+),", rows, re.M)
     core = (SOURCES / "hook" / "dispatch.c").read_text()
@@ -134,8 +134,8 @@ def wanted() -> dict[int, str]:
 
 
 def missed(scan: Path, path: Path) -> list[Site]:
-    """Sites that the library does not find, of wanted calls and of those whose number is not known,
-    but for the harmless ones."""
+    """Return sites that the library does not find, of wanted calls and of calls with an unknown
+    number, except the harmless ones."""
     found, calls = found_by_library(scan, path), wanted()
     return [s for s in all_sites(path) if s.at not in found and not _is_harmless(s, calls)]
 
@@ -148,7 +148,7 @@ def _is_harmless(site: Site, calls: Mapping[int, str]) -> bool:
 
 
 def main() -> None:
-    """Print what is missed in each object below a folder."""
+    """Print the missed sites in each object below a folder."""
     calls = wanted()
     with tempfile.TemporaryDirectory() as name:
         scan = build_scan(Path(name))

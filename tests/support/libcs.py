@@ -16,12 +16,12 @@ _FOLDER = Path(os.environ.get("TRACEHINT_LIBCS") or ROOT / "build" / "libc")
 _SCRIPT = ROOT / "scripts" / "libc.sh"
 
 
-# In __syscall_cancel_arch: mov %r9,%r10 -> the other code of the same instruction.
+# In __syscall_cancel_arch: mov %r9,%r10 -> the other encoding of the same instruction.
 _SITE, _CHANGED = bytes.fromhex("4d89ca4c8b442408"), bytes.fromhex("4d8bd14c8b442408")
 
 
 def with_libc(release: str, folder: Path = _FOLDER) -> list[str]:
-    """What runs the command behind it with that C library; skips where that cannot be."""
+    """Return words that run the command behind them with that C library; skip if impossible."""
     if not (folder / release / ".ready").exists():
         pytest.skip(f"the C library of {release} was not fetched: make engines")
     words = [str(_SCRIPT), str(folder), release]
@@ -32,7 +32,7 @@ def with_libc(release: str, folder: Path = _FOLDER) -> list[str]:
 
 
 def changed_libc(release: str, folder: Path) -> list[str]:
-    """The same with one site of it changed, so that it does the same in a way that is unknown."""
+    """Return the same with one site replaced by equivalent code that is unknown."""
     with_libc(release)
     shutil.copytree(_FOLDER / release, folder / release, symlinks=True)
     library = folder / release / "usr" / "lib" / "x86_64-linux-gnu" / "libc.so.6"

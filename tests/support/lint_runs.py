@@ -1,4 +1,4 @@
-"""The real workflows that every lint rule is judged on: how each is made, run and declared."""
+"""The real workflows for judging every lint rule: how each is created, run and declared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.engines import engine
 from tests.support.gains import check_gains
 from tests.support.recordings import Recording, recorded
 
-# The inputs are small: at the usual thresholds most rules would have nothing to say.
+# The inputs are small: at the default thresholds most rules would find nothing.
 THRESHOLDS = """\
 [lint]
 min-bytes = 4096
@@ -33,7 +33,7 @@ straggler-seconds = 0.1
 
 @dataclass(frozen=True)
 class LintRun:
-    """`declared`: what `lint` gets as WORKFLOW, below the working directory; "" is nothing."""
+    """`declared`: the WORKFLOW argument of `lint`, below the working directory; "" is none."""
 
     name: str
     record: Callable[[pytest.TempPathFactory], Recording]
@@ -71,8 +71,8 @@ def _needs(*programs: str) -> Callable[[], list[str]]:
     return lambda: [program for program in programs if not shutil.which(program)]
 
 
-# `rule all` asks for the counts and the sorted table; the table is read by two rules that know
-# nothing of each other; both write logs, and one writes a by-product.
+# `rule all` requests the counts and the sorted table; two independent rules read the table; both
+# write logs, and one writes a by-product.
 DELIVERY = """
 rule all:
     input: "sorted.txt", "depth.txt", "stats.txt"
@@ -128,7 +128,7 @@ RUNS = (
 
 
 def findings(run: LintRun, folder: Path, factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What lint finds in the workflow; its configuration is in the empty `folder`."""
+    """Return lint's findings for the workflow; its configuration is in the empty `folder`."""
     if absent := run.absent():
         pytest.skip(f"not installed: {', '.join(absent)}")
     found = run.record(factory)

@@ -13,7 +13,7 @@ from tests.support.flow_cut import bundle_of
 KB = 1 << 10
 Ranges = list[tuple[int, int]]
 Rows = dict[str, list[dict[str, Any]]]
-RECORDS = (1, 1, 1, 2, 4, 16)  # records of one access: most are merged to one
+RECORDS = (1, 1, 1, 2, 4, 16)  # records of one access: most are merged into one
 
 
 class Workflows:
@@ -34,7 +34,7 @@ class Workflows:
         return self.run.file(f"/data/f{self.count}", existed=existed, size=size)
 
     def access(self, op: str, task: int, file: int, a: int, b: int, at: float) -> None:
-        """One open file, its bytes in one or several records."""
+        """Add one open file, its bytes in one or several records."""
         pieces = min(self.dice.choice(RECORDS), b - a)
         cuts = [a + (b - a) * k // pieces for k in range(pieces + 1)]
         self.run.access(op, task, file, cuts[0], cuts[1], at=at, until=at + 9)
@@ -46,7 +46,7 @@ class Workflows:
             self.run.rows["extents"].append(extent | more)
 
     def written(self, size: int, writers: int = 1) -> int:
-        """A file by so many tasks, each its region; or an input for none."""
+        """Return a file written by `writers` tasks, each its region; an input if there are none."""
         file = self.file(existed=not writers, size=size)
         for k in range(writers):
             part = (size * k // writers, size * (k + 1) // writers)
@@ -67,7 +67,7 @@ def _parts(size: int, n: int, overlap: float = 0.0) -> Ranges:
 
 
 def one_to_many(w: Workflows) -> None:
-    """Broadcast, scatter or partly shared, by a task or an input."""
+    """Add a broadcast, scatter or partly shared file, by a task or an input."""
     size, n = w.size(), w.dice.randint(2, 12)
     file = w.written(size, w.dice.choice((0, 1)))
     shape = w.dice.choice(("whole", "parts", "overlap"))
@@ -76,7 +76,7 @@ def one_to_many(w: Workflows) -> None:
 
 
 def chain(w: Workflows) -> None:
-    """A pipeline of some steps; the first file is an input."""
+    """Add a pipeline of some steps; the first file is an input."""
     size = w.size()
     before = w.written(size, 0)
     for step in range(w.dice.randint(2, 5)):
@@ -87,7 +87,7 @@ def chain(w: Workflows) -> None:
 
 
 def many_to_one(w: Workflows) -> None:
-    """Reduce: a file by each producer, all read by one task, which leaves an output."""
+    """Add a reduce: a file by each producer, all read by one task, which leaves an output."""
     sink, size = w.task("join"), w.size()
     for _ in range(w.dice.randint(2, 10)):
         file = w.written(size)
@@ -96,7 +96,7 @@ def many_to_one(w: Workflows) -> None:
 
 
 def one_splits(w: Workflows) -> None:
-    """Distribute: one task writes a file for each reader."""
+    """Add a distribute: one task writes a file for each reader."""
     maker, size = w.task("split"), w.size()
     for _ in range(w.dice.randint(2, 10)):
         file = w.file()
@@ -105,7 +105,7 @@ def one_splits(w: Workflows) -> None:
 
 
 def regions(w: Workflows) -> None:
-    """Gather: several tasks write parts of a file; one or no reader."""
+    """Add a gather: several tasks write parts of a file; one or no reader."""
     size = w.size()
     file = w.written(size, w.dice.randint(2, 10))
     w.read(file, [(0, size)] * w.dice.choice((0, 1, 1)))
@@ -117,7 +117,7 @@ UNITS: tuple[Callable[[Workflows], None], ...] = (
 
 
 def workflows(seed: int, units: int) -> RunBuilder:
-    """A run of `units` small workflows of random kind and size."""
+    """Return a run of `units` small workflows of random kind and size."""
     w = Workflows(seed)
     for _ in range(units):
         w.dice.choice(UNITS)(w)
@@ -128,12 +128,12 @@ def workflows(seed: int, units: int) -> RunBuilder:
 
 
 def lose_records(rows: Rows, share: float, dice: random.Random) -> None:
-    """Single access records, as a ring that is full now and then: counted by process."""
+    """Lose single access records, as a ring that is occasionally full: counted by process."""
     _drop_extents(rows, lambda _: dice.random() < share)
 
 
 def lose_bursts(rows: Rows, share: float, dice: random.Random) -> None:
-    """The access records of stretches of the recording: a ring that stays full for a while."""
+    """Lose the access records of parts of the recording, as a ring that stays full for a while."""
     width = max(1, len(rows["extents"]) // 50)
     bad = {k for k in range(51) if dice.random() < share}
     position = iter(range(len(rows["extents"])))
@@ -141,7 +141,7 @@ def lose_bursts(rows: Rows, share: float, dice: random.Random) -> None:
 
 
 def lose_opens(rows: Rows, share: float, dice: random.Random) -> None:
-    """Open files with all their records: nobody knows whose they were."""
+    """Lose open files with all their records; their process is unknown."""
     gone = {r["open"] for r in rows["opens"] if dice.random() < share}
     before = len(rows["opens"]) + len(rows["extents"])
     for table in ("opens", "extents"):
@@ -151,7 +151,7 @@ def lose_opens(rows: Rows, share: float, dice: random.Random) -> None:
 
 
 def lose_tables(rows: Rows, share: float, dice: random.Random) -> None:
-    """Open files that found no room in the recorder's table; counted by process."""
+    """Lose open files for which the recorder's table was full; counted by process."""
     gone = {r["open"]: r["proc"] for r in rows["opens"] if dice.random() < share}
     for table in ("opens", "extents"):
         rows[table] = [r for r in rows[table] if r["open"] not in gone]
@@ -188,7 +188,7 @@ def _count(rows: Rows, proc: int | None, kind: str, count: int) -> None:
 
 
 def lossy(run: RunBuilder, kind: str, share: float, seed: int) -> RunBuilder:
-    """A copy of the run that lost about `share` of what `kind` loses."""
+    """Return a copy of the run that lost about `share` of what `kind` loses."""
     copy = RunBuilder()
     copy.manifest = run.manifest
     copy.rows = {name: list(rows) for name, rows in run.rows.items()}
@@ -197,7 +197,7 @@ def lossy(run: RunBuilder, kind: str, share: float, seed: int) -> RunBuilder:
 
 
 def labels(run: RunBuilder) -> dict[tuple[str, str], float]:
-    """(path, label) -> confidence, of the first version of each file."""
+    """Map (path, label) to the confidence, of the first version of each file."""
     from tracehint.analyzer.analyze import analyze
     from tracehint.analyzer.model import Options
 

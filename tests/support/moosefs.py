@@ -3,7 +3,7 @@
     with cluster(folder) as store:
         store.run("mfsgetgoal", "f", cwd=store.mount)
 
-Needs root, /dev/fuse and Debian's moosefs packages; `missing()` names what is not there.
+Needs root, /dev/fuse and Debian's moosefs packages; `missing()` names missing requirements.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HDD_LEAVE_SPACE_DEFAULT = 16MiB
 
 
 def missing() -> str:
-    """What is needed and not there; empty: a cluster can run."""
+    """Return the missing requirements; empty if a cluster can run."""
     return missing_for(TOOLS, fuse=True)
 
 
@@ -60,7 +60,7 @@ class Cluster:
     def run(
         self, *command: str | Path, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in the cluster's network name space."""
+        """Run a command in the cluster's network namespace."""
         return subprocess.run(
             ["nsenter", f"--net=/run/netns/{self.space}", *command],
             cwd=cwd,
@@ -72,7 +72,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """Start everything, wait until all chunk servers answer, and stop it again."""
+    """Start everything, wait until all chunk servers answer, and stop it at the end."""
     space = f"thm{os.getpid()}"
     servers = {label: f"{ADDRESS}{11 + i}" for i, label in enumerate(LABELS)}
     _network(space, servers.values())
@@ -101,7 +101,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         yield started
     finally:
         subprocess.run(["umount", "-l", started.mount], capture_output=True)
-        for label in servers:  # an orderly stop waits for two seconds
+        for label in servers:  # an orderly stop takes two seconds
             started.run("mfschunkserver", "-c", folder / f"server{label}.cfg", "kill")
         started.run("mfsmaster", "-c", folder / "master.cfg", "kill")
         subprocess.run(["ip", "netns", "del", space], capture_output=True)
@@ -118,12 +118,12 @@ def _network(space: str, addresses: Iterable[str]) -> None:
 
 
 def master_config(folder: Path, master: str) -> str:
-    """Configuration of a master that listens on that address."""
+    """Return the configuration of a master that listens on that address."""
     return _MASTER.format(folder=folder, master=master)
 
 
 def write_config(folder: Path, master: str, servers: dict[str, str]) -> None:
-    """Configuration and directories of a master and of chunk servers (label -> address)."""
+    """Write configuration and directories of a master and chunk servers (label -> address)."""
     for name in ("master", *(f"{kind}{x}" for kind in ("state", "disk") for x in servers)):
         (folder / name).mkdir(mode=0o777)
     (folder / "master" / "metadata.mfs").write_text("MFSM NEW")
@@ -138,7 +138,7 @@ def write_config(folder: Path, master: str, servers: dict[str, str]) -> None:
 def wait_for_servers(
     run: Callable[..., subprocess.CompletedProcess[str]], mount: Path, servers: int
 ) -> None:
-    """Until a file with as many copies as there are servers really has them."""
+    """Wait until a file with as many copies as there are servers has all of them."""
     probe = mount / "probe"
 
     def copied() -> bool:

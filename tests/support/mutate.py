@@ -45,7 +45,7 @@ _VALUES: list[Any] = [
 
 
 def damaged(data: bytes, dice: random.Random) -> bytes:
-    """A mutation of the bytes; of JSON, as often one of its structure."""
+    """Return a mutation of the bytes; of JSON, as often one of its structure."""
     if dice.random() < 0.5:
         try:
             return json.dumps(_changed(json.loads(data), dice)).encode()
@@ -86,7 +86,7 @@ def _one(data: bytes, dice: random.Random) -> bytes:
 
 
 def _changed(value: Any, dice: random.Random) -> Any:
-    """The JSON value with something in it replaced, dropped, doubled or put deep."""
+    """Return the JSON value with parts replaced, dropped, repeated or nested deeply."""
     places: list[tuple[Any, Any]] = []
     todo = [value] if isinstance(value, (dict, list)) else []
     while todo:
@@ -103,7 +103,7 @@ def _changed(value: Any, dice: random.Random) -> Any:
         try:
             _change(inner, key, dice)
         except (KeyError, IndexError):
-            continue  # gone with an earlier change
+            continue  # removed by an earlier change
     return value
 
 

@@ -1,4 +1,4 @@
-"""What a test with real daemons needs of the machine."""
+"""Requirements of tests with real daemons on the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracehint.collectors.preload import PreloadCollector
 
 
 def missing_for(tools: Iterable[str], *, fuse: bool = False) -> str:
-    """Which of the tools, root, or /dev/fuse is not there; empty: all are."""
+    """Return which of the tools, root or /dev/fuse is missing; empty if none is."""
     lost = [tool for tool in tools if shutil.which(tool) is None]
     if lost:
         return f"not installed: {', '.join(lost)}"
@@ -22,6 +22,6 @@ def missing_for(tools: Iterable[str], *, fuse: bool = False) -> str:
 
 
 def needs_preload() -> pytest.MarkDecorator:
-    """Skips, with the reason, where programs cannot load the library."""
+    """Skip, with the reason, where programs cannot load the library."""
     check = PreloadCollector().check()
     return pytest.mark.skipif(not check.usable, reason=check.reason)

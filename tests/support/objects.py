@@ -22,7 +22,7 @@ class Store:
     host: str
 
     def system(self) -> Any:
-        """Arrow's file system on it."""
+        """Return Arrow's file system on the server."""
         from pyarrow import fs
 
         return fs.S3FileSystem(
@@ -35,7 +35,7 @@ class Store:
         )
 
     def put(self, bundle: Path, key: str) -> str:
-        """The URL of a copy of the bundle, without symbolic links."""
+        """Copy the bundle without symbolic links to the bucket; return its URL."""
         system = self.system()
         for file in bundle.rglob("*"):
             if file.is_file() and not file.is_symlink():
@@ -44,7 +44,7 @@ class Store:
         return f"s3://{BUCKET}/{key}"
 
     def demand_credentials(self, after: float) -> None:
-        """Refuse who has none, after so many requests."""
+        """Reject requests without credentials after this number of requests."""
         ask = urllib.request.Request(
             f"http://{self.host}/moto-api/reset-auth",
             str(after).encode(),
@@ -56,7 +56,7 @@ class Store:
 
 @contextmanager
 def object_store() -> Iterator[Store]:
-    """A fresh server, with environment variables that lead to it."""
+    """Start a fresh server and set the environment variables that lead to it."""
     pytest.importorskip("moto")
     from moto.server import ThreadedMotoServer
 
@@ -72,7 +72,7 @@ def object_store() -> Iterator[Store]:
             patch.setenv("AWS_ACCESS_KEY_ID", "test")
             patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
             patch.setenv("AWS_ENDPOINT_URL_S3", f"http://{host}")
-            patch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # asks another machine otherwise
+            patch.setenv("AWS_EC2_METADATA_DISABLED", "true")  # else queries another host
             patch.setenv("AWS_CONFIG_FILE", "/dev/null")
             patch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
             yield store

@@ -1,4 +1,4 @@
-"""What several tests need and none changes: made once in a session, by the worker that is first."""
+"""Data that several tests use and none changes, made once per session by the first worker."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of that name, which `make` filled; the others wait for it.
+    """Return the folder of that name, filled once by `make`; the other workers wait for it.
 
-    What `make` raises (a skip, too) is raised for each that asks.
+    Exceptions of `make` (a skip too) are raised for every caller.
     """
     base = factory.getbasetemp()
     shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "once"

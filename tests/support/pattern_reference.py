@@ -1,7 +1,7 @@
-"""The pattern definitions, slow and obvious: pure Python over bytes one by one.
+"""The pattern definitions, slow and obvious: pure Python over single bytes.
 
-Shares no code with the analyzer. Every rule is written as docs/patterns.md words it, for
-files of at most some thousand bytes. Used on random flows in tests/test_patterns_random.py.
+Shares no code with the analyzer. Every rule follows the wording of docs/patterns.md, for files of
+at most a few thousand bytes. Used on random flows in tests/test_patterns_random.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ORDER = [
 
 
 class Reference(Costs):
-    """One flow, looked at file by file."""
+    """One flow, labelled file by file."""
 
     def run(self) -> Expected:
         shared = self.concurrent()
@@ -80,7 +80,7 @@ class Reference(Costs):
         return any(e["file"] == file and e["c"] == consumer for e in self.edges)
 
     def single(self, shared: set[int]) -> dict[int, tuple[int, int]]:
-        """file -> (its one reader that counts and that a producer feeds, bytes it read)."""
+        """Map a file to (its only counting reader, if a producer feeds it; bytes it read)."""
         out = {}
         for file, f in self.files.items():
             read = self.deciding(file)
@@ -92,7 +92,7 @@ class Reference(Costs):
         return out
 
     def paths(self, members: Iterable[int]) -> int:
-        """How many files, versions of one path being one."""
+        """Count the files, with the versions of a path as one."""
         return len({self.files[m]["lineage"] for m in members})
 
     def reduces(self, shared: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""Workflows as WfFormat instances, small ones made by hand, and what `plan` says of them."""
+"""Small workflows as WfFormat instances, built by hand, and their plans by `plan`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Made = tuple[str, str, Sequence[str], Sequence[str], float]  # name, type, reads
 
 
 def instance(tasks: Sequence[Made], sizes: dict[str, int]) -> dict[str, Any]:
-    """A WfFormat 1.5 instance."""
+    """Return a WfFormat 1.5 instance."""
     writer = {name: task[0] for task in tasks for name in task[3]}
     listed = [
         {
@@ -53,7 +53,7 @@ def instance(tasks: Sequence[Made], sizes: dict[str, int]) -> dict[str, Any]:
 
 
 def pairs(count: int, size: int = 20 * MB, seconds: float = 1.0) -> dict[str, Any]:
-    """Chains of three tasks: what one writes the next one reads."""
+    """Return chains of three tasks: each reads what the previous one wrote."""
     tasks: list[Made] = []
     sizes: dict[str, int] = {}
     for i in range(count):
@@ -66,7 +66,7 @@ def pairs(count: int, size: int = 20 * MB, seconds: float = 1.0) -> dict[str, An
 
 
 def star(count: int, size: int = 2 * MB) -> dict[str, Any]:
-    """One task cuts an input, `count` tasks work on a piece and a shared index, one joins."""
+    """One task cuts an input, `count` tasks process a piece with a shared index, one joins."""
     pieces = [f"piece_{i}.fa" for i in range(count)]
     hits = [f"hit_{i}.sam" for i in range(count)]
     tasks: list[Made] = [("index", "index", ["ref.fa"], ["ref.idx"], 1.0)]
@@ -79,7 +79,7 @@ def star(count: int, size: int = 2 * MB) -> dict[str, Any]:
 
 
 def write(folder: Path, data: dict[str, Any], nodes: int = 5, name: str = "wf.json") -> Path:
-    """The instance as a file, beside a cluster file rig.toml."""
+    """Write the instance to a file, next to a cluster file rig.toml."""
     (folder / "rig.toml").write_text(CLUSTER.format(nodes=nodes))
     path = folder / name
     path.write_text(json.dumps(data))
@@ -87,7 +87,7 @@ def write(folder: Path, data: dict[str, Any], nodes: int = 5, name: str = "wf.js
 
 
 def planned(workflow: Path, *words: str) -> dict[str, Any]:
-    """The JSON of `plan` on rig.toml."""
+    """Return the JSON of `plan` on rig.toml."""
     folder = workflow.parent
     done = inside(
         "plan", workflow, "--cluster", folder / "rig.toml", "--format", "json", *words, cwd=folder

@@ -18,7 +18,7 @@ def planned(
     rules: Sequence[Rule] = (),
     strategy: str = "partition",
 ) -> HintFile:
-    """A hint file with a plan that gives these tasks their parts."""
+    """Return a hint file with a plan that assigns these tasks to their parts."""
     plan = Plan(
         cluster="two nodes",
         strategy=strategy,
@@ -32,7 +32,7 @@ def planned(
 
 
 def save_plan(folder: Path, hints: HintFile) -> Path:
-    """Write the hint file and the host file; the hint file's path."""
+    """Write the hint file and the host file; return the hint file's path."""
     path = folder / "plan.json"
     dump(hints, path, force=True)
     (folder / "hosts.toml").write_text(HOSTS)

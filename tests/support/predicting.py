@@ -31,11 +31,11 @@ SOURCES = Path(__file__).parents[2] / "analyzer" / "predict" / "engine"
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"]
 SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
-# For plans of runs that were measured: a file takes longer over the link than a task may by chance,
-# so that no luck decides that the plan pays.
+# For plans of measured runs: a file takes longer over the link than a task may vary by chance, so
+# that the plan pays regardless of chance.
 SLOW = 'base = "moosefs"\nname = "slow"\n[nodes]\nlink_mbit = {mbit}\n'
 
-# Links of 10 MB/s, nothing else takes time, files go round robin over the nodes.
+# Links of 10 MB/s, no other costs, files placed round robin over the nodes.
 PLAIN = """
 [nodes]
 count = {nodes}
@@ -65,7 +65,7 @@ steal = false
 def plain(
     nodes: int = 2, cores: int = 1, *, node: str = "", store: str = "", rest: str = ""
 ) -> Cluster:
-    """A cluster of PLAIN; what is given in addition replaces what stands there."""
+    """Return a cluster of PLAIN; additional lines replace those with the same key."""
     lines: dict[str, str] = {}
     text = PLAIN.format(nodes=nodes, cores=cores, node=node, store=store, rest=rest)
     section = ""
@@ -80,7 +80,7 @@ def plain(
 
 @dataclass
 class Task:
-    """A task of a made workload: operations in order, e.g. ("read", "a") or ("compute", 2)."""
+    """A task of a test workload: operations in order, e.g. ("read", "a") or ("compute", 2)."""
 
     name: str
     steps: Sequence[tuple[str, object]]
@@ -93,7 +93,7 @@ Users = dict[str, list[int]]
 def _operations(
     tasks: Sequence[Task], sizes: dict[str, int]
 ) -> tuple[list[tuple[Any, ...]], Users, Users]:
-    """A row per step, and by file the numbers of the tasks that write and that read it."""
+    """Return a row per step, and by file the numbers of the tasks that write and that read it."""
     files = {name: number for number, name in enumerate(sizes)}
     rows: list[tuple[Any, ...]] = []
     writers: Users = {}
@@ -111,9 +111,9 @@ def _operations(
 
 
 def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
-    """The workload of these tasks; a reader waits for all writers of its files.
+    """Return the workload of these tasks; a reader waits for all writers of its files.
 
-    A step ("read", "a") moves the whole file, ("read", ("a", start, length)) a range.
+    A step ("read", "a") transfers the whole file, ("read", ("a", start, length)) a range.
     """
     files = list(sizes)
     rows, writers, readers = _operations(tasks, sizes)
@@ -150,7 +150,7 @@ def workload(tasks: Sequence[Task], sizes: dict[str, int]) -> Workload:
 def run(
     work: Workload, cluster: Cluster, placement: Placement | None = None, seed: int = 1
 ) -> SimulatedRun:
-    """One simulated run, with its tasks."""
+    """Simulate one run, with its tasks."""
     need_engine()
     chosen = placement or default(work, cluster)
     machine = build(cluster, seed, chosen.scheduler, chosen.steal)
@@ -158,12 +158,12 @@ def run(
 
 
 def on(*nodes: int) -> Placement:
-    """Each task on this node."""
+    """Return a placement with each task on this node."""
     return Placement("plan", plan=np.array(nodes, np.int32), scheduler="plan")
 
 
 def need_engine() -> None:
-    """Skip where the engine is not built."""
+    """Skip the test if the engine is not built."""
     if not any(p.is_file() for p in [SOURCES.parent / "bin" / simulator.PROGRAM]):
         try:
             simulator.find_program()
@@ -172,7 +172,7 @@ def need_engine() -> None:
 
 
 def build_engine(folder: Path, *flags: str) -> Path:
-    """The program, built with warnings as errors."""
+    """Build the program with warnings as errors."""
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")

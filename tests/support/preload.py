@@ -1,4 +1,4 @@
-"""Building libtracehint.so, with its own observers or with that of the tests."""
+"""Build libtracehint.so, with its own observers or with that of the tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OBSERVER = ROOT / "tests" / "preload" / "observer.c"
 
 
 def build(folder: Path, *observers: Path) -> Path:
-    """The library as CMake builds it; `observers` take the place of the shipped table."""
+    """Build the library as CMake does; `observers` replace the shipped table."""
     flags = re.findall(r"-[^\s)>]+", _options())
     parts = (path for path in SOURCES.glob("*/*.c") if path.parent.name != "hook")
     own = [SOURCES / "observers.c", *parts]
@@ -30,7 +30,7 @@ def build(folder: Path, *observers: Path) -> Path:
 
 @contextlib.contextmanager
 def library_in(folder: Path, *observers: Path) -> Iterator[Path]:
-    """As `build`, in a folder that the loader can be told: LD_PRELOAD knows no quotes."""
+    """As `build`, in a folder whose path LD_PRELOAD accepts: it supports no quotes."""
     with contextlib.ExitStack() as stack:
         if set(" :") & set(str(folder)):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
@@ -46,7 +46,7 @@ def _options() -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """One line of the tests' observer."""
+    """One line of the log of the tests' observer."""
 
     what: str
     value: int
@@ -56,20 +56,20 @@ class Event:
 
 
 class Hooked:
-    """Runs commands below the library with the tests' observer."""
+    """Runs commands under the library with the tests' observer."""
 
     def __init__(self, library: Path, folder: Path) -> None:
         self.library, self.folder, self.log = library, folder, folder / "events.log"
 
     def environment(self, **more: str) -> dict[str, str]:
-        """That of a command below the library."""
+        """Return the environment of a command under the library."""
         env = {"LD_PRELOAD": str(self.library), "TRACEHINT_TEST": str(self.log)}
         return {**os.environ, **env, **more}
 
     def run(
         self, *command: str | Path, env: dict[str, str] | None = None, status: int = 0
     ) -> list[Event]:
-        """What the observer was told. The command must end with `status`."""
+        """Run a command, which must end with `status`; return the observer's events."""
         self.log.unlink(missing_ok=True)
         env = env or self.environment()
         done = subprocess.run(command, env=env, cwd=self.folder, capture_output=True, check=False)
@@ -78,7 +78,7 @@ class Hooked:
         return self.events()
 
     def events(self) -> list[Event]:
-        """All lines so far."""
+        """Return all events so far."""
         lines = self.log.read_text(errors="surrogateescape").splitlines()
         found = []
         for line in lines:
@@ -88,7 +88,7 @@ class Hooked:
 
 
 def compiled(folder: Path, name: str, text: str, *flags: str) -> Path:
-    """A C program."""
+    """Compile a C program and return its path."""
     source = folder / f"{name}.c"
     source.write_text(text)
     subprocess.run(["gcc", "-O1", *flags, source, "-o", folder / name], check=True)

@@ -1,9 +1,9 @@
 """Run daemons that cannot outlive a test: `reaper.py FOLDER`, until its input ends.
 
-Each command of FOLDER/commands.json is started in the foreground, and again when a line of the
-input is its number. Whatever it starts becomes a child of this process when its parent ends (a
-child subreaper), so that when standard input closes, in whatever way the test ended, the whole tree
-is found and killed, and the folder removed.
+Each command of FOLDER/commands.json is started in the foreground, and again when its number is read
+from the input. Its descendants become children of this process when their parent ends (a child
+subreaper), so that when standard input closes, however the test ended, the whole tree is found and
+killed, and the folder removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def _descendants(pid: int) -> list[int]:
-    """All processes below pid, by /proc."""
+    """Return all processes below pid, by /proc."""
     below: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -39,7 +39,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 def _collect() -> None:
-    """Wait for children for ever: orphans would stay zombies."""
+    """Wait for children forever: orphans would stay zombies."""
     while True:
         try:
             os.wait()
@@ -48,7 +48,7 @@ def _collect() -> None:
 
 
 def main(commands: list[list[str]]) -> None:
-    """Run all, then end all."""
+    """Start all and restart on request until the input ends, then kill all."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
@@ -65,7 +65,7 @@ def main(commands: list[list[str]]) -> None:
 
 
 def _start(command: list[str]) -> None:
-    """The daemons themselves take signals as ever."""
+    """Start a daemon with the default signal handlers."""
     subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_default_signals)
 
 

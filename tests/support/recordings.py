@@ -1,6 +1,6 @@
-"""Recordings of real workflows that several files of tests look at: each made once in a session.
+"""Recordings of real workflows that several test files use, each made once per session.
 
-Nobody changes the working directory or the bundle.
+No test may change the working directory or the bundle.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tracehint.collectors.ebpf import EbpfCollector
 
 @dataclass(frozen=True)
 class Recording:
-    """Where the workflow ran, and what was recorded."""
+    """The directory where the workflow ran, and its recording."""
 
     work: Path
     bundle: Path
 
 
 def usual() -> str:
-    """What records where no collector is named."""
+    """Return the collector that records if none is named."""
     return "ebpf" if EbpfCollector().check().usable else "strace"
 
 
@@ -41,12 +41,12 @@ def recorded(
     collector: str = "ebpf",
     profiled: bool = False,
 ) -> Recording:
-    """The workflow of that name, run by `command` in a directory that `prepare` filled, and
-    recorded; `profiled`: its `.tracehint` folder is there as well."""
+    """Return the recording of the workflow of that name, run by `command` in a directory that
+    `prepare` filled; `profiled`: with its `.tracehint` folder."""
 
     def make(folder: Path) -> None:
         program, *rest = command()
-        # Snakemake is beside the Python of the tests, which may not be on the PATH.
+        # Snakemake is next to the tests' Python, which may not be on the PATH.
         beside = shutil.which(program, path=os.fspath(Path(sys.executable).parent))
         words = (program if shutil.which(program) else beside or program, *rest)
         work = folder / "work"

@@ -1,4 +1,4 @@
-"""What each placement costs, by the cost model of docs/patterns.md (pattern_reference.py)."""
+"""Cost of each placement, by the cost model of docs/patterns.md (pattern_reference.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.reference_flow import SeenFlow
 
 
 class Costs(SeenFlow):
-    """Bytes that tasks wait for and that cross the network."""
+    """Bytes that tasks wait for and bytes that cross the network."""
 
     def numbers(self, file: int) -> tuple[float, int, float]:
         read = self.deciding(file)
@@ -22,7 +22,7 @@ class Costs(SeenFlow):
         return (max(u, n * u / k) if n else 0.0, (k - 1) / k * (s + n * u), 1)
 
     def cost(self, file: int, pattern: str) -> tuple[float, float, int]:
-        """(waiting, network, copies) of the placement that a label asks for."""
+        """Return (waiting, network, copies) of a label's placement."""
         s, n, u = self.numbers(file)
         k = self.nodes
         if pattern in ("concurrently_shared", "stage_out"):
@@ -56,7 +56,7 @@ class Costs(SeenFlow):
         return max(sum(1 for a, b in spans if a <= at <= b) for at, _ in spans)
 
     def ready(self, task: int) -> float:
-        """Just after its last input was complete, at its start at the latest."""
+        """Return the time just after a task's last input was complete, at most its start."""
         complete = [-inf]
         for e in self.all_edges:
             if self.who[e["consumer"]] == task and not self.tasks[e["consumer"]]["engine"]:
@@ -89,7 +89,7 @@ class Costs(SeenFlow):
         return group
 
     def group_home(self, file: int, pattern: str) -> float:
-        """Largest share of the group's bytes that one partner makes or takes."""
+        """Return the largest share of the group's bytes that one partner writes or reads."""
         _, task, members = self.group_of(file, pattern)
         by: Counter[int] = Counter()
         total = 0

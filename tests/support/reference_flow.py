@@ -1,4 +1,4 @@
-"""A flow as the reference of the patterns sees it, byte by byte (pattern_reference.py)."""
+"""A flow byte by byte, as the reference of the patterns uses it (pattern_reference.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracehint.analyzer.model import Options
 
 @dataclass
 class Expected:
-    """What the definitions say."""
+    """Results of the definitions."""
 
     labels: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     m: dict[int, float] = field(default_factory=dict)
@@ -24,14 +24,14 @@ class Expected:
 
 
 def bytes_of(row: dict[str, Any], fallback: int) -> set[int]:
-    """Positions of all bytes in the row's ranges."""
+    """Return the positions of all bytes in the row's ranges."""
     if not row["ranges"]:
         return set(range(fallback))
     return {k for a, b in row["ranges"] for k in range(a, b)}
 
 
 class SeenFlow:
-    """Writers, readers and owners of each file; `out` is filled by who knows the definitions."""
+    """Writers, readers and owners of each file; subclasses with the definitions fill `out`."""
 
     def __init__(self, flow: Any, tasks: Any, options: Options, nodes: int) -> None:
         self.o, self.nodes = options, nodes
@@ -46,7 +46,7 @@ class SeenFlow:
             if {e["producer"], e["consumer"]} <= real
             and self.who[e["producer"]] != self.who[e["consumer"]]
         ]
-        self.last_write = {  # the truth of real runs knows no times of single writes
+        self.last_write = {  # the truth of real runs has no times of single writes
             (p["file"], p["task"]): p.get("last_s", inf) for p in flow.producers.to_pylist()
         }
         self.writers: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
@@ -62,15 +62,15 @@ class SeenFlow:
         self.out = Expected()
 
     def positions(self, row: dict[str, Any], fallback: int) -> set[int]:
-        """What the row's task touched, byte by byte; real runs take units of bytes."""
+        """Return the positions that the row's task accessed; real runs use units of bytes."""
         return bytes_of(row, fallback)
 
     def weight(self, file: int, at: int) -> int:
-        """Bytes in the unit at a position."""
+        """Return the number of bytes in the unit at a position."""
         return 1
 
     def count(self, file: int, positions: Iterable[int]) -> int:
-        """Bytes in all units."""
+        """Return the number of bytes in all units."""
         return sum(self.weight(file, k) for k in positions)
 
     def _attempt(self, task: int) -> int:
@@ -104,7 +104,7 @@ class SeenFlow:
         return {t: r for t, r in rows.items() if r["owned"] > 0} or rows
 
     def deciding(self, file: int) -> dict[int, set[int]]:
-        """Readers that count, with the bytes that each read."""
+        """Return the readers that count, with the bytes that each read."""
         rows = self.readers[file]
         read = {t: self.positions(c, c["unique_bytes"]) for t, c in rows.items()}
         wide = {t: b for t, b in read.items() if not rows[t]["peek"]}
@@ -116,7 +116,7 @@ class SeenFlow:
         return {t: b for t, b in wide.items() if not b or max(b) > header}
 
     def header_of(self, file: int, read: dict[int, set[int]]) -> set[int]:
-        """The bytes at the beginning that nearly all read, unless nothing else was read."""
+        """Return the leading bytes that nearly all readers read, unless they read nothing else."""
         count = Counter(k for b in read.values() for k in b)
         size = self.files[file]["size_bytes"]
         limit = min(self.o.header_bytes, floor(size * self.o.header_share))
@@ -125,7 +125,7 @@ class SeenFlow:
         return set() if len(header) == len(count) else header
 
     def own_regions(self, file: int, used: dict[int, set[int]], header: Iterable[int] = ()) -> int:
-        """How many tasks used mostly bytes that no other task did, behind the shared header."""
+        """Count the tasks that used mostly bytes of their own, behind the shared header."""
         begin = max(header, default=-1) + 1
         count = Counter(k for b in used.values() for k in b)
         found = 0
@@ -136,7 +136,7 @@ class SeenFlow:
         return found
 
     def mean_readers(self, file: int, read: dict[int, set[int]]) -> float:
-        """m: readers per byte that any of them read, a shared header aside."""
+        """Return m: readers per byte that any of them read, without a shared header."""
         count = Counter(k for b in read.values() for k in b)
         if not count:
             return float(len(read))

@@ -1,4 +1,4 @@
-"""Reference: matching by regexes, each rule tried on each path."""
+"""Reference matcher: by regexes, each rule tried on each path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracehint.hintgen.match.ruleindex import Fitting, RuleIndex, entry_of
 
 
 def by_regex(template: Template, path: bytes) -> tuple[bytes, ...] | None:
-    """The text of each placeholder, or None; by the regex that hint files hold."""
+    """Return the text of each placeholder, or None, by the regex of the hint file."""
     found = _match(template, path)
     return None if found is None else found.groups()
 
@@ -26,7 +26,7 @@ def _places(found: re.Match[bytes]) -> Places:
 
 
 class _EveryRule(RuleIndex):
-    """No index: all rules are tried."""
+    """An index that tries all rules."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         super().__init__(rules)
@@ -47,7 +47,7 @@ class _EveryRule(RuleIndex):
 
 
 def reference_matcher(hints: HintFile) -> Matcher:
-    """A matcher without index and without limits of work."""
+    """Return a matcher without an index and without work limits."""
     matcher = Matcher(HintFile((), {}, ()))
     matcher.picker.index = _EveryRule(hints.rules)
     return matcher

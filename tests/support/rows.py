@@ -1,4 +1,4 @@
-"""Rows of an analysis, with usual values in the columns that a test says nothing about."""
+"""Rows of an analysis, with default values in the columns that a test does not set."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ FILE = {"version": 0, "other_paths": [], "role": None, "deleted": False, "exact_
 
 
 def task_row(task: int, name: str, **more: Any) -> dict[str, Any]:
-    """A task, whose type and command are its name."""
+    """Return a task whose type and command are its name."""
     return {"task": task, "name": name, "type": name, "command": name, **TASK, **more}
 
 
 def file_row(file: int, path: bytes, size: int | None, **more: Any) -> dict[str, Any]:
-    """A version of a file, alone in its lineage."""
+    """Return a version of a file, alone in its lineage."""
     return {"file": file, "lineage": file, "path": path, "size_bytes": size, **FILE, **more}
 
 
 def role(made: object, used: object) -> str:
-    """What a file is to the run by who wrote and who read it."""
+    """Return the role of a file in the run, by its writers and readers."""
     return "input" if not made else "intermediate" if used else "output"

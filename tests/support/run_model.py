@@ -1,4 +1,4 @@
-"""A small run as the tables of an analysis and of a bundle, under construction (runs.py)."""
+"""A small run under construction, as the tables of an analysis and of a bundle (runs.py)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = "/data"
 
 @dataclass
 class Run:
-    """A run under construction; `analysis()` and `bundle()` are its two faces."""
+    """A run under construction; `analysis()` and `bundle()` are its two views."""
 
     rows: dict[str, list[dict[str, Any]]] = field(
         default_factory=lambda: {name: [] for name in ANALYSIS_TABLES}
@@ -38,7 +38,7 @@ class Run:
     facts: dict[str, Any] = field(default_factory=dict)
 
     def analysis(self) -> Analysis:
-        """The tables that an analyzer would derive."""
+        """Return the tables that an analyzer would derive."""
         self._roles()
         self.rows["edges"].clear()
         self._edges()
@@ -69,14 +69,14 @@ class Run:
         )
 
     def bundle(self) -> Bundle:
-        """The raw facts."""
+        """Return the raw records."""
         self.raw.manifest.blind_to = list(self.facts.get("blind", []))
         tables = {name: table_from_rows(name, rows) for name, rows in self.raw.rows.items()}
         assert set(tables) == set(TABLES)
         return Bundle(Path("run.trace"), self.raw.manifest, tables)
 
     def _cut(self, tasks: pa.Table) -> Segmentation:
-        """Which process and which declared task is which task."""
+        """Return the task of each process and of each declared task."""
         procs = [{"proc": t["proc"], "task": t["task"]} for t in self.tasks.values()]
         declared = [{"declared": n, "task": t["task"]} for n, t in self.tasks.items()]
         known = {row["task"] for row in self.raw.rows["declared_tasks"]}

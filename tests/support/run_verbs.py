@@ -1,4 +1,4 @@
-"""What each statement of a run's text (runs.py) adds to it."""
+"""Effect of each statement of a run's text (runs.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.rows import file_row, task_row
 from tests.support.run_model import ROOT, Run, parse_size
 
-# of labels that save something, unless they name another one
+# of labels with `saves`, unless they name another one
 _PLACEMENT = {
     "pipeline": "local", "broadcast": "replicas=2", "partly_shared": "replicas=2",
     "reduce": "collocation", "distribute": "balanced", "scatter": "scatter", "gather": "regions",

@@ -1,6 +1,6 @@
 """Small runs written as text, for the pages of the lint rules and for drawing tests.
 
-One statement a line; `{1..4}` repeats the line; sizes take K, M, G:
+One statement per line; `{1..4}` repeats the line; sizes take K, M, G:
 
     task NAME [type=] [host=] [site=] [start=] [end=] [exit=] [attempt=] [by=ENGINE] [engine]
     file PATH SIZE [role=] [deleted[=SECONDS]] [exact=]
@@ -12,7 +12,7 @@ One statement a line; `{1..4}` repeats the line; sizes take K, M, G:
     setfattr PATH NAME VALUE at=SECONDS
     nodes N   hosts A,B   sites A,B   blind CODE   lost N   duration SECONDS
 
-The labels are given, not derived: these runs test what is made of an analysis.
+The labels are stated, not derived: these runs test the consumers of an analysis.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.run_verbs import VERBS
 
 
 def expand(line: str) -> Iterator[str]:
-    """`{1..3}` and the arithmetic-free `{i}` repeat a line; all braces of a line run together."""
+    """Repeat a line per `{1..3}`; `{i*SIZE}` is its offset, `{i*SIZE+1}` the next one's."""
     match = re.search(r"\{(\d+)\.\.(\d+)\}", line)
     if not match:
         yield line
@@ -41,7 +41,7 @@ def expand(line: str) -> Iterator[str]:
 
 
 def parse_run(text: str) -> Run:
-    """The run that `text` describes."""
+    """Return the run that `text` describes."""
     run = Run()
     run.raw.process(["sh", "wf.sh"])
     for line in text.splitlines():

@@ -30,7 +30,7 @@ _CHANGE = re.compile(
 _RUN = re.compile(r"(In the clone:\n\n)?^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PRINTS = re.compile(r"^It prints.*?:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# An editable install finds its own tree before PYTHONPATH: its finders are taken out.
+# An editable install finds its own tree before PYTHONPATH: remove its finders.
 _START = """import runpy, sys
 sys.meta_path[:] = [f for f in sys.meta_path if not type(f).__module__.startswith("_editable")]
 runpy.run_module("tracehint", run_name="__main__", alter_sys=True)
@@ -38,14 +38,14 @@ runpy.run_module("tracehint", run_name="__main__", alter_sys=True)
 
 
 def carried_out(page: str, folder: Path) -> tuple[list[str], str]:
-    """The files that the page touches, and what its commands print; it must be what it says."""
+    """Return the files that the page changes and its commands' output, which must be as stated."""
     tree, work = folder / "tree", folder / "work"
     for room in ROOMS:
         shutil.copytree(
             ROOT / room, tree / room, symlinks=True,
             ignore=shutil.ignore_patterns("bin", "*.egg-info"),
         )  # fmt: skip  # a table
-    for name in ("CMakeLists.txt", "Makefile", "scripts"):  # for what is built in C
+    for name in ("CMakeLists.txt", "Makefile", "scripts"):  # to build the C programs
         (tree / name).symlink_to(ROOT / name)
     touched = [_change(tree, found) for found in _CHANGE.finditer(page)]
     printed = _run(page, tree, work)

@@ -1,7 +1,7 @@
 """A real MooseFS over five nodes behind shaped links (bed.py), with a client on each node.
 
-Goal 1, no trash, no rebalancing: what crosses the links is what the workflow causes. The master
-lives on the head, which is no node.
+Goal 1, no trash, no rebalancing: only the workflow causes traffic on the links. The master runs on
+the head, which is not a node.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tests.support.needs import missing_for
 from tracehint.adapters.stores.moosefs import copies_of
 
 _QUIET = "CHUNKS_WRITE_REP_LIMIT = 0\nCHUNKS_READ_REP_LIMIT = 0\n"
-# Of deleted files, else the disks in memory fill up: many benchmarks write a gigabyte a run.
+# Of deleted files; otherwise the disks in memory fill up, as benchmarks write a gigabyte per run.
 _DELETING = "CHUNKS_SOFT_DEL_LIMIT = 200\nCHUNKS_HARD_DEL_LIMIT = 500\n"
 _PATH = re.compile(r"^(\S.*):$", re.MULTILINE)
 
 
 def missing() -> str:
-    """What is needed and not there; empty: a cluster can run."""
+    """Return the missing requirements; empty if a cluster can run."""
     return missing_for((*TOOLS, "tc"), fuse=True)
 
 
@@ -36,14 +36,14 @@ def missing() -> str:
 class MooseBed(Bed):
     """The cluster with MooseFS on it."""
 
-    topology: list[bool] = field(default_factory=lambda: [False])  # as the master has it
+    topology: list[bool] = field(default_factory=lambda: [False])  # current setting of the master
 
     chunk: ClassVar[int] = 64 << 20  # bytes
-    synced: ClassVar[bool] = False  # a client hands over what it has when a file is closed
+    synced: ClassVar[bool] = False  # a client sends its data when a file is closed
 
     def give(self, folder: Path, place: str) -> None:
-        """What is made in a folder goes there from now on: "1", so many copies anywhere, "node_A",
-        or "node_A_2", one copy on A and another one elsewhere: storage classes of these names."""
+        """Place new files of a folder from now on: "1", a number of copies anywhere, "node_A", or
+        "node_A_2", one copy on A and another elsewhere: storage classes of these names."""
         label, _, copies = place.removeprefix("node_").partition("_")
         if copies:
             where = ",".join([label, *["*"] * (int(copies) - 1)])
@@ -54,7 +54,7 @@ class MooseBed(Bed):
         ok(self.head("mfssetsclass", place, folder))
 
     def local_first(self, on: bool) -> None:
-        """New files go to the writing client's own node, for the whole system."""
+        """Set whether new files go to the writing client's own node, for the whole system."""
         if on == self.topology[0]:
             return
         self.topology[0] = on
@@ -64,7 +64,7 @@ class MooseBed(Bed):
         time.sleep(1)
 
     def where(self, paths: Sequence[Path]) -> dict[Path, Counter[str]]:
-        """Path -> label of a node -> chunks of the file that lie there."""
+        """Map each path to the label of a node -> number of the file's chunks on that node."""
         if not paths:
             return {}
         text = ok(self.head("mfsfileinfo", *paths))
@@ -78,8 +78,8 @@ class MooseBed(Bed):
 
 @contextmanager
 def shaped_cluster(folder: Path, *, near: bool = False, link: int = LINK) -> Iterator[MooseBed]:
-    """Five nodes with a chunk server and a mount each, and a mount on the head. `near`: clients
-    read the copy on their own node first, if there is one; `link`: Mbit/s of a node."""
+    """Start five nodes with a chunk server and a mount each, and a mount on the head. `near`:
+    clients prefer the copy on their own node; `link`: Mbit/s of a node."""
     with network(folder, link) as plain:
         bed = MooseBed(plain.nodes, plain.space, folder)
         write_config(folder, HEAD, {node.label: node.address for node in bed.nodes})
@@ -106,7 +106,7 @@ def shaped_cluster(folder: Path, *, near: bool = False, link: int = LINK) -> Ite
 
 
 def _make_classes(bed: MooseBed) -> None:
-    """A class for each node, and for a node with more copies anywhere."""
+    """Create a class for each node, and for a node with more copies anywhere."""
     first = bed.nodes[0]
     for node in bed.nodes:
         for copies in range(1, len(bed.nodes) + 1):
@@ -121,8 +121,8 @@ def _master(folder: Path) -> str:
 
 
 def on_node(mount: Path, node: Node) -> list[str]:
-    """Words of a host file that start a command on a node, which sees its own mount of the store
-    at the head's `mount`."""
+    """Return words of a host file that start a command on a node, with the node's own mount of the
+    store at the head's `mount`."""
     script = f'mount --bind {node.mount} {mount} && hostname {node.label} && exec "$@"'
     space = f"--net=/run/netns/{node.space}"
     return ["nsenter", space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", "{argv}"]

@@ -1,4 +1,4 @@
-"""Run by the system's Python: the times of a task graph by SimGrid, as JSON on stdout.
+"""Times of a task graph by SimGrid, as JSON on stdout; run by the system's Python.
 
 Input on stdin: {"rate": bytes per second of a link, "hosts": n, "nodes": [[task, ...] per node in
 order], "tasks": [{"after": [task], "steps": [["move", from, to, bytes] | ["sleep", seconds]]}]}.

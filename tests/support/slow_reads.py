@@ -1,7 +1,7 @@
-"""A store that is slow: each read below one directory waits before it may begin.
+"""A slow store: each read of a file in one directory is delayed.
 
-The kernel asks a watcher about each read (fanotify's FAN_ACCESS_PERM), cached or not, and the
-watcher takes its time. Needs root.
+The kernel asks a watcher to permit each read (fanotify's FAN_ACCESS_PERM), cached or not, and the
+watcher delays the answer. Needs root.
 
     with slow_reads(folder, 0.02):
         ...
@@ -25,7 +25,7 @@ _CONTENT, _ADD, _ACCESS_PERM, _ON_CHILD, _ALLOW = 0x4, 0x1, 0x20000, 0x08000000,
 
 @contextmanager
 def slow_reads(folder: Path, seconds: float) -> Iterator[None]:
-    """Each read of a file in `folder` takes `seconds` longer, but for those of this process."""
+    """Delay each read of a file directly in `folder` by `seconds`, in this process too."""
     watcher = subprocess.Popen(
         [sys.executable, __file__, str(folder), str(seconds)],
         stdin=subprocess.PIPE,

@@ -1,13 +1,13 @@
-"""A small real Slurm on this machine: a controller and nodes, each with a host name of its own.
+"""A small real Slurm on this machine: a controller and nodes, each with its own host name.
 
     with cluster(("node1", "node2")) as slurm:
         job = slurm.sbatch("--array=1-3", "job.sh", cwd=work)
         slurm.wait()
 
-All its files lie in a folder below /tmp (others must reach munge's socket), all ports are free ones
-on the loopback interface; a Slurm that the machine has is not touched. Host names come from UTS
-name spaces. Needs root and Debian's slurm-wlm and munge; `missing()` names what is not there. How
-everything ends: see reaper.py.
+All its files are in a folder below /tmp (other users must reach munge's socket), all ports are free
+ones on the loopback interface; an installed Slurm is not touched. Host names come from UTS
+namespaces. Needs root and Debian's slurm-wlm and munge; `missing()` names missing requirements.
+Shutdown: see reaper.py.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ Prolog={folder}/prolog
 Epilog={folder}/epilog
 PartitionName=all Nodes=ALL Default=YES MaxTime=10 State=UP
 """
-_FIRST_NODE = 2  # of the daemons, behind munge's and the controller
+_FIRST_NODE = 2  # index of the first node's daemon, after munge's and the controller's
 _NODE = (
     "NodeName={name} NodeHostname={name} NodeAddr={address} Port={port} CPUs={cpus} "
     "RealMemory=4000\n"
 )
 
-# What cgroups do on a real node: nothing of a job outlives it.
+# As cgroups do on a real node: no process of a job outlives it.
 _NOTHING_LEFT = """#!{python} -ES
 import os, pathlib, signal
 marks = {{b"SLURM_CONF={folder}/slurm.conf", b"SLURM_JOB_ID=" + os.environb[b"SLURM_JOB_ID"]}}
@@ -79,28 +79,28 @@ for process in pathlib.Path("/proc").glob("[0-9]*"):
 
 
 def missing() -> str:
-    """What is needed and not there; empty: a cluster can run."""
+    """Return the missing requirements; empty if a cluster can run."""
     return missing_for(TOOLS)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a host of the cluster is: its address, and the words that start a command there."""
+    """Location of a host: its address, and the words that start a command there."""
 
     address: str = "127.0.0.1"
     words: Sequence[str] = ()
 
 
 def places_on(bed: MooseBed, nodes: Sequence[Node]) -> dict[str, Place]:
-    """Nodes of a bed, each with its network, its mount of the store at the head's place."""
+    """Return nodes of a bed with their networks and mounts of the store at the head's path."""
     found = {n.label: Place(n.address, on_node(bed.mount, n)[:-1]) for n in nodes}
     return found | {"head": Place(HEAD, [str(word) for word in bed.command()])}
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A running cluster: `env` is what its commands need in their environment, `words` start them
-    on the head."""
+    """A running cluster: `env` is the environment for its commands, `words` start them on the
+    head."""
 
     folder: Path
     env: dict[str, str]
@@ -115,9 +115,9 @@ class Cluster:
         env: Mapping[str, str] = {},
         timeout: float = 600,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command that can speak to this cluster; it must end with 0.
+        """Run a command that can connect to this cluster; it must end with 0.
 
-        env: what is set besides; jobs inherit it.
+        env: additional variables; jobs inherit them.
         """
         words = [*self.words, *(os.fspath(c) for c in command)]
         try:
@@ -138,12 +138,12 @@ class Cluster:
         return done
 
     def sbatch(self, *arguments: str | Path, cwd: Path, env: Mapping[str, str] = {}) -> int:
-        """Submit a script; the number of its job."""
+        """Submit a script; return the number of its job."""
         done = self.run("sbatch", "--parsable", *arguments, cwd=cwd, env=env)
         return int(done.stdout.split(";")[0])
 
     def wait(self, timeout: float = 600) -> None:
-        """Until no job waits, runs or ends; a job that can never start is an error."""
+        """Wait until no job is pending, running or ending; fail if a job can never start."""
         for _ in range(int(timeout / 0.2)):
             queue = self.run("squeue", "--noheader", "--format=%i %T %r").stdout
             assert "DependencyNeverSatisfied" not in queue, queue
@@ -153,21 +153,21 @@ class Cluster:
         raise AssertionError(f"jobs did not end:\n{queue}{self.logs()}")
 
     def start_again(self, node: str) -> None:
-        """The daemon of a node on which everything was killed."""
+        """Restart the daemon of a node on which everything was killed."""
         assert self.reaper.stdin
-        # Slurm may not have missed it yet; one that is down is in service when its daemon says so
+        # Slurm may not have noticed yet; a node marked down is in service when its daemon registers
         self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=killed")
         self.reaper.stdin.write(b"%d\n" % (_FIRST_NODE + self.nodes.index(node)))
         self.reaper.stdin.flush()
         _wait_for_nodes(self)
 
     def state(self, job: str) -> str:
-        """COMPLETED, FAILED, CANCELLED, TIMEOUT ... of a job that ended lately."""
+        """Return COMPLETED, FAILED, CANCELLED, TIMEOUT ... of a job that ended recently."""
         text = self.run("scontrol", "--oneliner", "show", "job", job).stdout
         return text.partition("JobState=")[2].split()[0]
 
     def logs(self) -> str:
-        """Queue, nodes, processes and the ends of the daemons' logs, for a failure's message."""
+        """Return queue, nodes, processes and the ends of the daemons' logs, for error messages."""
         text = ""
         for command in (
             ["squeue", "--format=%i %j %T %r %N"],
@@ -209,9 +209,9 @@ def cluster(
     """Start everything, wait until all nodes are idle, and end everything.
 
     prolog, epilog: shell scripts that the nodes run as root before and after each job.
-    scratch: FOLDER/local is another directory on each node: FOLDER/local-NODE of this machine.
-    places: of nodes and of "head", where they have networks of their own.
-    requeue_s: what a requeued job waits before it starts again, and what a start may take.
+    scratch: FOLDER/local is a separate directory on each node, FOLDER/local-NODE of this machine.
+    places: of nodes and of "head", if they have their own networks.
+    requeue_s: delay before a requeued job starts again, and time limit of a start.
     """
     folder = Path(tempfile.mkdtemp(prefix="slurm-"))
     where = {name: places.get(name, Place()) for name in ("head", *nodes)}
@@ -282,7 +282,7 @@ def _free_ports(count: int) -> list[int]:
 def _daemons(
     folder: Path, conf: Path, nodes: Sequence[str], scratch: bool, where: Mapping[str, Place]
 ) -> list[list[str]]:
-    """One command each, in the foreground; those of the nodes from _FIRST_NODE on."""
+    """Return one foreground command per daemon; those of the nodes from _FIRST_NODE on."""
     munged = [
         "munged",
         "--foreground",
@@ -306,7 +306,7 @@ def _daemons(
 
 
 def _own(name: str, folder: Path, scratch: bool) -> list[str]:
-    """What gives a node a directory of its own at a place where the others have theirs."""
+    """Return words that mount a node's own directory at a path that all nodes use."""
     if not scratch:
         return []
     for path in (folder / f"local-{name}", folder / "local"):
@@ -316,7 +316,7 @@ def _own(name: str, folder: Path, scratch: bool) -> list[str]:
 
 
 def _on(host: str, folder: Path, *command: str) -> list[str]:
-    """A command under a host name, after munge's socket is there."""
+    """Return a command that runs under a host name once munge's socket exists."""
     script = 'hostname "$0" && while [ ! -S "$1" ]; do sleep 0.05; done && shift && exec "$@"'
     return ["unshare", "--uts", "sh", "-c", script, host, f"{folder}/munge.socket", *command]
 
@@ -324,7 +324,7 @@ def _on(host: str, folder: Path, *command: str) -> list[str]:
 def _wait_for_nodes(started: Cluster) -> None:
     states = ""
     for _ in range(600):
-        # sinfo waits long for a controller that is not there yet
+        # sinfo waits long for a controller that has not started
         with suppress(subprocess.TimeoutExpired):
             states = subprocess.run(
                 [*started.words, "sinfo", "--noheader", "--Node", "--format=%t"],

@@ -1,4 +1,4 @@
-"""A recorded run of a few small files, for tests of what commands say."""
+"""A recorded run of a few small files, for tests of the commands' output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ cat out/y1 out/y2 out/y3 > out/all
 
 
 def small_run(folder: Path) -> None:
-    """Record it as run.trace in the folder."""
+    """Record the run as run.trace in the folder."""
     (folder / "run.sh").write_text(_SCRIPT)
     done = record("sh", "run.sh", collector="strace", options="", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
-"""Small and nasty Snakemake workflows: what people write that annotations could break.
+"""Small, unusual Snakemake workflows: constructs in use that annotations could break.
 
 Each is a table of files; `words` are further arguments of Snakemake, `least` the first version that
-knows all that is in it. They make files below the directory, the same ones each time.
+supports everything in it. They create files below the directory, the same ones each time.
 """
 
 from __future__ import annotations

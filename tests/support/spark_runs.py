@@ -38,12 +38,12 @@ def hostile(path: Path) -> Path:
 
 
 def empty(path: Path) -> Path:
-    """Nothing at all."""
+    """An empty run."""
     return RunBuilder().save(path)
 
 
 def without_accesses(path: Path) -> Path:
-    """Processes and files, and no extent."""
+    """Processes and files without extents."""
     run = RunBuilder()
     run.process(["true"], parent=run.process(["sh", "wf.sh"]))
     run.file("/data/x", existed=True, size=5)
@@ -51,8 +51,8 @@ def without_accesses(path: Path) -> Path:
 
 
 def copied(path: Path) -> Path:
-    """An engine that copies whole files (one reads what it copies, in a chain of three), and looks
-    at others."""
+    """An engine that copies whole files in chains of three; the copies of the last file are one
+    byte short, so no copies."""
     run = RunBuilder()
     engine = run.process(["make", "-j4"])
     for i in range(6):
@@ -69,8 +69,8 @@ def copied(path: Path) -> Path:
 
 
 def mixed(path: Path, seed: int = 1) -> Path:
-    """Random reads, writes, truncations and strides of eight tasks on eight files: cycles of
-    tasks, many versions, upper bounds, losses, damaged records, an unknown end."""
+    """Random reads, writes, truncations and strides of eight tasks on eight files: cycles of tasks,
+    many versions, upper bounds, losses, damaged records, an unknown end."""
     dice = random.Random(seed)
     run = RunBuilder(ended_ns=None, complete=False)
     driver = run.process(["sh", "wf.sh"])
@@ -104,7 +104,7 @@ def mixed(path: Path, seed: int = 1) -> Path:
 
 
 def two_hosts(path: Path) -> Path:
-    """Two hosts with a shared mount and clocks that are apart, two segments each."""
+    """Two hosts with a shared mount and different clocks, two segments each."""
     writer = None
     for segment in range(2):
         for host in ("node1", "node 2/b"):
@@ -140,7 +140,7 @@ def _segmented(path: Path) -> Path:
 
 
 def broken_footer(path: Path) -> Path:
-    """One file of extents and one of opens that are no Parquet."""
+    """One file of extents and one of opens that are not Parquet."""
     _segmented(path)
     (path / "extents" / "host=node1" / "1.parquet").write_bytes(b"PAR1 junk")
     shutil.copy(path / "opens/host=node1/0.parquet", path / "opens/host=node1/1.parquet")
@@ -149,7 +149,7 @@ def broken_footer(path: Path) -> Path:
 
 
 def broken_page(path: Path) -> Path:
-    """A file of extents whose footer is whole and whose pages are not."""
+    """A file of extents with an intact footer and damaged pages."""
     _segmented(path)
     _without_pages(path / "extents" / "host=node1" / "2.parquet")
     return path
@@ -163,7 +163,7 @@ def _without_pages(file: Path) -> None:
 
 
 def missing_column(path: Path) -> Path:
-    """Files of extents that lack a column: one that may be null, one that may not."""
+    """Files of extents that lack a column: a nullable one and one that is not."""
     _segmented(path)
     for segment, name in (("0", "open"), ("3", "how")):
         file = path / "extents" / "host=node1" / f"{segment}.parquet"
@@ -172,7 +172,7 @@ def missing_column(path: Path) -> Path:
 
 
 def odd_files(path: Path) -> Path:
-    """Files beside the segments that are none: hidden, linked, deeper; and a strange host."""
+    """Files next to the segments that are none: hidden, linked, deeper; and a strange host."""
     _segmented(path)
     folder = path / "extents" / "host=node1"
     (folder / ".9.parquet").write_bytes(b"half")
@@ -187,7 +187,7 @@ def odd_files(path: Path) -> Path:
 
 
 def damaged(path: Path) -> Path:
-    """All of that in one run: of four segments only the one of the strange host can be read."""
+    """All this damage in one run: of four segments, only that of the strange host is readable."""
     folder = odd_files(path) / "extents" / "host=node1"
     table = pq.ParquetFile(folder / "0.parquet").read()
     pq.write_table(table.drop_columns(["how"]), folder / "0.parquet")
@@ -198,7 +198,7 @@ def damaged(path: Path) -> Path:
 
 
 def spool_left(path: Path) -> Path:
-    """A spool beside converted tables: extents come from memory."""
+    """A spool next to converted tables: extents come from memory."""
     mixed(path, 3)
     (path / "spool").mkdir()
     return path
@@ -222,5 +222,5 @@ RUNS: dict[str, Callable[[Path], Path]] = {
         spool_left,
     )
 }
-# Each damage alone; `damaged` has them all in one run.
+# Each kind of damage alone; `damaged` has them all in one run.
 ALONE = ("broken_footer", "broken_page", "missing_column", "odd_files")

@@ -1,4 +1,4 @@
-"""Stand-ins for the tools of stores: programs that write down their arguments."""
+"""Stand-ins for the tools of stores: programs that log their arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tool_store(name: str, places: Path | None = None) -> CommandStore:
 
 
 def tool(folder: Path, name: str, body: str = "") -> None:
-    """A program that appends its arguments to calls, a NUL after each and two after the last."""
+    """Create a program that appends its arguments to calls, each with a NUL, the last with two."""
     folder.mkdir(exist_ok=True)
     path = folder / name
     text = '#!/bin/sh\n{ printf "%s\\0" "$PWD" "${0##*/}" "$@"; printf "\\0"; } >>"$CALLS"\n'
@@ -52,7 +52,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def calls_of(tmp_path: Path) -> list[list[str]]:
-    """Arguments of each call; the first is the directory in which it was made, then the program."""
+    """Return the arguments of each call; the first is its working directory, then the program."""
     text = (tmp_path / "calls").read_bytes().decode("utf-8", "surrogateescape")
     return [call.split("\0") for call in text.split("\0\0") if call]
 

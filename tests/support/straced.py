@@ -1,4 +1,4 @@
-"""Read strace logs in tests: from a text to the bundle's rows."""
+"""Parse strace logs in tests: from a text to the bundle's rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracehint.collectors.strace.parse import Parser
 
 
 def parse(text: str | bytes, **settings: Any) -> tuple[dict[str, pa.Table], LexStats]:
-    """Tables of a log; `settings` as in strace.state.Settings."""
+    """Return the tables of a log; `settings` are fields of StraceSettings."""
     raw = text.encode("latin-1") if isinstance(text, str) else text
     lines = [line + b"\n" for line in raw.split(b"\n") if line.strip()]
     stats = LexStats()
@@ -24,14 +24,14 @@ def parse(text: str | bytes, **settings: Any) -> tuple[dict[str, pa.Table], LexS
 
 
 def rows(tables: dict[str, pa.Table], name: str, **match: Any) -> list[dict[str, Any]]:
-    """Rows of a table whose columns have the given values."""
+    """Return the rows of a table whose columns have the given values."""
     found: list[dict[str, Any]] = tables[name].to_pylist()
     return [r for r in found if all(r[k] == v for k, v in match.items())]
 
 
 def moved(tables: dict[str, pa.Table], path: bytes) -> list[str]:
-    """Every extent of the files that have this name, in order: `read 10+5` is five bytes from the
-    tenth, and `read by mmap 0+9` says how, where that is another word."""
+    """Return every extent of the files with this name, in order: `read 10+5` is five bytes from
+    offset 10, and `read by mmap 0+9` includes the way if it differs from the operation."""
     files = {r["file"] for r in rows(tables, "names") if path in (r["path"], r["new_path"])}
     found = [r for r in rows(tables, "extents") if r["file"] in files]
     found.sort(key=lambda r: (r["first_ns"], r["op"]))

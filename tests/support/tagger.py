@@ -1,4 +1,4 @@
-"""Building tracehint-tag, and the targets of its tables."""
+"""Build tracehint-tag, and the targets of its tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SANITIZERS = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def build(folder: Path, *flags: str) -> Path:
-    """The program, built with warnings as errors."""
+    """Build the program with warnings as errors."""
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -24,6 +24,6 @@ def build(folder: Path, *flags: str) -> Path:
 
 
 def target(path: str | bytes, kind: str = "C", **hints: str) -> TagTarget:
-    """A target with hints as keywords."""
+    """Return a target with hints as keywords."""
     raw = path.encode() if isinstance(path, str) else path
     return TagTarget(path=raw, kind=kind, hints=hints or {"DP": "local"})

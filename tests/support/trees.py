@@ -3,7 +3,7 @@
     P(["sh", "wf.sh"], P(["sort", "x"]), P(SUB, P(["head", "a"]), then=["tail", "a"]))
 
 A child is forked (an epoch without arguments) and execs its words; `then` is a further exec of
-the same process, after its children. SUB: it never execs before its children (a subshell).
+the same process, after its children. SUB: no exec before its children (a subshell).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SUB: list[str] = []
 
 @dataclass
 class P:
-    """One process. Times follow the order of writing, `gap` seconds apart, unless given."""
+    """One process. Times follow the order of definition, 0.01 s apart, unless given."""
 
     argv: list[str]
     kids: tuple[P, ...] = ()
@@ -47,7 +47,7 @@ class P:
 
 
 class Clock:
-    """Seconds, growing by a hundredth with each look."""
+    """Seconds, increasing by 0.01 with each `tick`."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -58,7 +58,7 @@ class Clock:
 
 
 def grow(run: RunBuilder, process: P, parent: int | None = None, clock: Clock | None = None) -> P:
-    """Add the process and all below it to the run."""
+    """Add the process and its descendants to the run."""
     clock = clock or Clock()
     start = clock.tick() if process.start is None else process.start
     rows = run.rows["processes"]
@@ -91,7 +91,7 @@ def grow(run: RunBuilder, process: P, parent: int | None = None, clock: Clock | 
 
 
 def labelled(process: P) -> dict[str, P]:
-    """The processes of a tree that have a label."""
+    """Map each label to its process in a tree."""
     found = {process.label: process} if process.label else {}
     for kid in process.kids:
         found |= labelled(kid)

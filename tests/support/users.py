@@ -23,7 +23,7 @@ import ctypes, os, sys
 os.setgroups([])
 os.setgid({OTHER})
 os.setuid({OTHER})
-"""  # the interpreter itself may lie where only root comes
+"""  # the interpreter may be in a directory that only root can enter
 _EXCHANGE = """
 os.chdir(sys.argv[1])
 print(flush=True)
@@ -62,7 +62,7 @@ open("d.moved/go" if sys.argv[2] == "d" else "d/go", "w").close()
 
 
 def reachable(path: Path) -> Path:
-    """Let others come as far as a test's directory, however deep pytest has put it."""
+    """Let other users reach a test's directory, however deep pytest created it; return it."""
     for folder in (path, *path.parents):
         if folder.name.startswith("pytest-of-"):
             folder.chmod(0o755)
@@ -73,8 +73,8 @@ def reachable(path: Path) -> Path:
 
 @contextmanager
 def exchanging(folder: Path, victim: str, *begun: str) -> Iterator[None]:
-    """The other user exchanges (RENAME_EXCHANGE) `new` for `victim` as soon as it is there, and the
-    file `begun`, which is removed then."""
+    """The other user exchanges (RENAME_EXCHANGE) `new` and `victim` as soon as `victim` and the
+    file `begun` exist, then removes `begun`."""
     with _attacker(_EXCHANGE, folder, victim, *begun) as process:
         yield
         assert process.wait(PATIENCE_S) == 0, "the exchange was made"
@@ -82,18 +82,18 @@ def exchanging(folder: Path, victim: str, *begun: str) -> Iterator[None]:
 
 @contextmanager
 def swapping(folder: Path, outside: Path) -> Iterator[None]:
-    """The other user makes `d` a link to `outside`, and a directory again, all the time."""
+    """The other user repeatedly replaces `d` by a link to `outside` and restores the directory."""
     with _attacker(_SWAP, folder, outside) as process:
         yield
         assert process.poll() is None, "the attack went on all the time"
-    if (folder / "e").exists():  # it was ended in the middle
+    if (folder / "e").exists():  # it was killed in the middle
         (folder / "d").unlink(missing_ok=True)
         (folder / "e").rename(folder / "d")
 
 
 @contextmanager
 def attacking(folder: Path, name: str, other: str) -> Iterator[None]:
-    """The other user exchanges two files of the directory, all the time."""
+    """The other user repeatedly exchanges two files of the directory."""
     with _attacker(_RENAME, folder, name, other) as process:
         yield
         assert process.poll() is None, "the attack went on all the time"
@@ -101,8 +101,7 @@ def attacking(folder: Path, name: str, other: str) -> Iterator[None]:
 
 @contextmanager
 def planting(folder: Path, name: str, target: Path) -> Iterator[None]:
-    """When `d/started` is there the other user puts a link in the place of a directory, and makes
-    `d/go`."""
+    """When `d/started` exists, the other user replaces a directory by a link and creates `d/go`."""
     with _attacker(_PLANT, folder, name, target) as process:
         yield
         assert process.wait(PATIENCE_S) == 0, "the link was planted"

@@ -1,4 +1,4 @@
-"""A client of HDFS that starts no program: its REST interface, from a node's own network."""
+"""A client of HDFS without other programs: its REST interface, from a node's own network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(space: str) -> None:
-    """Move this thread into a network name space; other threads stay where they are."""
+    """Move this thread into a network namespace; other threads stay in theirs."""
     fd = os.open(Path("/run/netns") / space, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if _LIBC.setns(fd, CLONE_NEWNET) != 0:
@@ -45,7 +45,7 @@ def create(path: str, size: int, chunks: Iterable[bytes], **options: int) -> Non
 
 
 def read(path: str, start: int, length: int) -> int:
-    """Checksum of a range. Raises ValueError where the file is shorter."""
+    """Return the checksum of a range. Raises ValueError if the file is shorter."""
     where = _ask("GET", path, "OPEN", {"offset": start, "length": length})
     target = urlsplit(where.getheader("Location", ""))
     connection = _connect(target.hostname or "", target.port or 0)
@@ -63,26 +63,26 @@ def read(path: str, start: int, length: int) -> int:
 
 
 def replicate(path: str, copies: int) -> None:
-    """Ask for copies; they are made in the background."""
+    """Set the number of copies; HDFS creates them in the background."""
     _ask("PUT", path, "SETREPLICATION", {"replication": copies}, 200)
 
 
 def hosts(path: str) -> list[list[str]]:
-    """The nodes of each block."""
+    """Return the nodes of each block."""
     body = _ask("GET", path, "GETFILEBLOCKLOCATIONS", {}, 200).read()
     blocks: list[Mapping[str, Any]] = json.loads(body)["BlockLocations"]["BlockLocation"]
     return [[name.rpartition(":")[0] for name in block["names"]] for block in blocks]
 
 
 def remove(path: str) -> None:
-    """A directory with all that is in it."""
+    """Remove a directory with everything in it."""
     _ask("DELETE", path, "DELETE", {"recursive": "true"}, 200)
 
 
 def _ask(
     verb: str, path: str, op: str, more: Mapping[str, object], wanted: int = 307
 ) -> http.client.HTTPResponse:
-    """A call to the namenode; the answer's body is read where it is the answer."""
+    """Call the namenode and return its response, with the body unread."""
     connection = _connect(HEAD, PORT)
     query = urlencode({"op": op, "user.name": "root", **more})
     connection.request(verb, f"/webhdfs/v1{quote(path)}?{query}")
@@ -100,7 +100,7 @@ def _checked(answer: http.client.HTTPResponse, path: str, wanted: int) -> http.c
 
 
 def within(space: str, work: Any, *words: Any) -> Any:
-    """What a function gives that runs in a name space; its error is raised here."""
+    """Run a function in a network namespace; return its result or raise its error."""
     found: list[Any] = []
 
     def run() -> None:

@@ -1,7 +1,7 @@
 """WfFormat 1.5 instances as Analysis tables, for tests of hint transfer.
 
-The files declare who reads and writes what, not how: every access is taken as
-the whole file, so a file with several readers counts as a broadcast.
+Instances declare which files a task reads and writes, without ranges: every access counts as the
+whole file, so a file with several readers is a broadcast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Instance = dict[str, Any]
 
 
 def data_folder() -> Path:
-    """The folder of shared data sets; skips the test when there is none."""
+    """Return the folder of shared data sets; skip the test if there is none."""
     root = os.environ.get("TRACEHINT_DATA", "")
     folder = Path(root) / "wfinstances"
     if not root or not folder.is_dir():
@@ -41,7 +41,7 @@ def data_folder() -> Path:
 def corpus(
     folder: Path, only: str = "", names: Collection[str] | None = None
 ) -> Iterator[tuple[str, str, Instance]]:
-    """(workflow, instance, JSON) of corpus.tar.xz: paths that contain `only`, or these names."""
+    """Yield (workflow, instance, JSON) of corpus.tar.xz: paths with `only` in them, or names."""
     with tarfile.open(folder / "corpus.tar.xz", "r:xz") as archive:
         for member in archive:
             if member.isfile() and member.name.endswith(".json") and only in member.name:
@@ -57,12 +57,12 @@ def corpus(
 
 
 def task_type(name: str) -> str:
-    """What tasks of one kind share: the name without its counter."""
+    """Return the type of a task: its name without the counter."""
     return re.sub(r"_ID\d+$", "", name)
 
 
 def analysis_of(instance: Instance, *, hash_types: str = "", nodes: int = 4) -> Analysis:
-    """Analysis of an instance; with `hash_types` (a salt), type names become hashes."""
+    """Return the analysis of an instance; with `hash_types` (a salt), type names become hashes."""
     spec = instance["workflow"]["specification"]
     sizes = {f["id"]: f.get("sizeInBytes") or 0 for f in spec.get("files") or []}
     files: dict[str, int] = {}
@@ -90,7 +90,7 @@ def analysis_of(instance: Instance, *, hash_types: str = "", nodes: int = 4) -> 
 
 
 def labelled(tables: dict[str, pa.Table], nodes: int) -> Analysis:
-    """Analysis of files, producers, consumers and tasks: edges and labels added."""
+    """Return the analysis of files, producers, consumers and tasks, with edges and labels added."""
     run = {
         "command": [], "hosts": [], "nodes": nodes, "lost_events": 0, "started": "",
         "completeness": {"score": 1.0, "blind_to": [], "notes": []},

@@ -1,12 +1,12 @@
-"""How much work a command does, counted: no clock, so the load of the machine does not matter.
+"""Work of a command, counted without a clock, so that the machine's load does not matter.
 
     with counter() as counted:
         work = counted(["lint", "run.trace"], tmp_path)
     work.calls    Python and C functions called by our Python code, after the libraries are loaded
-    work.rows     rows that DuckDB's operators gave, and pairs that its nested loops compared
-    work.peak     bytes of memory at most (of the whole process)
+    work.rows     rows that DuckDB's operators returned, and pairs that its nested loops compared
+    work.peak     maximum memory in bytes (of the whole process)
 
-Each command runs in a process of its own, forked from one that has loaded the libraries.
+Each command runs in a separate process, forked from one that has loaded the libraries.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from typing import Any, NoReturn
 # Joins that compare every row of one side with every row of the other.
 _PAIRS = ("NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT")
 _ROOT = Path(__file__).parents[2]
-_MOST_SECONDS = 900  # then SIGALRM ends a command that hangs
+_MOST_SECONDS = 900  # then SIGALRM ends a hanging command
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one command took."""
+    """Work of one command."""
 
     calls: int
     rows: int
@@ -45,7 +45,7 @@ Counted = Callable[[Sequence[str | Path], Path], Work]
 
 @contextmanager
 def counter() -> Iterator[Counted]:
-    """The work of `tracehint COMMAND...` in a directory; its exit code is 0 or 1."""
+    """Yield a function for the work of `tracehint COMMAND...` in a directory; exit code 0 or 1."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.support.work"],
         cwd=_ROOT, env={**os.environ, "PYTHONHASHSEED": "0"},
@@ -65,7 +65,7 @@ def counter() -> Iterator[Counted]:
 
 
 class _Sql:
-    """A connection that adds up what each statement did; `found` has the sum in one place."""
+    """A connection that adds the work of each statement to `found[0]`."""
 
     def __init__(self, con: Any, found: list[int]) -> None:
         self._con, self._found = con, found
@@ -97,7 +97,7 @@ class _Sql:
 
 
 class _Lazy:
-    """A relation: it runs when its rows are asked for."""
+    """A relation: it runs when its rows are requested."""
 
     def __init__(self, relation: Any, con: _Sql) -> None:
         self._relation, self._sql = relation, con
@@ -116,7 +116,7 @@ class _Lazy:
 
 
 def rows_of(node: dict[str, Any]) -> tuple[int, int]:
-    """(rows that an operator of a profile gives to the next one, rows and pairs of all below)."""
+    """Return (rows that an operator of a profile returns, rows and pairs of it and all below)."""
     below = [rows_of(child) for child in node.get("children", ())]
     given = int(node.get("intermediate_rows", 0))
     pairs = math.prod(rows for rows, _ in below) if node.get("type") in _PAIRS else 0
@@ -125,7 +125,7 @@ def rows_of(node: dict[str, Any]) -> tuple[int, int]:
 
 
 def _serve() -> None:
-    """A process for each line of the standard input: directory, file for what it says, command."""
+    """Fork a process per line of standard input: directory, file for its output, command."""
     from tests.support.fork_server import load
 
     load()
@@ -173,7 +173,7 @@ def _count(words: list[str]) -> tuple[int, Work]:
 
 
 def peak() -> int:
-    """Most bytes of this process; ru_maxrss would count those of the process that started it."""
+    """Return the peak memory of this process; ru_maxrss would include that of its parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight threads write a file each and read one together. Run: java Threads.java
+// Eight threads each copy a part of one file to their own file. Run: java Threads.java
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libaio's system calls; requests are known, results only to who reaps them. */
+/* libaio's system calls; requests are visible, results only to the process that reaps them. */
 #include "workload.h"
 #include <linux/aio_abi.h>
 #include <sys/uio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Moving bytes between files without reading them into the process; sizes. */
+/* Copying bytes between files without reading them into the process; file sizes. */
 #include "workload.h"
 #include <linux/falloc.h>
 #include <linux/fs.h>
@@ -46,7 +46,7 @@ static int copy_splice(void)
 
 	must(!pipe(a) && !pipe(b), "pipe");
 	must(splice(in, &from, a[1], NULL, 4001, 0) == 4001, "splice in");
-	must(tee(a[0], b[1], 4001, 0) == 4001, "tee"); /* moves no file byte */
+	must(tee(a[0], b[1], 4001, 0) == 4001, "tee"); /* transfers no file bytes */
 	must(splice(a[0], NULL, out, &to, 4001, 0) == 4001, "splice out");
 	saw("in", "read", "splice", 1013, 5014, 4001, 1);
 	saw("out", "write", "splice", 503, 4504, 4001, 1);

@@ -90,7 +90,7 @@ static int fd_passed(void)
 	pid_t pid;
 
 	must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
-	pid = fork(); /* the child has fd as well, but not under the number that it receives */
+	pid = fork(); /* the child has fd too, but not under the number that it receives */
 	if (!pid) {
 		close(fd);
 		shared = pair[1];
@@ -152,7 +152,7 @@ static int fd_shell(void)
 		_exit(97);
 	}
 	waitpid(pid, &status, 0);
-	/* head reads a block, how much is its own affair: at most the file */
+	/* head chooses its block size: it reads at most the file */
 	fact("reads", "f", NULL);
 	saw_by(pid, "g", "write", "write", 0, 1009, 1009, 1);
 	return WEXITSTATUS(status);
@@ -196,7 +196,7 @@ static int fd_cloexec_after_exec(void)
 	if (!pid) {
 		must(pread(fd, buffer, 101, 1000) == 101, "pread");
 		saw("f", "read", "read", 1000, 1101, 101, 1);
-		/* fd is closed by exec; cat opens g under the same number */
+		/* exec closes fd; cat opens g under the same number */
 		execl("/bin/sh", "sh", "-c", "exec cat g >/dev/null 2>&1", NULL);
 		_exit(97);
 	}

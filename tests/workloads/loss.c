@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* More than a small ring can hold; started by tests/test_ebpf_losses.py with arguments. */
+/* More records than a small ring holds; tests/test_ebpf_losses.py passes the arguments. */
 #include "workload.h"
 
 static char buffer[4096];
 
-/* `n` reads of 4 KiB at scattered places of a file of `pages` pages; no two in a row join. */
+/* `n` reads of 4 KiB at scattered offsets of a file of `pages` pages; no two in a row merge. */
 int loss_random(long n, long pages)
 {
 	unsigned long at = 1;
@@ -20,7 +20,7 @@ int loss_random(long n, long pages)
 	return 0;
 }
 
-/* `n` processes, each writing a file of its own. */
+/* `n` processes, each of which writes its own file. */
 int loss_processes(long n)
 {
 	for (long i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ int loss_processes(long n)
 	return 0;
 }
 
-/* `n` files made, written and closed by one process. */
+/* `n` files created, written and closed by one process. */
 int loss_files(long n)
 {
 	for (long i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ int loss_files(long n)
 	return 0;
 }
 
-/* Writes for ever, in pieces that do not join, until it is killed. */
+/* Writes forever, in pieces that do not merge, until it is killed. */
 int loss_forever(void)
 {
 	int fd = open("f", O_RDWR | O_CREAT | O_TRUNC, 0644);

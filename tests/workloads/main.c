@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* workload CASE, or workload all BASE: every case in a process and a directory of its own. */
+/* workload CASE, or workload all BASE: every case in its own process and directory. */
 #include "workload.h"
 #include <stdarg.h>
 #include <sys/stat.h>
 
-#ifndef GROUPS /* tests/adversary has cases of its own */
+#ifndef GROUPS /* tests/adversary has its own cases */
 #define GROUPS                                                                                     \
 	rw_cases, fd_cases, copy_cases, name_cases, map_cases, process_cases, thread_cases,        \
 		special_cases, uring_cases, aio_cases
@@ -12,7 +12,7 @@
 
 static const struct workload *const groups[] = {GROUPS};
 
-/* One write per line: lines of several processes do not mix. */
+/* One write per line, so that lines of several processes do not mix. */
 static void line(const char *format, ...)
 {
 	char text[16384];
@@ -28,7 +28,7 @@ static void line(const char *format, ...)
 
 static const char *quoted(const char *text)
 {
-	static __thread char out[4][4200 * 2]; /* the threads of a case speak at the same time */
+	static __thread char out[4][4200 * 2]; /* threads of a case print concurrently */
 	static __thread int turn;
 	char *at = out[turn = (turn + 1) % 4];
 	char *start = at;

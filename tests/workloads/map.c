@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory mappings: the trace may state an upper bound, never less than what was touched. */
+/* Memory mappings: the trace may state an upper bound, never less than the touched pages. */
 #include "workload.h"
 #include <sys/mman.h>
 
@@ -46,7 +46,7 @@ static int map_write(void)
 	return 0;
 }
 
-/* All pages are mapped by reading them; then few are written, one of them twice. */
+/* All pages are mapped by reads; then few are written, one of them twice. */
 static int map_write_few(void)
 {
 	static const long pages[] = {101, 503, 503, 1009};
@@ -61,11 +61,11 @@ static int map_write_few(void)
 	saw("f", "read", "mmap", 0, 1024 * PAGE, -1, -1);
 	saw("f", "write", "mmap", 101 * PAGE, 102 * PAGE, -1, -1);
 	saw("f", "write", "mmap", 1009 * PAGE, 1010 * PAGE, -1, -1);
-	fact("sparse_writes", "f", "32768"); /* not the 4 MiB that are mapped */
+	fact("sparse_writes", "f", "32768"); /* not the 4 MiB of the mapping */
 	return 0;
 }
 
-/* The kernel writes into the mapping on behalf of a call. */
+/* The kernel writes into the mapping for a system call. */
 static int map_read_into(void)
 {
 	int fd = make("f", 1024 * PAGE), from = make("g", 2 * PAGE);
@@ -88,7 +88,7 @@ static int map_private_write(void)
 	char *p = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 
 	must(p != MAP_FAILED, "mmap");
-	p[0] = 1; /* stays in this process */
+	p[0] = 1; /* private to this process */
 	saw("f", "read", "mmap", 0, 16 * PAGE, -1, -1);
 	return 0;
 }
@@ -117,7 +117,7 @@ static int map_sparse(void)
 		sink = p[(1009 + i * 1013) * PAGE];
 	saw("f", "read", "mmap", 1009 * PAGE, 1010 * PAGE, -1, -1);
 	saw("f", "read", "mmap", 3035 * PAGE, 3036 * PAGE, -1, -1);
-	fact("sparse", "f", "4194304"); /* not the 16 MiB that are mapped */
+	fact("sparse", "f", "4194304"); /* not the 16 MiB of the mapping */
 	return 0;
 }
 
@@ -138,10 +138,10 @@ static int map_fork(void)
 	given = mmap(NULL, 128 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	must(given != MAP_FAILED, "mmap");
 	close(fd);
-	return child(touch); /* the parent touches nothing */
+	return child(touch); /* the parent touches no page */
 }
 
-/* Wait until the process that forked us is gone and what it left behind was tidied up. */
+/* Wait until the process that forked this one has ended and its state was cleaned up. */
 static void orphaned(pid_t parent)
 {
 	while (getppid() == parent)
@@ -156,7 +156,7 @@ static int grandchild(void)
 
 	must(status >= 0, "fork");
 	if (status)
-		return 0; /* without having touched a page */
+		return 0; /* it has touched no page */
 	orphaned(parent);
 	return touch();
 }
@@ -177,7 +177,7 @@ static int mapper(void)
 	return grandchild();
 }
 
-/* Who mapped it and who stands between have ended when the first page is touched. */
+/* The mapping process and the one between have ended when the first page is touched. */
 static int map_grandchild(void)
 {
 	int ends[2];
@@ -186,7 +186,7 @@ static int map_grandchild(void)
 	must(!pipe(ends), "pipe");
 	must(!child(mapper), "mapper");
 	close(ends[1]);
-	must(read(ends[0], &byte, 1) == 0, "read"); /* all that have the other end are gone */
+	must(read(ends[0], &byte, 1) == 0, "read"); /* no process has the other end */
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files that change their names. */
+/* Files whose names change. */
 #include "workload.h"
 #include <sys/stat.h>
 #ifndef RENAME_EXCHANGE
@@ -35,7 +35,7 @@ static int name_replace(void)
 	must(!rename("new", "old"), "rename");
 	named("rename", "new", "old");
 	read_some("old", 107);
-	fact("deleted_first", "old", NULL); /* the file that was called old at first */
+	fact("deleted_first", "old", NULL); /* the file that was first called old */
 	return 0;
 }
 
@@ -46,7 +46,7 @@ static int name_exchange(void)
 	if (renameat2(AT_FDCWD, "a", AT_FDCWD, "b", RENAME_EXCHANGE))
 		return SKIPPED;
 	named("exchange", "a", "b");
-	read_some("a", 701); /* only the longer one has so many bytes */
+	read_some("a", 701); /* only the longer one has this many bytes */
 	return 0;
 }
 
@@ -160,7 +160,7 @@ static int name_hostile(void)
 	return 0;
 }
 
-/* 80 levels and close to 4,096 bytes; reached in steps, as no single call takes so long a path. */
+/* 80 levels and close to 4,096 bytes; created in steps, as no call accepts so long a path. */
 static int name_deep(void)
 {
 	char part[50], path[4096] = "";

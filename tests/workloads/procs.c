@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Ways in which processes begin and end. */
+/* Ways in which processes start and end. */
 #include "workload.h"
 #include <sched.h>
 #include <signal.h>
@@ -59,7 +59,7 @@ static int cloned(void *arg)
 
 static int process_clone(void)
 {
-	/* shared files and memory, but a process of its own */
+	/* shared descriptors and working directory, but a separate process */
 	char *stack =
 		mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring of io_uring by the bare system calls. */
+/* An io_uring ring by raw system calls. */
 #ifndef RING_H
 #define RING_H
 
@@ -57,12 +57,12 @@ static inline void put(struct ring *r, int op, int fd, void *at, unsigned int le
 	sqe->len = len;
 	sqe->off = (unsigned long)offset;
 	sqe->flags = (unsigned char)flags;
-	sqe->user_data = tail; /* as programs do that must tell answers apart */
+	sqe->user_data = tail; /* distinct, as in programs that match completions to requests */
 	r->sq_array[i] = i;
 	__atomic_store_n(r->sq_tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* Submit what was put and wait for `n` completions, each of `bytes`. */
+/* Submit the queued requests and wait for `n` completions, each of `bytes`. */
 static inline void go(struct ring *r, unsigned int n, int bytes)
 {
 	unsigned int flags = IORING_ENTER_GETEVENTS, done = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading and writing by the system calls that do it directly. */
+/* Reading and writing by the plain system calls. */
 #include "workload.h"
 #include <sys/uio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* 32-bit calls, changed roots and mounts. Needs root for the latter. */
+/* 32-bit calls, changed roots and mounts; the latter need root. */
 #include "workload.h"
 #include <sched.h>
 #include <sys/mman.h>
@@ -84,7 +84,7 @@ static int special_overlay(void)
 					   "merged"};
 
 	must(!mkdir("base", 0755), "mkdir");
-	/* overlayfs wants its upper layer on a file system that can hold one */
+	/* the upper layer of overlayfs needs a file system that supports it */
 	if (private_mounts() || mount("none", "base", "tmpfs", 0, NULL))
 		return SKIPPED;
 	for (size_t i = 1; i < sizeof(dirs) / sizeof(*dirs); i++)

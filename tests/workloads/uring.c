@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* io_uring in its modes, by the bare system calls. */
+/* io_uring in its modes, by raw system calls. */
 #include "ring.h"
 #include <sys/uio.h>
 
 static char buffers[16][65536];
 
-/* 7 reads and 5 writes at scattered places, with the given flags on each request. */
+/* 7 reads and 5 writes at scattered offsets, with the given flags on each request. */
 static int scattered(unsigned int setup, int flags)
 {
 	struct ring r;
@@ -68,7 +68,7 @@ static int uring_fixed(void)
 	    syscall(SYS_io_uring_register, r.fd, IORING_REGISTER_FILES, &fd, 1) ||
 	    syscall(SYS_io_uring_register, r.fd, IORING_REGISTER_BUFFERS, &v, 1))
 		return SKIPPED;
-	close(fd); /* the ring keeps the file */
+	close(fd); /* the ring keeps the file open */
 	put(&r, IORING_OP_READ_FIXED, 0, buffers[0], 4001, 3001, IOSQE_FIXED_FILE);
 	go(&r, 1, 4001);
 	saw("f", "read", "io_uring", 3001, 7002, 4001, 1);
@@ -90,7 +90,7 @@ static int uring_vectors(void)
 	go(&r, 1, 708);
 	saw("f", "read", "io_uring", 1009, 1717, 708, 1);
 	lseek(fd, 20011, SEEK_SET);
-	put(&r, IORING_OP_WRITE, fd, buffers[0], 211, -1, 0); /* at the file position */
+	put(&r, IORING_OP_WRITE, fd, buffers[0], 211, -1, 0); /* at the file offset */
 	go(&r, 1, 211);
 	saw("f", "write", "io_uring", 20011, 20222, 211, 1);
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Workloads that state their own truth: each case does I/O in its working
- * directory and prints, as JSON lines, what a recorder must have seen. Counts
- * are prime, so that a wrong one cannot look right.
+ * directory and prints, as JSON lines, the facts that a recording must contain.
+ * Counts are prime, so that a wrong one is not right by chance.
  */
 #ifndef WORKLOAD_H
 #define WORKLOAD_H
@@ -20,7 +20,7 @@
 
 #define SKIPPED 77
 
-/* A case returns 0, or 77 when this kernel or file system lacks what it needs. */
+/* A case returns 0, or 77 if this kernel or file system lacks a required feature. */
 struct workload {
 	const char *name;
 	int (*run)(void);
@@ -39,7 +39,7 @@ int loss_processes(long n);
 int loss_files(long n);
 int loss_forever(void);
 
-/* Print: this process (or `pid`) did `ops` operations of `bytes` in all within [start, end). */
+/* Print: this process (or `pid`) did `ops` operations of `bytes` in total within [start, end). */
 void saw(const char *path, const char *op, const char *how, long start, long end, long bytes,
 	 long ops);
 void saw_by(pid_t pid, const char *path, const char *op, const char *how, long start, long end,
@@ -50,8 +50,8 @@ void named(const char *op, const char *path, const char *new_path);
 void fact(const char *what, const char *path, const char *other);
 
 int make(const char *path, size_t size); /* a file, its writes printed; read-write descriptor */
-void must(int ok, const char *what);	 /* ends the case when !ok */
-int child(int (*run)(void));		 /* fork, run, wait; the exit status */
+void must(int ok, const char *what);	 /* end the case if !ok */
+int child(int (*run)(void));		 /* fork, run, wait; returns the wait status */
 void here(const char *text);		 /* comment line */
 
 #endif

@@ -1,4 +1,4 @@
-"""One real run: what the analysis says beside what strace and the definition prove."""
+"""One real run: its analysis and the truth from strace and the workflow definition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NODES = 4  # of the cost model
 
 @dataclass
 class Observed:
-    """The analysis in the words of the truth: jobs by name, files by path below the folder."""
+    """The analysis in the terms of the truth: jobs by name, files by path below the folder."""
 
     uses: dict[Use, Ranges]
     edges: dict[tuple[str, str, str], int]
@@ -46,7 +46,7 @@ class Result:
 
 
 def missing(workflow: Workflow) -> list[str]:
-    """Programs that a run needs and that are not there."""
+    """Return the missing programs that a run needs."""
     return [p for p in ("strace", *workflow.needs) if not shutil.which(p, path=_path())]
 
 
@@ -55,7 +55,7 @@ def _path() -> str:
 
 
 def trace(workflow: Workflow, folder: Path) -> Result:
-    """Run the workflow once below `folder`: recorded by eBPF, all of it under strace."""
+    """Run the workflow once below `folder`, recorded by eBPF, with strace around everything."""
     work, log, bundle = folder / "work", folder / "strace.log", folder / "run.trace"
     work.mkdir()
     workflow.prepare(work)
@@ -82,7 +82,7 @@ def trace(workflow: Workflow, folder: Path) -> Result:
 
 
 def accesses(run: Run, names: dict[str, str]) -> dict[Use, Ranges]:
-    """Which bytes each job read and wrote, from the single records of the bundle."""
+    """Return the bytes that each job read and wrote, from the bundle's individual records."""
     loaded = tracehint.load(run.bundle)
     paths = {f["file"]: f["path"].decode() for f in loaded.files.to_pylist()}
     spans: dict[Use, set[tuple[int, int]]] = {}
@@ -99,7 +99,7 @@ def accesses(run: Run, names: dict[str, str]) -> dict[Use, Ranges]:
 
 
 def observe(run: Run, jobs: list[Job]) -> Observed:
-    """The analysis in the words of the truth; what lies outside the folder is left out."""
+    """Convert the analysis to the terms of the truth, without files outside the folder."""
     names = {t: job for t, task in run.tasks.items() if (job := _job(task, jobs))}
     labels: dict[tuple[str, int], set[str]] = {}
     primary: dict[tuple[str, int], str] = {}
@@ -124,7 +124,7 @@ def _inside(file: dict[str, Any]) -> bool:
 
 
 def _job(task: dict[str, Any], jobs: list[Job]) -> str | None:
-    """The job that an observed task is; None: none of them, or an engine."""
+    """Return the job of an observed task; None for an engine or without a unique match."""
     if task["engine"]:
         return None
     hits = [j.name for j in jobs if j.marker in task["command"] or j.name == task["name"]]

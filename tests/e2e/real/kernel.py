@@ -1,7 +1,7 @@
-"""What the calls of a log did to files: descriptors, offsets, sizes and names.
+"""Replay of a log's calls on files: descriptors, offsets, sizes and names.
 
-Every descriptor's path that strace printed is compared with what is kept here: a log that this
-reader does not understand is an error, not a wrong truth.
+Each descriptor path that strace printed is compared with the replayed state: a log that this reader
+misinterprets is an error, not a wrong truth.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _PLACED = {"pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2"}
 
 
 class Kernel(Names):
-    """Plays a log below `root`; `sizes` are the files that were there before."""
+    """Replays a log below `root`; `sizes` are the files that existed before."""
 
     def __init__(self, root: Path, sizes: dict[str, int]) -> None:
         super().__init__(root, sizes)
         self.processes: list[Process] = []
         self.accesses: list[Access] = []
         self._by_pid: dict[int, Process] = {}
-        self._mother: dict[int, tuple[int, bool]] = {}  # child -> parent, thread of it
+        self._mother: dict[int, tuple[int, bool]] = {}  # child -> (parent, is a thread)
 
     def play(self, log: Path) -> Kernel:
         known = list(calls(log))
@@ -47,7 +47,7 @@ class Kernel(Names):
     # -- processes ---------------------------------------------------------------------------
 
     def _process(self, pid: int, at: float) -> Process:
-        """The process of a thread; a new one has its parent's descriptors."""
+        """Return the process of a thread; a new process inherits its parent's descriptors."""
         if pid not in self._by_pid:
             parent_pid, thread = self._mother.get(pid, (0, False))
             parent = self._process(parent_pid, at) if parent_pid else None
@@ -69,7 +69,7 @@ class Kernel(Names):
         process.fds = {n: f for n, f in process.fds.items() if not f[1]}
 
     def _nothing(self, process: Process, call: Call) -> None:
-        """Calls that change nothing here."""
+        """Ignore calls that change no replayed state."""
 
     # -- descriptors -------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class Kernel(Names):
             process.fds[number] = (process.fds[number][0], "FD_CLOEXEC" in call.args[2])
 
     def _fd(self, process: Process, printed: str) -> Opened | None:
-        """The description of a printed descriptor; checked against the path beside it."""
+        """Return the description of a printed descriptor, checked against the printed path."""
         match = FD.match(printed)
         assert match, f"no descriptor: {printed!r}"
         found = process.fds.get(int(match[1]))
@@ -137,7 +137,7 @@ class Kernel(Names):
     def _add(
         self, process: Process, opened: Opened | None, op: str, size: int, at: int | None = None
     ) -> None:
-        """`size` bytes at `at`, or where the description stands, which moves on."""
+        """Record `size` bytes at `at`, or at the description's offset, which advances."""
         if opened is None or opened.file is None or size <= 0:
             return
         file = opened.file
@@ -205,7 +205,7 @@ class Kernel(Names):
 
 
 def _offset(printed: str) -> int | None:
-    """The offset that a call was given: `[4096]`, or `[4096 => 8192]`; None: NULL."""
+    """Return the offset argument of a call: `[4096]` or `[4096 => 8192]`; None for NULL."""
     match = re.match(r"\[(\d+)", printed)
     return int(match[1]) if match else None
 
@@ -214,7 +214,7 @@ def _grouped(groups: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name: group for group, names in groups for name in names.split()}
 
 
-# call -> method; what is missing has a method of its own name.
+# Call -> method; other calls have a method of their own name.
 _GROUPS = _grouped(
     [
         ("clone", "clone clone3 fork vfork"),

@@ -1,4 +1,4 @@
-"""Calls of a `strace -f -ttt -y` log, one after the other; shares no code with the collectors."""
+"""Calls of a `strace -f -ttt -y` log in order; shares no code with the collectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# Everything that opens, moves, names or passes on a file, and what makes a process.
+# Calls that open, transfer, name or pass on files, and calls that create processes.
 CALLS = (
     "open,openat,creat,close,close_range,dup,dup2,dup3,fcntl,lseek,read,pread64,readv,preadv,"
     "preadv2,write,pwrite64,writev,pwritev,pwritev2,mmap,copy_file_range,sendfile,splice,"
@@ -17,7 +17,7 @@ CALLS = (
 _LINE = re.compile(r"^(\d+) +(\d+\.\d+) (.*)$")
 _CALL = re.compile(r"^(\w+)\((.*)\) += (-?\d+|0x[0-9a-f]+|\?)(.*)$", re.DOTALL)
 _RESUMED = re.compile(r"^<\.\.\. (\w+) resumed>(.*)$", re.DOTALL)
-# The thread was killed inside a call, and strace could not ask any more what came of it.
+# The thread was killed inside a call, so strace could not read the result.
 _DEAD = ("???(", "<... ??? resumed>")
 _ESCAPE = re.compile(r'\\(?:([0-7]{1,3})|x([0-9a-f]{2})|([abfnrtv"\\]))')
 _LETTER = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, '"': 34, "\\": 92}
@@ -28,23 +28,23 @@ class Call:
     """One finished call of one thread."""
 
     pid: int
-    at: float  # seconds since the epoch, when it was called
+    at: float  # seconds since the epoch, at the start of the call
     name: str
     args: list[str]  # as printed
-    result: int  # negative: it failed
-    path: str  # what strace says the returned descriptor is
+    result: int  # negative: the call failed
+    path: str  # path that strace printed for the returned descriptor
 
 
 @dataclass(frozen=True)
 class Gone:
-    """A thread ended."""
+    """The end of a thread."""
 
     pid: int
     at: float
 
 
 def calls(log: Path) -> Iterator[Call | Gone]:
-    """The log's calls in the order in which they finished."""
+    """Yield the log's calls in the order of their completion."""
     begun: dict[int, tuple[float, str]] = {}
     with log.open(encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
@@ -75,7 +75,7 @@ def calls(log: Path) -> Iterator[Call | Gone]:
 
 
 def _split(text: str) -> list[str]:
-    """Arguments at the outer commas; strings and brackets hold together."""
+    """Split arguments at the outer commas; strings and brackets stay whole."""
     parts, depth, quoted, escaped, begin = [], 0, False, False, 0
     for k, letter in enumerate(text):
         if quoted:
@@ -95,7 +95,7 @@ def _split(text: str) -> list[str]:
 
 
 def text(printed: str) -> str:
-    """The string that an argument prints in quotes."""
+    """Return the quoted string of a printed argument."""
     inner = printed[printed.index('"') + 1 : printed.rindex('"')]
 
     def letter(match: re.Match[str]) -> str:
@@ -111,5 +111,5 @@ def text(printed: str) -> str:
 
 
 def words(printed: str) -> list[str]:
-    """The strings of a printed array of strings."""
+    """Return the strings of a printed array of strings."""
     return [text(w) for w in _split(printed[1 : printed.rindex("]")]) if '"' in w]

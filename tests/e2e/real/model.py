@@ -1,4 +1,4 @@
-"""What a real workflow is for the tests: a script for its inputs, a command, its jobs."""
+"""A real workflow as the tests define it: a script for its inputs, a command, its jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Job:
-    """One job as the workflow defines it: what only its command says, and what it makes of what.
+    """One job of the workflow's definition; `marker` is text that only its command contains.
 
     `reads` and `writes` are the declared inputs and outputs, relative to the working directory.
     """
@@ -24,8 +24,8 @@ class Job:
 class Workflow:
     """One row of the table of real runs.
 
-    `prepare` makes the inputs in an empty folder, from fixed seeds. `not_used`: declared inputs
-    that the programs never open, known from their sources; (job, path).
+    `prepare` creates the inputs in an empty folder, from fixed seeds. `not_used`: (job, path) of
+    declared inputs that the programs never open, known from their sources.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What the calls of a log did to names: working directories, renames, links."""
+"""Replay of a log's calls on names: working directories, renames, links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FD = re.compile(r"^(-?\d+|AT_FDCWD)(?:<(.*)>(?:\(deleted\))?)?$", re.DOTALL)
 
 
 class Names:
-    """Files below `root` by name; `sizes` are those that were there before."""
+    """Files below `root` by name; `sizes` are the files that existed before."""
 
     def __init__(self, root: Path, sizes: dict[str, int]) -> None:
         self.root = os.fspath(root.resolve())
@@ -26,7 +26,7 @@ class Names:
         self._dirs: dict[int, str] = {}
 
     def _inside(self, path: str) -> str | None:
-        """The path relative to the root; None elsewhere."""
+        """Return the path relative to the root; None for paths elsewhere."""
         full = os.path.normpath(path)
         return full.removeprefix(self.root + "/") if full.startswith(self.root + "/") else None
 

@@ -1,4 +1,4 @@
-"""How well the analysis of a real run agrees with its truth, in numbers."""
+"""Agreement of the analysis of a real run with its truth, in numbers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Score:
     false_accesses: int
     missed_accesses: int
     true_bytes: int  # distinct bytes by access
-    wrong_bytes: int  # in one and not in the other
-    worst_bytes: float  # the largest share of wrong bytes of one access that both have
+    wrong_bytes: int  # in one but not the other
+    worst_bytes: float  # largest share of wrong bytes of an access that both have
     edges: int
     false_edges: int
     missed_edges: int
@@ -42,12 +42,12 @@ class Score:
 
     @property
     def label_agreement(self) -> float:
-        """Of all labels that one side gives, those that both give."""
+        """Share of the labels from either side that both assign."""
         return self.labels / max(1, self.labels + self.false_labels + self.missed_labels)
 
 
 def score(result: Result) -> Score:
-    """Count."""
+    """Count the agreements and differences of a run's analysis and its truth."""
     seen, true = result.observed, result.truth
     both = seen.uses.keys() & true.uses.keys()
     wrong = {

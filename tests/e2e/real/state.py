@@ -1,4 +1,4 @@
-"""What exists while a log is played: files, open descriptions, processes, and accesses."""
+"""State of a log's replay: files, open descriptions, processes, and accesses."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 class Inode:
     """One file below the root."""
 
-    path: str  # relative to the root; the last name that it had
+    path: str  # relative to the root; its latest name
     size: int
     existed: bool
     before: int = 0  # size at the start of the run
-    links: set[str] = field(default_factory=set)  # the names that it has now
-    former: set[str] = field(default_factory=set)  # and those that it had
+    links: set[str] = field(default_factory=set)  # current names
+    former: set[str] = field(default_factory=set)  # all names, current and past
     replaced: bool = False
 
     def named(self, path: str) -> None:
-        """It has this name now."""
+        """Add a name, which becomes the latest one."""
         self.path = path
         self.links.add(path)
         self.former.add(path)
@@ -26,7 +26,7 @@ class Inode:
 
 @dataclass
 class Opened:
-    """An open file description; `file` is None for what lies elsewhere."""
+    """An open file description; `file` is None outside the root."""
 
     file: Inode | None
     at: int = 0
@@ -35,7 +35,7 @@ class Opened:
 
 @dataclass
 class Process:
-    """One process with its descriptors: number -> (description, closed by exec)."""
+    """One process with its descriptors: number -> (description, close-on-exec)."""
 
     parent: Process | None
     fds: dict[int, tuple[Opened, bool]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Access:
-    """Bytes [start, end) of a file; a truncation has its new size in `start`."""
+    """Bytes [start, end) of a file; for a truncation `start` is the new size."""
 
     process: Process
     file: Inode

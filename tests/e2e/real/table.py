@@ -1,4 +1,4 @@
-"""`python -m tests.e2e.real.table`: run all real workflows, write the page of the docs."""
+"""`python -m tests.e2e.real.table`: run all real workflows and write the docs page."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def row(result: Result, found: Score) -> list[str]:
 
 
 def versions() -> str:
-    """The programs' versions, as they name themselves."""
+    """Return the kernel's version and the programs' Debian package versions."""
     kernel = ".".join(platform.release().split(".")[:2])
     programs = (
         "ncbi-blast+ bwa samtools snakemake parallel openmpi-bin montage coop-computing-tools"

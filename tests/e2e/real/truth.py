@@ -1,7 +1,7 @@
-"""The data flow that a strace log proves, in the words of the analysis, by the slow references.
+"""The data flow that a strace log proves, in the analysis's terms, by the slow references.
 
-Bytes that nobody tells apart are one unit: the borders of all accesses of a file cut it into
-units, and the byte-by-byte references of the tests work on units with a length.
+Bytes with identical accesses form one unit: the boundaries of all accesses of a file divide it into
+units, and the byte-by-byte references of the tests process units with a length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ranges = list[tuple[int, int]]  # sorted, disjoint
 
 @dataclass
 class Truth:
-    """What happened: bytes by use, edges, labels by (path, version)."""
+    """Ground truth of one run: bytes by use, edges, labels by (path, version)."""
 
     uses: dict[Use, Ranges] = field(default_factory=dict)  # which bytes
     mapped: set[Use] = field(default_factory=set)
@@ -38,9 +38,9 @@ class Truth:
 
 
 def job_of(process: Process, jobs: Iterable[Job]) -> str | None:
-    """The job a process belongs to.
+    """Return the job of a process.
 
-    It is that of the outermost process with a command that holds the marker of one job only.
+    It is the job of the outermost process whose command contains the marker of one job only.
     """
     line: list[Process] = []
     found: Process | None = process
@@ -56,7 +56,7 @@ def job_of(process: Process, jobs: Iterable[Job]) -> str | None:
 
 
 class _Units:
-    """The units of one file: `index` of a border, and the bytes before and in each unit."""
+    """Units of one file between `borders`; `index` maps a border to the unit that starts there."""
 
     def __init__(self, accesses: list[Access], more: set[int]) -> None:
         self.borders = sorted(more | {x for a in accesses for x in (a.start, a.end)})
@@ -93,7 +93,7 @@ class WeightedPatterns(pattern_reference.Reference):
 
 
 def establish(kernel: Kernel, jobs: list[Job], options: Options, nodes: int) -> Truth:
-    """Everything that is compared, from the accesses of the log and the definition's jobs."""
+    """Derive everything that is compared, from the log's accesses and the definition's jobs."""
     owner = {id(p): job_of(p, jobs) for p in kernel.processes}
     truth = Truth(jobs={name for name in owner.values() if name})
     by_file: dict[int, list[Access]] = defaultdict(list)
@@ -120,7 +120,7 @@ def _play(
     units: _Units,
     owner: dict[int, str | None],
 ) -> flow_reference.File:
-    """Feed one file's accesses to the byte-by-byte reference."""
+    """Replay one file's accesses in the byte-by-byte reference."""
     file = reference.create(
         inode.path, units.index[inode.before], existed=inode.existed, units=len(units.borders) - 1
     )
@@ -137,7 +137,7 @@ def _play(
 
 
 def _count(truth: Truth, accesses: list[Access], owner: dict[int, str | None]) -> None:
-    """Bytes by job and direction."""
+    """Add the bytes by job and direction to the truth."""
     for access in accesses:
         job = owner[id(access.process)]
         if job and access.op != "truncate":
@@ -246,7 +246,7 @@ class _Tables:
 
 
 class _Rows:
-    """Rows that answer as a table does."""
+    """Rows with the interface of a table."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
@@ -256,7 +256,7 @@ class _Rows:
 
 
 class _Flow:
-    """The tables that the pattern reference asks for."""
+    """The tables that the pattern reference reads."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The real workflows: one file each, one line each."""
+"""The real workflows: one file and one line each."""
 
 from __future__ import annotations
 

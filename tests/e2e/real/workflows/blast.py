@@ -8,7 +8,7 @@ from tests.e2e.real.model import Job, Workflow
 from tests.e2e.real.workflows.inputs import make
 
 PARTS = range(4)
-# What the manual of makeblastdb lists for nucleotides, version 5.
+# Files that the manual of makeblastdb lists for nucleotides, version 5.
 DATABASE = tuple(f"db/ref.{x}" for x in ("ndb", "nhr", "nin", "not", "nsq", "ntf", "nto"))
 
 
@@ -55,7 +55,7 @@ WORKFLOW = Workflow(
     prepare=prepare,
     command=("makeflow", "-j", "2", "blast.makeflow"),
     jobs=jobs,
-    # Tables of taxonomy, which these queries do not ask for.
+    # Taxonomy tables, which these queries do not use.
     not_used=lambda: {(f"blastn {k}", f"db/ref.{x}") for k in PARTS for x in ("not", "ntf", "nto")},
     shows=(("db/ref.nsq", "broadcast"), ("hits_0.tsv", "reduce"), ("query_0.fa", "stage_in")),
 )

@@ -74,7 +74,7 @@ WORKFLOW = Workflow(
     prepare=prepare,
     command=("snakemake", "--cores", "2", "--quiet", "all"),
     jobs=jobs,
-    # bwa mem reads the index, never the sequence that it was made from.
+    # bwa mem reads the index, never the sequence it was built from.
     not_used=lambda: {(f"align {k}", "reference.fa") for k in PARTS},
     shows=(
         ("reference.fa.bwt", "broadcast"),

@@ -1,4 +1,4 @@
-"""Run a script of datasets/ that makes inputs."""
+"""Runner for the scripts of datasets/ that create inputs."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ DATASETS = Path(__file__).parents[4] / "datasets"
 
 
 def make(script: str, folder: Path, *arguments: str) -> None:
-    """`datasets/SCRIPT FOLDER ARGUMENTS`."""
+    """Run `datasets/SCRIPT FOLDER ARGUMENTS`."""
     subprocess.run([sys.executable, DATASETS / script, folder, *arguments], check=True)

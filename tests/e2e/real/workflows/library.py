@@ -26,7 +26,7 @@ WORKFLOW = Workflow(
     prepare=lambda folder: make("real/make_library.py", folder),
     command=("make", "-s", "-j2"),
     jobs=jobs,
-    # The kernel maps a program that is run: no read by the program.
+    # The kernel maps an executed program: not a read by the program.
     not_used=lambda: {("run", "check")},
     shows=(("sum.h", "broadcast"), ("unit_0.o", "reduce"), ("unit_0.c", "stage_in")),
 )

@@ -11,7 +11,7 @@ from tests.e2e.real.workflows.inputs import DATASETS
 
 PARTS = range(4)
 BLOCKS, BLOCK = 8, 65536  # per region
-# A rank says which one it is; without that `mpirun` with its ranks is one task.
+# Each rank names its task; otherwise `mpirun` with its ranks is one task.
 SCRIPT = f"""\
 for k in 0 1 2 3; do
     at=$((k * {BLOCKS}))

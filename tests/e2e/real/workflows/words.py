@@ -25,7 +25,7 @@ def jobs() -> list[Job]:
             for k in PARTS
         ),
         Job("count", "sort -S 64M | uniq", changed, ("counts.txt",)),
-        Job("list", "ls part_0.txt"),  # children of the script like all others
+        Job("list", "ls part_0.txt"),  # children of the script, as all others
         Job("clean", "rm part_0.txt"),
     ]
 
