@@ -6,6 +6,7 @@
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 #include "record.h"
+#include "runs.h"
 
 #define SPINS 2000
 
@@ -122,7 +123,7 @@ void slot_closed(struct rec *rec, long fd)
 		return;
 	struct th_episode *ep = slot->ep;
 
-	slot->ep = NULL;
+	__atomic_store_n(&slot->ep, NULL, __ATOMIC_RELEASE);
 	if (ep) {
 		ep->close_ns = now_ticks();
 		if (!slot->shared && !slot->held && slot->owner == this_thread())
@@ -136,10 +137,17 @@ void slot_settle(struct rec *rec, long fd)
 	struct slot *slot = slot_at(rec, fd);
 	struct statx facts;
 
-	if (!slot || slot->kind != SLOT_FILE || !slot->writes || th_failed(read_facts(fd, &facts)))
+	if (!slot || slot->kind != SLOT_FILE || !slot->writes)
 		return;
-	slot->ep->size_close = facts.stx_size;
-	slot->ep->nlink = facts.stx_nlink;
+	hold(slot);
+	struct th_episode *ep = __atomic_load_n(&slot->ep, __ATOMIC_ACQUIRE);
+
+	/* another thread may close the descriptor and open another file by its number */
+	if (ep && !th_failed(read_facts(fd, &facts)) && facts.stx_ino == ep->ino) {
+		ep->size_close = facts.stx_size;
+		ep->nlink = facts.stx_nlink;
+	}
+	release(slot);
 }
 
 void slots_settle(struct rec *rec)
