@@ -1,4 +1,4 @@
-"""Tables and views that several rules share."""
+"""Tables and views shared by several rules."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ INSERT INTO d_parent
 
 @dataclass(frozen=True)
 class DeclaredUses:
-    """What is declared, a row for each different task, path and direction: the numbers of these,
-    and the largest size (NO_SIZE: none is declared). `tasks`: all that stand for a declared one."""
+    """Declared files, one row per distinct task, path and direction: their codes and the largest
+    declared size (NO_SIZE: none). `tasks`: all tasks that correspond to a declared task."""
 
     tasks: Ints
     task: Ints
@@ -73,7 +73,7 @@ class DeclaredUses:
 
 
 def uses_of(bundle: Bundle, declared_task: pa.Table) -> DeclaredUses:
-    """`declared_task`: the tasks that stand for each declared one."""
+    """Return the declared files of recorded tasks; `declared_task` maps declared tasks to these."""
     table = bundle.tables["declared_io"]
     (named, names), (path, paths), (way, ways) = (
         encode_column(table, name) for name in ("task", "path", "direction")
@@ -96,8 +96,8 @@ def add_declared(
     roots: Sequence[str],
     relative: str,
 ) -> None:
-    """Fill the tables. `con` has `files`. `folders`: of the files of the run. `relative`: SQL that
-    makes of a text `absolute` what is below its data root, one of `roots`."""
+    """Fill the tables of EMPTY; `con` has `files`. `folders`: directories of the run's files.
+    `relative`: SQL for the part of column `absolute` below its data root, one of `roots`."""
     import pyarrow as pa
 
     _put(con, "d_task", {"task": uses.tasks})
@@ -125,7 +125,7 @@ def add_declared(
 def _directories(
     uses: DeclaredUses, text: pa.Array, name: pa.Array, folders: pa.Array
 ) -> dict[str, object]:
-    """The columns of d_dir. `text`, `name`: of each path in `uses`."""
+    """Return the columns of d_dir. `text`, `name`: text of each path in `uses`, and its code."""
     import pyarrow.compute as pc
 
     named_so = pc.ends_with(uses.paths, b"/")
@@ -143,7 +143,7 @@ def _directories(
 def _plain(
     con: duckdb.DuckDBPyConnection, texts: pa.Array, roots: Sequence[str], relative: str
 ) -> pa.Array:
-    """The paths below their data root, without ./ and a last /. Most are so already."""
+    """Strip the data root, a leading ./ and a trailing / from paths; most have none of these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -161,7 +161,7 @@ def _plain(
 
 
 def _match_declared_names(declared_task: pa.Table, names: pa.Array) -> tuple[Ints, Ints]:
-    """(the number of the declared name, the task), of those that have one of the names."""
+    """Return (code of the declared name, task) for tasks whose declared name is in `names`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -172,8 +172,8 @@ def _match_declared_names(declared_task: pa.Table, names: pa.Array) -> tuple[Int
 
 
 def _put(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) -> None:
-    """In place of the empty table, these columns: not a copy, and whole numbers in 32 bits where
-    they fit."""
+    """Replace the empty table by these columns, without a copy; integers that fit into 32 bits are
+    narrowed."""
     import pyarrow as pa
 
     con.execute(f"DROP TABLE {name}")
@@ -190,12 +190,12 @@ CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOU
 """
 
 # b_io    one row per open-file session with its task and the path relative to the data root
-# b_opener  who opened a path to write it, engines too (task may be null, and is where the process
-#           only inherited the open file)
-# b_meta  metadata operations with task, directory and whether it lies below a data root
+# b_opener  tasks, engines too, that opened a path to write it; null where the process has no task
+#           or only inherited the open file
+# b_meta  metadata operations with task, directory and whether it is below a data root
 # b_exe   programs that each task executed
 # b_driver  the engine (its type) that started each task
-# d_...: what the engine declares (declared.py)
+# d_...: the declared graph of the engine (see EMPTY)
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
   SELECT o.created, o.read_bytes, o.write_bytes, o.read_ops, o.write_ops, o.seq_ops, o.small_ops,
@@ -224,7 +224,7 @@ WHERE contains(path_text, '/')"""
 
 
 def with_primary_labels(analysis: Analysis) -> Analysis:
-    """The analysis with the primary labels of files only: rules ask for no others."""
+    """Return the analysis with only the primary labels of files: rules use no others."""
     import pyarrow.compute as pc
 
     own = without_edge_labels(analysis).patterns
@@ -234,7 +234,7 @@ def with_primary_labels(analysis: Analysis) -> Analysis:
 
 
 def without_edge_labels(analysis: Analysis) -> Analysis:
-    """The analysis with the labels of files only: those of the edges are two of three."""
+    """Return the analysis without edge labels, which are two thirds of all labels."""
     import pyarrow.compute as pc
 
     edge = analysis.patterns.column("edge")
@@ -246,8 +246,8 @@ def without_edge_labels(analysis: Analysis) -> Analysis:
 
 
 def add_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, users: Users) -> None:
-    """file_types, primary_label (the primary pattern of each file) and the declared tables,
-    empty."""
+    """Add file_types, primary_label (the primary pattern of each file) and, empty, in_force and
+    the declared tables."""
     add_file_types(con, users, column(analysis.files, "file"))
     con.register("primary_label", with_primary_labels(analysis).patterns)
     con.execute(_VIEWS)
@@ -257,8 +257,8 @@ def add_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, users: Users) 
 def add_bundle_views(
     con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle: Bundle, *, owned: bool = False
 ) -> None:
-    """Tables that join the bundle's raw rows to tasks and to paths of the analysis. `owned`: what
-    is declared is taken out of the bundle."""
+    """Add tables that join the bundle's raw rows to tasks and paths of the analysis. `owned`: the
+    declared tables are removed from the bundle."""
     proc_task, declared_task = _members(analysis, bundle)
     con.register("b_proc_task", proc_task)
     con.register("b_declared_task", declared_task)
@@ -279,13 +279,13 @@ def add_bundle_views(
         con.unregister("b_declared_io")
         bundle.tables["declared_io"] = bundle.tables["declared_io"].schema.empty_table()
     add_declared(con, uses, _folders(con), roots, relative_sql("absolute", roots))
-    if owned:  # how many there are is asked later
+    if owned:  # Context.has needs the number of rows
         con.unregister("b_declared_tasks")
         bundle.tables["declared_tasks"] = bundle.tables["declared_tasks"].select(["pid"])
 
 
 def _folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
-    """What comes before any / of the name of a file."""
+    """Return all directories, direct and indirect, of files."""
     import pyarrow as pa
 
     above = con.execute(_ABOVE).fetchnumpy()["above"].tolist()
@@ -298,8 +298,8 @@ def _folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
 
 
 def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
-    """Processes and declared tasks of each task: from the analysis, where it was made of the
-    bundle in this process."""
+    """Return the processes and declared tasks of each task: from the analysis if this process made
+    it from the bundle, else by segmentation."""
     if analysis.proc_task is not None and analysis.declared_task is not None:
         return analysis.proc_task, analysis.declared_task
     from tracehint.analyzer.tasks.segmentation import segment_tasks
@@ -311,8 +311,8 @@ def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
 def _register_paths(
     con: duckdb.DuckDBPyConnection, name: str, paths: pa.Array, roots: list[str]
 ) -> None:
-    """Table of distinct paths: `number`, `path` (bytes), `absolute` (text), `rel` (below its data
-    root)."""
+    """Create a table of distinct paths: `number`, `path` (bytes), `absolute` (text), `rel` (below
+    its data root)."""
     import pyarrow as pa
 
     paths = paths.drop_null()
@@ -325,7 +325,7 @@ def _register_paths(
 
 
 def relative_sql(column: str, roots: list[str]) -> str:
-    """SQL: the path below the longest data root that holds it, else the absolute path."""
+    """Return SQL for the path below the longest data root that contains it, else the full path."""
     from tracehint.hintgen.text.escape import text
 
     cases = []

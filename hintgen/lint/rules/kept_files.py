@@ -51,11 +51,11 @@ itself deleted it.
 """
 
 
-STEPS = 4  # of a line, so that a long chain takes no longer than a broad graph
+STEPS = 4  # maximum length of a line, so that long chains cost no more time than broad graphs
 
 
 def lines_of(users: Users, files: Ints) -> tuple[Ints, Ints]:
-    """(files at the beginning of a line, the file at its end). `files`: all of the run."""
+    """Return (files, the unread file at the end of each one's line). `files`: all of the run."""
     before, after = _steps(users)
     unread = files[~np.isin(files, users.read.file)]
     begin = np.concatenate([before, unread])
@@ -68,8 +68,8 @@ def lines_of(users: Users, files: Ints) -> tuple[Ints, Ints]:
 
 
 def _steps(users: Users) -> tuple[Ints, Ints]:
-    """(sorted files that one task reads, the file that it makes): tasks that read one file of
-    those that tasks make, and make one that no other task makes."""
+    """Return (sorted files that one task reads, the file that it makes), of tasks that read one
+    produced file and make one file that no other task makes."""
     made, read = users.made, users.read
     handed = np.isin(read.file, made.file)
     reads = members_of(read.task[handed], read.file[handed])
@@ -126,9 +126,9 @@ def temporary_never_deleted(context: Context) -> Iterator[Finding]:
 
 
 def _add_views(context: Context) -> None:
-    """The views `last_reader`: files of which it is known who reads them last; `looked_at`: files
-    that only tasks at the end read that write little of what they read; and `line`: a file, and
-    the last one of those that are made of it alone, one by one."""
+    """Register the views `last_reader`: files whose last reader is known; `looked_at`: files read
+    only by final tasks that write little compared with what they read; and `line`: a file, and
+    the last file of the chain of tasks that each make one file from one."""
     import pyarrow as pa
 
     users = context.users
@@ -141,8 +141,8 @@ def _add_views(context: Context) -> None:
 
 
 def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
-    """Files of which every reader gives nothing on and writes less than `share` of what it
-    read."""
+    """Return the files all of whose readers feed no other task and write less than `share` of what
+    they read."""
     made, read = users.made, users.read
     readers, place = rank_values(read.task)
     got = sum_groups(place, column(read.table, "unique_bytes", 0)[read.row], len(readers))
@@ -236,7 +236,7 @@ Copies that a program makes with plain reads and writes.
 """
 
 
-# Step by step: files have few sizes, so sizes are compared within a task alone.
+# In steps: few sizes are distinct, so sizes are compared only within a task.
 _DUPLICATED_FILE_SQL = """
     WITH written AS (SELECT file, max(last_s) AS last_s FROM producers GROUP BY file),
          made AS MATERIALIZED (SELECT p.task, p.file, f.size_bytes, p.last_s,
