@@ -1,4 +1,4 @@
-"""What to do first: the findings that matter most, each with an edit of the workflow file."""
+"""Recommended actions: the most important findings, each with an edit of the workflow file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding
 
 MOST = 3
-NAME = 60  # characters of a template in a sentence
-TYPES = 3  # task types that are named
+NAME = 60  # maximum length of a template in a sentence
+TYPES = 3  # maximum number of task types in a sentence
 CORRECTNESS = "correctness"
 
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do: a sentence, what it saves, and the lines for the workflow file (empty: the
-    engine is not known). `code` and `fingerprint`: the finding that is the evidence."""
+    """A recommended action: a sentence, its saving, and the lines for the workflow file (empty if
+    the engine is unknown). `code` and `fingerprint` identify the finding behind it."""
 
     text: str
     saves: str
@@ -34,11 +34,11 @@ class Action:
 
     @property
     def saves_text(self) -> str:
-        """What it saves, or that it is about correctness, behind the sentence."""
+        """Text after the sentence: the saving, or that the action is about correctness."""
         return self.saves if self.saves == CORRECTNESS else f"saves {self.saves}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For the page: the edit as lines."""
+        """Return the fields for the page, the edit as lines."""
         return {**vars(self), "edit": self.edit.splitlines()}
 
 
@@ -50,9 +50,9 @@ def actions(
     staging: bool = False,
     nodes: Mapping[str, str] = {},
 ) -> list[Action]:
-    """At most MOST, the most important first: errors, gains outside their uncertainty, then
-    declarations that do not hold. One of the last kind is among them where there is one.
-    `staging`: on a store that keeps no file on a node; `nodes`: the node of each task type."""
+    """Return at most MOST actions: errors, then gains larger than their uncertainty, then wrong
+    declarations, of which at least one is included if there are any. `staging`: the store keeps
+    no files on nodes; `nodes`: the node of each task type."""
     errors = [f for f in findings if f.severity == "error" and f.code in _TEXTS]
     gains = [
         f
@@ -77,7 +77,7 @@ def actions(
 
 
 def _of_one_file(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding of each rule about the same files, with the tasks of all."""
+    """Merge findings of one rule about the same files, with the task types of all."""
     found: dict[tuple[str, str], Finding] = {}
     for f in findings:
         first = found.setdefault((f.code, f.template), f)
@@ -87,7 +87,7 @@ def _of_one_file(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _group_types_by_node(findings: Sequence[Finding]) -> list[list[str]]:
-    """The task types that run on one node, by group: a type is in one of them."""
+    """Group the task types to run on one node; each type is in one group."""
     groups: list[list[str]] = []
     for f in findings:
         before, after = types_of(f.producers), types_of(f.consumers)
@@ -123,7 +123,7 @@ def _format_types(text: str) -> str:
 
 
 def _files(finding: Finding) -> str:
-    """The template, and how many files and bytes it stands for."""
+    """Describe a template with the number and bytes of its files."""
     name = shorten(terminal(finding.template), NAME)
     if finding.files == 1:
         return f"{name} ({size(finding.bytes)})"
@@ -168,4 +168,4 @@ _TEXTS: dict[str, Callable[[Finding], str]] = {
 }  # fmt: skip  # a table
 _PLACEMENT = ("TP001", "TP002", "TP003", "TP004", "TP005", "TP007", "TP008")
 _DECLARED = ("TH005", "TH006", "TD001", "TD002", "TD003")  # in this order
-_TIDY = ("TD003",)  # what saves nothing and is not wrong
+_TIDY = ("TD003",)  # neither a saving nor a matter of correctness
