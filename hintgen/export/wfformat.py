@@ -1,7 +1,7 @@
 """WfFormat 1.5, the exchange format of WfCommons: tasks, files, dependencies, execution.
 
-Identifiers there are letters, digits, `-`, `_` and `.`; a path becomes one by
-`_` for anything else, with the file's number where that is not unique.
+Its identifiers consist of letters, digits, `-`, `_` and `.`: other characters of
+a path become `_`, with the file's number appended if the result is not unique.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _MACHINES = """
 
 
 def write(run: Input, target: Path) -> None:
-    """One JSON file."""
+    """Write one JSON file."""
     con = query.connect_plain(run.analysis)
     con.execute(_IDS)
     _cut_cycles(con)
@@ -106,7 +106,7 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
 
 
 def _cut_cycles(con: duckdb.DuckDBPyConnection) -> None:
-    """Tasks that feed each other both ways have no order: their links back are left out."""
+    """Remove backward links from cycles of tasks: tasks that feed each other have no order."""
     ((backward,),) = con.execute(
         """SELECT count(*) FROM link JOIN tasks p ON p.task = parent JOIN tasks c ON c.task = child
            WHERE (p.start_s, p.task) >= (c.start_s, c.task)"""
