@@ -1,11 +1,11 @@
-"""`make bench-record`: the same calls and the same workflows below every recorder that is there.
+"""`make bench-record`: the same calls and workflows under every available recorder.
 
     python -m scripts.bench.bench_record [--pairs 5] [-o docs/reference/recorders.md]
     python -m scripts.bench.bench_record --only none,preload,eBPF --workflows-only
 
-Calls: scripts/bench/calls.c, nanoseconds on the wall, the least of some batches. Workflows: seconds
-of processor time and on the wall, recorder included, less what recording `true` takes; medians of
-alternating pairs. $DFTRACER, $DARSHAN_LIB and $REPROZIP name what is installed elsewhere.
+Calls: scripts/bench/calls.c, nanoseconds of wall time, minimum of some batches. Workflows: seconds
+of processor and wall time, recorder included, minus the cost of recording `true`; medians of
+alternating pairs. $DFTRACER, $DARSHAN_LIB and $REPROZIP locate recorders installed elsewhere.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ BATCHES, FEW = 60, 2
 
 
 def calls_table(recorders: dict[str, Peer], work: Path) -> str:
-    """The rows of calls.c below each recorder."""
+    """Measure calls.c under each recorder; return the rows."""
     program = compiled(work)
     found: dict[str, dict[str, float]] = {}
-    for name in (*recorders, "none"):  # none twice: the machine changes meanwhile
+    for name in (*recorders, "none"):  # none twice, as the machine's load changes
         env = ("env", "WALL=1", f"BATCHES={FEW if name in SLOW else BATCHES}")
         with tempfile.TemporaryDirectory(dir=work) as out:
             words = [*env, *recorders[name].words(Path(out), (program,))]
@@ -77,7 +77,7 @@ def _call(value: float | None, native: float) -> str:
 
 
 def workflows_table(recorders: dict[str, Peer], work: Path, pairs: int) -> str:
-    """CPU and wall ratios of real workflows."""
+    """Measure real workflows; return rows of CPU and wall time ratios."""
     names = list(recorders)
     start = {n: _least([_once(recorders[n], work, ("true",)) for _ in range(3)]) for n in names}
     lines = ["| | none | " + " | ".join(names[1:]) + " |", "|---" * (len(names) + 1) + "|"]
@@ -138,7 +138,7 @@ def _only(
 
 
 def tell(text: str) -> None:
-    """How far it has come."""
+    """Print progress."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
