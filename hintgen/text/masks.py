@@ -164,9 +164,7 @@ def _strong(part: bytes, place: _Place) -> bool:
     changes = _changes(part)
     if place.known:
         return changes >= 3
-    fits = len(part) in (
-        (8,) if part.islower() else (6, 10)
-    )  # Python's length; mktemp's, mkdtemp's
+    fits = len(part) in ((8,) if part.islower() else (6, 10))  # tempfile's; mktemp's, mkdtemp's
     by_hand = _COUNTERS.fullmatch(part) is not None
     return fits and not by_hand and changes >= 4 and changes >= 0.6 * len(part)
 
