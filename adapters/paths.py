@@ -1,4 +1,4 @@
-"""The concrete paths that rules meet: of the data's directory, of the next run, of the rules."""
+"""Concrete paths to match rules against: from the data directory, the next run and the rules."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 
 _NAMES = TextFile(kind="A list of names", limit="names-bytes", check="Check --names.")
-PRIVATE = b".tracehint"  # our own directory below a root; never hinted
+PRIVATE = b".tracehint"  # tracehint's own directory below a root; never gets hints
 
 
 @dataclass(frozen=True)
 class Paths:
     """Concrete paths below the root.
 
-    `declared` are the files of the workflow's graph, with what it says about them (one entry per
-    file in every column of `known`); `files` are others, of which only the name is known.
-    `sizes` in bytes, of files that are there and not empty (an empty one may be written yet).
-    `names`: all files of the next run, where they are known without a graph.
-    `planned`: the graph is the one that the hint file's plan was made for, so that `declared`
-    files which the plan does not name need nothing.
+    `declared`: files in the workflow's graph, with one entry per file in every column of `known`;
+    `files`: other files, known by name only. `sizes`: bytes of existing files that are not empty
+    (an empty one may not be written yet). `names`: all files of the next run, if known without a
+    graph. `planned`: the graph is the one that the hint file's plan was made for, so `declared`
+    files that the plan does not name get no hints.
     """
 
     files: Sequence[bytes]
@@ -46,7 +45,7 @@ class Paths:
     planned: bool = False
 
     def add_sizes(self, files: Sequence[bytes], known: Declared | None) -> Declared | None:
-        """`known` of the files with their sizes, those of files that are there first."""
+        """Return `known` with the sizes of existing files, which override the declared sizes."""
         if not self.sizes:
             return known
         from tracehint.hintgen.match.match import Declared
@@ -58,9 +57,9 @@ class Paths:
 
 
 def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[bytes]:
-    """Paths that the rules themselves name, each once; odd ones are left out.
+    """Return the paths that the rules contain, each once; paths outside the root are left out.
 
-    `literal_only`: only those that another run is sure to have under the same name.
+    `literal_only`: only paths that every run uses (literal templates and files of the plan).
     """
     found: dict[bytes, None] = {}
     for rule in hints.rules:
@@ -80,14 +79,14 @@ def remembered_paths(hints: HintFile, *, literal_only: bool = False) -> list[byt
 
 
 def planned_files(hints: HintFile) -> dict[bytes, Mapping[str, str]]:
-    """Files of the hint file's plan, and the hints of each."""
+    """Return the files of the hint file's plan with the hints of each."""
     files = hints.plan.files if hints.plan else ()
     by_path = {to_bytes(file.path): file.hints for file in files}
     return {path: values for path, values in by_path.items() if inside(path)}
 
 
 def inside(path: bytes) -> bool:
-    """True for a relative path that stays below its root and is not our own directory."""
+    """Return whether a path is relative, stays below its root and is outside `.tracehint`."""
     parts = path.split(b"/")
     return (
         bool(path)
@@ -99,9 +98,9 @@ def inside(path: bytes) -> bool:
 
 
 def read_names(path: Path) -> list[bytes]:
-    """Names of files, a line each or with NUL between them; raises InputError.
+    """Read file names, one per line or NUL-separated. Raise InputError for names outside the root.
 
-    `./` in front is dropped, empty lines are left out.
+    A leading `./` is dropped, empty names are skipped.
     """
     data = _NAMES.read(path)
     parts = data.split(b"\0" if b"\0" in data else b"\n")
@@ -116,7 +115,7 @@ def read_names(path: Path) -> list[bytes]:
 
 
 def tree_paths(root_fd: int) -> Iterator[tuple[bytes, int]]:
-    """Regular files below an open directory and their sizes; links are not followed nor listed."""
+    """Yield the regular files below an open directory with their sizes; links are skipped."""
     walk = os.fwalk(b".", dir_fd=root_fd, follow_symlinks=False)
     for folder, folders, files, fd in walk:
         base = folder[2:]
@@ -129,7 +128,7 @@ def tree_paths(root_fd: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _size(name: bytes, fd: int) -> int | None:
-    """Bytes of a regular file; None: it is something else, or gone."""
+    """Return the size of a regular file in bytes; None if it is something else or is gone."""
     try:
         info = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:
@@ -146,19 +145,19 @@ class RunPaths:
 
 
 def run_paths(run: str | Path) -> RunPaths:
-    """Read a bundle, or the JSON of `analyze`; raises BundleError or InputError."""
+    """Read the paths of a bundle or of the JSON of `analyze`. Raise BundleError or InputError."""
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run
     from tracehint.hintgen.learn.facts import facts_of
 
     analysis = load_run(run, Options()).analysis
     facts, tasks = facts_of(analysis), analysis.tasks
-    del analysis  # most of the memory of a large run
+    del analysis  # frees most of the memory of a large run
     return paths_in(tasks, facts)
 
 
 def paths_in(tasks: pa.Table, facts: pa.Table) -> RunPaths:
-    """Those of a run that is there already: the analysis's tasks, and its facts."""
+    """Return the paths of a loaded run, given its analysis's tasks and its facts."""
     import pyarrow as pa
 
     from tracehint.hintgen.declared import declared_of

@@ -1,11 +1,10 @@
-"""Which files and directories get which hints: rules of a hint file meet concrete paths.
+"""The hints of each file and directory: rules of a hint file matched to concrete paths.
 
-Rules speak of files that may not exist yet. Concrete paths come from the directory itself, from
-the workflow's own graph, and from what the rules remember (literal templates, examples, values per
-file). Where the run creates files in a directory and every known file there agrees on a hint, the
-directory carries it as well, so that files created later get it where the store hands it down.
-Where the hint file holds a plan for this run, the plan's files have its hints, whatever the rules
-say.
+Rules describe files that may not exist yet. Concrete paths come from the directory itself, the
+workflow's graph, and the paths stored in the rules (literal templates, examples, per-file values).
+If the run creates files in a directory and all known files there agree on a hint, the directory
+gets it as a default, which stores with inheritance apply to files created later. If the hint file
+has a plan for this run, the plan's hints of its files override the rules.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ class Target:
     hints: Mapping[str, str]
     rule: str  # id of the rule; several joined by a comma for a directory
     pattern: str
-    create: bool = False  # make it where it is not there
+    create: bool = False  # create it if it does not exist
 
 
 @dataclass
 class TagPlan:
-    """Directories first, then files; `conflicts` are directories whose files disagree."""
+    """Targets, directories first; `conflicts` are directories whose files disagree."""
 
     targets: list[Target] = field(default_factory=list)
     conflicts: list[tuple[bytes, str]] = field(default_factory=list)  # (directory, hint name)
-    costly: int = 0  # names that were not matched to the end (limit match-work)
-    untyped: int = 0  # names that do not tell how a file is used, while who makes it would
+    costly: int = 0  # names whose matching exceeded the limit match-work
+    untyped: int = 0  # names without a match because the producing task is unknown
 
     def remarks(self) -> list[str]:
-        """What people have to know about the matching, a line each."""
+        """Return messages for the user about the matching, one per line."""
         lines = []
         if self.costly:
             lines.append(
@@ -74,10 +73,10 @@ def build_plan(
     nodes: int | None = None,
     matcher: Matcher | None = None,
 ) -> TagPlan:
-    """Match the paths and add directory defaults.
+    """Match the paths to the rules and add directory defaults.
 
-    `create` marks files that a rule's task will produce and that are not there yet; inputs of
-    the run are never made up. `matcher`: of these rules, where it is there.
+    `create` marks files that do not exist yet and that a rule's task will produce; inputs of the
+    run are never created. `matcher`: an existing matcher of these rules.
     """
     plan = TagPlan()
     matched: dict[bytes, Target | None] = dict.fromkeys((*paths.declared, *paths.files))
@@ -91,20 +90,20 @@ def build_plan(
         codes = numbers.tolist()
         plan.costly += sum(found[code].reason == "costly" for code in codes)
         plan.untyped += sum(found[code].reason == "maker" for code in codes)
-        kinds = [_Kind.of(outcome, create) for outcome in found]
+        kinds = [_Outcome.of(outcome, create) for outcome in found]
         for path, code in zip(files, codes, strict=True):
             matched[path] = kinds[code].target(path, paths.existing)
-    _overrule(matched, planned_files(hints), paths)
+    _apply_plan(matched, planned_files(hints), paths)
     if directories:
-        plan.targets += _with_told(_directories(hints, matched, plan, create), hints, create)
+        plan.targets += _override(_directories(hints, matched, plan, create), hints, create)
     plan.targets += [target for target in matched.values() if target is not None]
     return plan
 
 
-def _overrule(
+def _apply_plan(
     matched: dict[bytes, Target | None], planned: Mapping[bytes, Mapping[str, str]], paths: Paths
 ) -> None:
-    """The plan's word on its files, and its silence on the others of its graph."""
+    """Apply the plan: its files get its hints, the other declared files of its graph get none."""
     if paths.planned:
         matched.update((path, None) for path in paths.declared if path not in planned)
     for path in planned.keys() & matched.keys():
@@ -120,8 +119,8 @@ def _overrule(
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """What all files with one outcome of the rules have in common."""
+class _Outcome:
+    """Properties shared by all files with the same match outcome."""
 
     hints: Mapping[str, str]
     rule: str
@@ -129,8 +128,8 @@ class _Kind:
     create: bool
 
     @classmethod
-    def of(cls, found: Verdict, create: bool) -> _Kind:
-        """No hints where no rule fired."""
+    def of(cls, found: Verdict, create: bool) -> _Outcome:
+        """Build from a match outcome; without hints if no rule matched."""
         values = {hint.name: hint.value for hint in found.hints}
         if found.rule is None:
             return cls({}, "", "", create=False)
@@ -138,7 +137,7 @@ class _Kind:
         return cls(values, found.rule.id, found.pattern, create=made)
 
     def target(self, path: bytes, existing: frozenset[bytes]) -> Target | None:
-        """One of the files; None where it gets no hint."""
+        """Return the target for one file; None if it gets no hint."""
         if not self.hints:
             return None
         return Target(
@@ -152,15 +151,15 @@ class _Kind:
 
 
 def _made_in_run(rule: Rule) -> bool:
-    return rule.producer is not None or any(rule.producers)  # "" stands for inputs of the run
+    return rule.producer is not None or any(rule.producers)  # "" means inputs of the run
 
 
 def _directories(
     hints: HintFile, matched: Mapping[bytes, Target | None], plan: TagPlan, create: bool
 ) -> list[Target]:
-    """Defaults for directories in which every known file, hinted or not, has the same hint, and
-    the run creates one, or several in the launch directory: a directory acts on all that is created
-    in it, and engines and users leave files there that nothing here names."""
+    """Return defaults of directories where all known files, hinted or not, have the same hint and
+    the run creates a file; the launch directory requires several, because a default applies to
+    every new file and engines and users create files there that no rule names."""
     placement = {h.name for rule in hints.rules for h in rule.hints if h.level == "placement"}
     members: dict[bytes, list[Mapping[str, str]]] = {}
     rules: dict[bytes, dict[str, str]] = {}
@@ -172,7 +171,7 @@ def _directories(
         if target:
             rules.setdefault(folder, {})[target.rule] = target.pattern
             created[folder] += counts.get(target.rule, 1)
-    _add_unseen(hints, matched, members, rules, created)
+    _add_unmatched_rules(hints, matched, members, rules, created)
     targets = []
     for folder in sorted(rules):
         if created[folder] < (1 if folder else _SEVERAL):
@@ -194,19 +193,19 @@ def _directories(
     return targets
 
 
-_SEVERAL = 2  # files that a default of the launch directory has to be for
+_SEVERAL = 2  # created files that a default of the launch directory requires
 
 
 def _created_by(rule: Rule) -> int:
-    """How many files that the run creates one known file of the rule stands for: none, if it is an
-    input; several, if the template has a placeholder."""
+    """Return how many created files one known file of the rule represents: none for an input,
+    several if the template has a placeholder."""
     if not _made_in_run(rule):
         return 0
     return 1 if parse(rule.template).literal else _SEVERAL
 
 
-def _with_told(targets: list[Target], hints: HintFile, create: bool) -> list[Target]:
-    """The defaults, and what the hint file says of directories themselves."""
+def _override(targets: list[Target], hints: HintFile, create: bool) -> list[Target]:
+    """Return the defaults, overridden by the hint file's own hints of directories."""
     found = {target.path: target for target in targets}
     for one in hints.directories:
         path = to_bytes(one.path)
@@ -223,14 +222,14 @@ def _with_told(targets: list[Target], hints: HintFile, create: bool) -> list[Tar
     return sorted(found.values(), key=lambda target: target.path)
 
 
-def _add_unseen(
+def _add_unmatched_rules(
     hints: HintFile,
     matched: Mapping[bytes, Target | None],
     members: dict[bytes, list[Mapping[str, str]]],
     rules: dict[bytes, dict[str, str]],
     created: Counter[bytes],
 ) -> None:
-    """Rules without a known path speak for their own directory; a refused template is a veto."""
+    """Count rules without a known path for their own directory; a refused template is a veto."""
     seen = {target.rule for target in matched.values() if target}
     for rule in hints.rules:
         template = parse(rule.template)
@@ -241,7 +240,7 @@ def _add_unseen(
             or rule.conditions != UNCONDITIONAL
         ):
             continue
-        # A value that follows from scale differs per file: no default can stand for it.
+        # A value computed from the scale differs per file, so it cannot be a default.
         values = {h.name: h.value for h in rule.hints if not h.formula.fn}
         members.setdefault(folder, []).append(values)
         created[folder] += _created_by(rule)
@@ -257,5 +256,5 @@ def _add_unseen(
 
 
 def _one_directory(text: str, folder: bytes) -> bool:
-    """True when every file of the template lies in `folder` itself."""
+    """Return whether every file of the template is directly in `folder`."""
     return text.count("/") == (folder.count(b"/") + 1 if folder else 0) and "{dirs}" not in text

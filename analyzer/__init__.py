@@ -1,1 +1,1 @@
-"""From a trace bundle to tasks, file versions, the graph and its patterns (`analyze.analyze`)."""
+"""Analyzer: turns a trace bundle into tasks, file versions, a graph and patterns (`analyze`)."""

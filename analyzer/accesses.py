@@ -1,4 +1,4 @@
-"""Every recorded access with its task and its file version: for people, not for the pipeline."""
+"""Table of all recorded accesses with task and file version, for users to inspect."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
     from tracehint.schemas.store import Bundle
 
-# A lineage of one version needs no search. Of several, the version is one that the task used
-# in this way, at that time if possible, else the last one that it used.
+# A lineage of one version needs no search. Otherwise choose a version that the task used in the
+# same way, preferably one in use at that time, else the last one that it used.
 _ACCESSES = """
 with used as (
     select file, task, true as reads, first_s, last_s from consumers
@@ -38,7 +38,7 @@ from records left join found using (row) order by row
 
 
 def accesses(bundle: Bundle, analysis: Analysis) -> pa.Table:
-    """One row per record of the table `extents`, in the order of recording.
+    """Return one row per record of the table `extents`, in recording order.
 
     Columns: task, file (rows of `analysis.tasks` and `.files`; null where there is none), op,
     how, start, length, stride, count, ops, bytes, first_s, last_s, exact, host, proc.

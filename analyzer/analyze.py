@@ -1,4 +1,4 @@
-"""The steps of an analysis, in order, and who computes on the accesses: this process or Spark."""
+"""The steps of an analysis in order, on one of the backends: this process or Spark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tracehint.analyzer.dataflow.declarations import Ahead
+    from tracehint.analyzer.dataflow.declarations import Pending
     from tracehint.analyzer.dataflow.model import Flow
     from tracehint.analyzer.dataflow.partitions import Execution
     from tracehint.analyzer.execution.resources import Resources
@@ -36,8 +36,8 @@ def analyze_at(
 ) -> Analysis:
     """Read the bundle at `where` (a directory or a URL) and analyze it.
 
-    All backends give the same analysis. `backend` may have its old name duckdb; `master` is the
-    URL of Spark's cluster, `resources` what this process may use (backend local only). Raises
+    All backends produce the same analysis. `backend` accepts the old name duckdb; `master` is the
+    URL of the Spark cluster; `resources` limits this process (backend local only). Raises
     TracehintError: no bundle there, or a backend that is not installed or fails.
     """
     given = {} if resources is None else {"resources": resources}
@@ -59,11 +59,11 @@ def analyze(
     *,
     owned: bool = False,
 ) -> Analysis:
-    """Segment the tasks, follow the bytes, label the patterns.
+    """Segment the run into tasks, derive the data flow and label its patterns.
 
-    `extents` has that table and computes on it (default: this process), within `resources`.
-    `owned`: the tables are taken out of the bundle, so that each goes when nothing needs it.
-    Works on damaged and partial bundles: `run["completeness"]` says what is missing.
+    `extents` holds that table and computes on it (default: this process, within `resources`).
+    `owned`: the tables are removed from the bundle, so that each is freed after its last use.
+    Supports damaged and partial bundles: `run["completeness"]` reports what is missing.
     """
     from tracehint.analyzer import roots
     from tracehint.analyzer.dataflow.build import build_flow
@@ -76,26 +76,26 @@ def analyze(
     options, resources = options or Options(), resources or Resources()
     bundle = _own_bundle(bundle, options, owned=owned)
     extents = extents or LocalExtents(bundle.tables["extents"], resources)
-    bundle.tables.pop("extents", None)  # it is with `extents` now
+    bundle.tables.pop("extents", None)  # now owned by `extents`
     resources.tell("finding the tasks", 0, 0, "")
-    segmented, ahead = _segment_run(bundle, options, resources)
+    segmented, pending = _segment_run(bundle, options, resources)
     stated = find_requests(bundle, segmented)
-    follow = partial(build_flow, owned=True, ahead=ahead)
-    del ahead
+    follow = partial(build_flow, owned=True, pending=pending)
+    del pending
     resources.tell("finding the files", 0, 0, "")
     data = data_roots(bundle, options.data_roots, segmented)
-    lost = lost_events(bundle, segmented.proc_task, extents)  # before columns go that it needs
+    lost = lost_events(bundle, segmented.proc_task, extents)  # before its columns are dropped
     flow = follow(bundle, segmented, data, options, roots, extents)
     notes = [*flow.notes, *segmented.notes]
     run = run_object(bundle, segmented.tasks, data, options, extents, notes)
     if stated:
         run["requested"] = stated
-    del bundle, extents, follow  # most of the memory, where the caller does not keep it
+    del bundle, extents, follow  # frees most of the memory unless the caller keeps it
     return _label_analysis(run, segmented, flow, lost, options, resources)
 
 
 def _own_bundle(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
-    """The bundle with tables that may be dropped; `owned`: the given one keeps none of them."""
+    """Return a copy with sites, whose tables may be dropped; `owned` empties the original."""
     from tracehint.analyzer.sites import assign
 
     tables = dict(bundle.tables)
@@ -106,9 +106,9 @@ def _own_bundle(bundle: Bundle, options: Options, *, owned: bool) -> Bundle:
 
 def _segment_run(
     bundle: Bundle, options: Options, resources: Resources
-) -> tuple[Segmentation, Ahead]:
-    """The first step: the tasks, with the files and what is declared beside them."""
-    from tracehint.analyzer.dataflow.declarations import Ahead, declared_of
+) -> tuple[Segmentation, Pending]:
+    """First step: segment the tasks; meanwhile find the files and read the declarations."""
+    from tracehint.analyzer.dataflow.declarations import Pending, declared_of
     from tracehint.analyzer.dataflow.identity import find_objects
     from tracehint.analyzer.execution.resources import start_beside
     from tracehint.analyzer.memory import give_back
@@ -123,7 +123,7 @@ def _segment_run(
     give_back()
     bundle.tables["declared_io"] = declared()
     reading = declared_of(bundle, tasks.declared_task, tasks.tasks, start)
-    return tasks, Ahead(found, reading, start)
+    return tasks, Pending(found, reading, start)
 
 
 def _label_analysis(
@@ -134,7 +134,7 @@ def _label_analysis(
     options: Options,
     resources: Resources,
 ) -> Analysis:
-    """The last step: the labels."""
+    """Last step: label the patterns and assemble the analysis."""
     from tracehint.analyzer.memory import give_back
     from tracehint.analyzer.model import Analysis
     from tracehint.analyzer.patterns.run_labels import label

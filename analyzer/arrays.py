@@ -1,4 +1,4 @@
-"""Arrays of whole numbers, and columns of Arrow tables as numpy arrays."""
+"""Integer array helpers, and columns of Arrow tables as numpy arrays."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Shorts = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[Any]
 
-LIMIT = 1 << 62
-_BLOCK = 1 << 19
+LIMIT = 1 << 62  # exclusive limit of the packed keys of `composite`
+_BLOCK = 1 << 19  # rows
 
 
 def ints(values: npt.ArrayLike) -> Ints:
-    """The values as int64."""
+    """Return the values as int64."""
     return np.asarray(values, np.int64)
 
 
 def slim(values: Numbers) -> Numbers:
-    """The same numbers in less memory, only to be read: whole ones in 32 bits where these hold
-    them, and equal ones in one place."""
+    """Return an equal array in less memory, for reading only: integers as 32 bits where they fit,
+    a constant array as a broadcast of one value."""
     if len(values) < 2 or values.dtype.itemsize < 8:
         return values
     bits = values.view(np.int64)
@@ -40,7 +40,7 @@ def slim(values: Numbers) -> Numbers:
 
 
 def concat_numbers(columns: Sequence[Numbers]) -> Numbers:
-    """The numbers of all columns, in order; equal ones of slim columns stay in one place."""
+    """Concatenate the columns; broadcasts of one and the same value stay a broadcast."""
     some = [column for column in columns if len(column)] or columns[:1]
     first = some[0]
     if all(not column.strides[0] for column in some) and len({c[:1].tobytes() for c in some}) == 1:
@@ -49,24 +49,24 @@ def concat_numbers(columns: Sequence[Numbers]) -> Numbers:
 
 
 def distinct(values: Ints) -> Ints:
-    """The sorted distinct values (much faster than numpy's `unique` on millions).
+    """Return the sorted distinct values (much faster than numpy's `unique` on millions of rows).
 
-    Values from 0 on without large gaps are marked in a table, others are sorted.
+    Dense non-negative values are marked in a table; others are sorted.
     """
     if np.all(values[1:] >= values[:-1]):
         return values[starts_of(values)]
     if values.min() >= 0 and values.max() <= 4 * len(values) + 1024:
-        there = np.zeros(int(values.max()) + 1, bool)
-        there[values] = True
-        return np.flatnonzero(there)
+        present = np.zeros(int(values.max()) + 1, bool)
+        present[values] = True
+        return np.flatnonzero(present)
     ordered = np.sort(values)
     return ordered[starts_of(ordered)]
 
 
 def rank_values(values: Ints) -> tuple[Ints, Ints]:
-    """(the sorted distinct values, each one's place among them); none of them is negative.
+    """Return (sorted distinct values, rank of each value among them); no value may be negative.
 
-    Values without large gaps are looked up in a table, others are sorted.
+    Dense values are looked up in a table; others are sorted.
     """
     most = int(values.max(initial=0))
     if most > 4 * len(values) + 1024:
@@ -75,25 +75,25 @@ def rank_values(values: Ints) -> tuple[Ints, Ints]:
         place = np.empty(len(order), np.int64)
         place[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(order))))
         return values[order[first]], place
-    there = np.zeros(most + 1, bool)
-    there[values] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[values]
+    present = np.zeros(most + 1, bool)
+    present[values] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[values]
 
 
 def group_equal_rows(*columns: Ints) -> tuple[Ints, Ints]:
-    """(the first row of each distinct row, which of these each row is as)."""
+    """Return (index of the first row of each distinct row, group number of each row)."""
     code = np.zeros(len(columns[0]), np.int64)
     for values in columns:
         kinds, own = rank_values(values - values.min(initial=0))
         code = rank_values(code * len(kinds) + own)[1]
     first = np.full(int(code.max(initial=-1)) + 1, len(code), np.int64)
-    first[code[::-1]] = np.arange(len(code))[::-1]  # of equal ones the last assignment stays
+    first[code[::-1]] = np.arange(len(code))[::-1]  # the last assignment wins: the first row
     return first, code
 
 
 def number_values(values: Ints) -> tuple[Ints, Ints]:
-    """(the number of each value, the row in which each number comes first), numbered by these
-    rows; no value is negative. Values that are numbered so already are returned as they are."""
+    """Number values by first occurrence: return (number of each value, first row of each number).
+    No value may be negative. Values that already have these numbers are returned unchanged."""
     top = np.maximum.accumulate(values)
     first = starts_of(top)
     if len(first) and np.array_equal(top[first], np.arange(len(first))):
@@ -108,18 +108,18 @@ def number_values(values: Ints) -> tuple[Ints, Ints]:
 
 
 def composite(*keys: Ints) -> Ints | None:
-    """One integer per row that sorts like the keys, the first the most significant.
+    """Combine the keys into one integer per row with the same order, most significant key first.
 
-    None where the product of the keys' spans does not fit into 62 bits.
+    Return None if the product of the keys' spans does not fit into 62 bits.
     """
     if not len(keys[0]):
         return ints([])
     total = np.zeros(len(keys[0]), np.int64)
-    room = 1
+    span = 1
     for key in keys:
         low, high = int(key.min()), int(key.max())
-        room *= high - low + 1
-        if room >= LIMIT:
+        span *= high - low + 1
+        if span >= LIMIT:
             return None
         total *= high - low + 1
         total += key - low
@@ -127,7 +127,7 @@ def composite(*keys: Ints) -> Ints | None:
 
 
 def order_by(*keys: Ints) -> Ints:
-    """Positions that sort the rows by the keys, the first the most significant; stable."""
+    """Return the positions that sort the rows by the keys, most significant first; stable."""
     if len(keys[0]) < 2:
         return np.arange(len(keys[0]))
     joined = composite(*keys)
@@ -135,14 +135,14 @@ def order_by(*keys: Ints) -> Ints:
         return np.lexsort(keys[::-1])
     if np.all(joined[1:] >= joined[:-1]):
         return np.arange(len(joined))
-    return _order(joined)
+    return _sort_positions(joined)
 
 
-def _order(values: Ints) -> Ints:
-    """Positions that sort values of at least 0; stable.
+def _sort_positions(values: Ints) -> Ints:
+    """Return the positions that sort non-negative values; stable.
 
-    numpy sorts 16 bits by counting, and numbers twice as fast as positions by numbers: small
-    values are sorted by their halves, others together with their positions, where both fit.
+    numpy radix-sorts 16-bit values, and sorts values twice as fast as it argsorts them: small
+    values are sorted by their 16-bit halves, others packed with their positions if both fit.
     """
     high = int(values.max())
     if high < 1 << 16:
@@ -160,7 +160,7 @@ def _order(values: Ints) -> Ints:
 
 
 def starts_of(*keys: Ints) -> Ints:
-    """Where a new group of equal keys begins in sorted rows; empty for no rows."""
+    """Return the positions where groups of equal keys begin in sorted rows; empty for no rows."""
     if not len(keys[0]):
         return ints([])
     new = np.zeros(len(keys[0]), bool)
@@ -171,15 +171,15 @@ def starts_of(*keys: Ints) -> Ints:
 
 
 def blocks(rows: int) -> Iterator[slice]:
-    """All rows, so few at a time that what is worked out on the way takes little memory."""
+    """Yield slices that cover all rows, small enough to keep temporary arrays small."""
     for low in range(0, rows, _BLOCK):
         yield slice(low, min(low + _BLOCK, rows))
 
 
 def lookup(keys: Ints, values: Ints, wanted: Numbers) -> Ints:
-    """The value of each wanted key; `keys` are sorted; -1 where there is none.
+    """Return the value of each wanted key, -1 if it is missing; `keys` must be sorted.
 
-    Keys without large gaps (those of one bundle) are looked up in a table, others by bisection.
+    Dense keys (usual within one bundle) are looked up in a table, others by bisection.
     """
     if not len(keys) or not len(wanted):
         return np.full(len(wanted), -1, np.int64)
@@ -198,16 +198,16 @@ def lookup(keys: Ints, values: Ints, wanted: Numbers) -> Ints:
 
 
 def places(ids: Ints, wanted: Ints) -> Ints:
-    """Where each wanted one lies among sorted different ids, all of which are known; those of a
-    whole run are mostly numbered from 0 on."""
+    """Return the position of each wanted id among sorted distinct ids; all must be present. The ids
+    of a whole run are mostly 0, 1, 2, ..., which needs no search."""
     if len(ids) and ids[0] == 0 and ids[-1] == len(ids) - 1:
         return wanted
     return np.searchsorted(ids, wanted)
 
 
 def finder(ids: Ints) -> Callable[[Numbers], Ints]:
-    """A function from identifiers to their positions in `ids`: the first of equal ones, -1 for
-    unknown and for negative ones."""
+    """Return a function that maps identifiers to positions in `ids`: the first of duplicates, -1
+    for unknown and negative identifiers."""
     order = order_by(ids)
     ranked = ids[order]
     first = starts_of(ranked)
@@ -221,18 +221,18 @@ def finder(ids: Ints) -> Callable[[Numbers], Ints]:
 
 
 def positions(ids: Ints, wanted: Numbers) -> Ints:
-    """For each of `wanted` its position in `ids`, as `finder` finds it."""
+    """Return the position in `ids` of each wanted identifier, by the rules of `finder`."""
     return finder(ids)(wanted)
 
 
 def spread(start: Ints, count: Ints) -> Ints:
-    """start, start + 1, ... of each, as many as `count` says."""
+    """Return start, start + 1, ... for each start, `count` values each."""
     return np.repeat(start - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
 
 
 def join_pairs(key: Ints, of: Ints, value: Ints) -> tuple[Ints, Ints]:
-    """(a place in `key`, a value) for each value whose `of` is the key there. No key is negative,
-    and no `of`."""
+    """Return (position in `key`, element of `value`) for each pair with `key == of`. Neither `key`
+    nor `of` may be negative."""
     many = int(max(key.max(initial=0), of.max(initial=0))) + 1
     count = np.bincount(of, minlength=many)
     first = np.cumsum(count) - count
@@ -244,15 +244,15 @@ MISSING = -1
 
 
 def column(table: pa.Table, name: str, null: int = MISSING) -> Ints:
-    """An integer column as int64, or a boolean one as int8; nulls become `null`."""
+    """Return an integer column as int64, or a boolean one as int8; nulls become `null`."""
     found = numbers(table, name, null)
     return found if table.schema.field(name).type == "bool" else ints(found)
 
 
 def numbers(table: pa.Table, name: str, null: int = MISSING) -> np.ndarray:
-    """A column of whole numbers in the type that it has (int64 with nulls), booleans as int8.
+    """Return an integer column in its own type (int64 if it has nulls), booleans as int8.
 
-    Nulls become `null`. What lies in one piece is not copied: it is not to be written to.
+    Nulls become `null`. A column of one chunk is not copied: callers must not modify the result.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -260,7 +260,7 @@ def numbers(table: pa.Table, name: str, null: int = MISSING) -> np.ndarray:
     values = table.column(name)
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    elif values.null_count:  # `null` may be any number, however small those of the column are
+    elif values.null_count:  # `null` may not fit into the type of the column
         values = values.cast(pa.int64())
     if values.null_count:
         values = pc.fill_null(values, null)
@@ -268,24 +268,24 @@ def numbers(table: pa.Table, name: str, null: int = MISSING) -> np.ndarray:
 
 
 def in_order(table: pa.Table, name: str) -> pa.Table:
-    """The table sorted by a column; itself, if it is."""
+    """Return the table sorted by a column, or the table itself if it is sorted."""
     key = column(table, name)
     return table if np.all(key[1:] >= key[:-1]) else table.take(order_by(key))
 
 
 def floats(table: pa.Table, name: str) -> np.ndarray:
-    """A column as float64; nulls become NaN."""
+    """Return a column as float64; nulls become NaN."""
     return np.asarray(table.column(name).to_numpy(), np.float64)
 
 
 def codes(table: pa.Table, name: str) -> Ints:
-    """A text column as numbers of its different texts, in the order of their first row."""
+    """Return a text column as codes by first occurrence of each text; null becomes MISSING."""
     encoded = table.column(name).combine_chunks().dictionary_encode()
     return ints(encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
 
 
 def encode_column(table: pa.Table, name: str) -> tuple[Ints, pa.Array]:
-    """A text column without nulls as (the number of each row's text, the different texts)."""
+    """Return a text column without nulls as (code of each row's text, distinct texts)."""
     import pyarrow as pa
 
     values = table.column(name)
@@ -299,7 +299,7 @@ def encode_column(table: pa.Table, name: str) -> tuple[Ints, pa.Array]:
 
 
 def binary(table: pa.Table, name: str) -> pa.Array:
-    """A binary column as one array."""
+    """Return a binary column as one array."""
     import pyarrow as pa
 
     values = table.column(name)

@@ -1,4 +1,4 @@
-"""Analyses kept in the user's cache directory, so that every command shares one."""
+"""Cache of analyses in the user's cache directory, shared by all commands."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ANALYSES = CacheDirectory("analyses", ".analysis")
 
 @dataclass(frozen=True)
 class Shared:
-    """An analysis; whether all of its bundle could be read; whether it was made before."""
+    """Analysis with `sound` (its whole bundle was readable) and `kept` (it came from the cache)."""
 
     analysis: Analysis
     sound: bool
@@ -47,7 +47,7 @@ class Shared:
 
 
 def analysis_of(where: str, options: Options, resources: Resources | None = None) -> Shared:
-    """The analysis of the bundle at a path or URL. Raises TracehintError: no bundle there."""
+    """Return the analysis of the bundle at a path or URL. Raises TracehintError if none."""
     from tracehint.analyzer.execution.bundle_files import Folder, files_at
 
     files = files_at(where)
@@ -63,7 +63,7 @@ def analysis_of(where: str, options: Options, resources: Resources | None = None
 
 
 def is_enabled() -> bool:
-    """Whether analyses are kept. Raises UsageError where TRACEHINT_CACHE is not understood."""
+    """Whether the cache is enabled. Raises UsageError for an invalid TRACEHINT_CACHE."""
     value = os.environ.get(VARIABLE, "on")
     if value not in ("on", "off"):
         raise UsageError(f"{VARIABLE}: {value[:80]!r} is neither on nor off", f"{VARIABLE}=off")
@@ -82,16 +82,16 @@ def _make_analysis(where: str, options: Options, resources: Resources | None) ->
 
 
 FORMAT = "tracehint.shared-analysis/1"
-_SUM = hashlib.sha256
-_SUM_BYTES = 32
+_CHECKSUM = hashlib.sha256
+_CHECKSUM_BYTES = 32
 
 
 def write(stream: BinaryIO, key: str, analysis: Analysis) -> None:
-    """Write an analysis that was made of a bundle. Raises OSError."""
+    """Write an analysis that was made from a bundle. Raises OSError."""
     tables = {name: _pack_table(table) for name, table in _tables(analysis).items()}
     sizes = {name: len(text) for name, text in tables.items()}
     head = {"format": FORMAT, "key": key, "sizes": sizes, "run": analysis.run}
-    total = _SUM()
+    total = _CHECKSUM()
     for piece in (json.dumps(head, allow_nan=False).encode() + b"\n", *tables.values()):
         total.update(piece)
         stream.write(piece)
@@ -99,20 +99,20 @@ def write(stream: BinaryIO, key: str, analysis: Analysis) -> None:
 
 
 def read(data: bytes, key: str, options: Options) -> Analysis | None:
-    """The analysis in `data`; None: damaged, of another key or format."""
+    """Return the analysis in `data`, or None if it is damaged or has another key or format."""
     from tracehint.analyzer.model import Analysis
 
-    whole = memoryview(data)[:-_SUM_BYTES]
-    if len(data) < _SUM_BYTES or _SUM(whole).digest() != data[-_SUM_BYTES:]:
+    content = memoryview(data)[:-_CHECKSUM_BYTES]
+    if len(data) < _CHECKSUM_BYTES or _CHECKSUM(content).digest() != data[-_CHECKSUM_BYTES:]:
         return None
     try:
         line = data.index(b"\n")
         head = json.loads(data[:line])
         if (head["format"], head["key"]) != (FORMAT, key):
             return None
-        tables = _unpack_tables(whole[line + 1 :], head["sizes"])
+        tables = _unpack_tables(content[line + 1 :], head["sizes"])
         return None if tables is None else Analysis(head["run"], options=options, **tables)
-    except (ValueError, TypeError, KeyError, OSError):  # Arrow's errors are among these
+    except (ValueError, TypeError, KeyError, OSError):  # includes Arrow's errors
         return None
 
 
@@ -137,7 +137,7 @@ def _pack_table(table: pa.Table) -> bytes:
 
 
 def _unpack_tables(data: memoryview, sizes: dict[str, int]) -> dict[str, Any] | None:
-    """The tables by name; None: not these, or not of their schemas."""
+    """Return the tables by name, or None if their names or schemas differ."""
     import pyarrow as pa
 
     schemas = _schemas()
@@ -157,12 +157,12 @@ _BLOCK = 1 << 20
 
 
 def key_of(root: Path, options: Options) -> str | None:
-    """Hexadecimal checksum; None where it would not be the whole truth: a recorder was killed
-    and left a log, or a file cannot be read. Raises BundleError: no bundle there."""
+    """Return the cache key (hex checksum), or None if it cannot cover all input: a killed recorder
+    left a log, or a file cannot be read. Raises BundleError if there is no bundle."""
     manifest = read_manifest(root)
     if is_unfinished(root, manifest):
         return None
-    sum_ = hashlib.sha256(json.dumps(_besides(manifest, options)).encode())
+    sum_ = hashlib.sha256(json.dumps(_outside_inputs(manifest, options)).encode())
     try:
         for path in _files(root):
             sum_.update(os.fsencode(path.relative_to(root)) + b"\0" + _checksum(path))
@@ -185,19 +185,19 @@ def _checksum(path: Path) -> bytes:
     return found.digest()
 
 
-def _besides(manifest: Manifest, options: Options) -> list[Any]:
-    """All that is not in the bundle."""
+def _outside_inputs(manifest: Manifest, options: Options) -> list[Any]:
+    """Return the inputs of an analysis that are not in the bundle."""
     cwd = started_in(manifest)
     found = [*script_names(manifest, cwd), *sorted(argument_names(manifest, cwd))]
     names = [os.fsdecode(name) for name in found]
     limits = {name: limit(name) for name in LIMITS if name != "cache-bytes"}
-    return [__version__, _program(), dataclasses.asdict(options), names, limits]
+    return [__version__, _source_files(), dataclasses.asdict(options), names, limits]
 
 
 @lru_cache(maxsize=1)
-def _program() -> list[tuple[str, int, int]]:
-    """Name, bytes and time of each source file that an analysis is made by: a version that is
-    being worked on keeps its number."""
+def _source_files() -> list[tuple[str, int, int]]:
+    """Return name, bytes and time of each source file of an analysis: the version number stays
+    the same during development."""
     import tracehint.analyzer
     import tracehint.schemas
 

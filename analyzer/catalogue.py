@@ -1,7 +1,7 @@
-"""The patterns, one row each: what the rooms after the analysis need to know of all of them.
+"""Catalogue of the patterns: what later stages need to know about each of them.
 
-What a pattern is stands in analyzer/patterns/facts.py (or groups.py), its numbers in numbers.py;
-docs/how-to/add-a-pattern.md adds one.
+A pattern is defined in analyzer/patterns/facts.py (or groups.py), its evidence in evidence.py;
+docs/how-to/add-a-pattern.md explains how to add one.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Pattern:
-    """`blind`: what a label is worth where the collector could not see how many bytes moved, or
-    where. `touched`: it rests on which bytes were touched; `thinned`: and changes when single
-    ranges are missing (fewer regions are still regions). `hint`: what it asks of a store
-    (hintgen/hints/mapping.py).
+    """Properties of one pattern. `blind`: confidence factor where the collector cannot record how
+    many bytes moved, or their offsets. `touched`: the pattern depends on which bytes were accessed;
+    `thinned`: and missing single ranges can change it (fewer regions are still regions). `hint`:
+    the hint that it calls for (hintgen/hints/mapping.py).
     """
 
     name: str
     blind: float
-    color: str  # Okabe and Ito's set
+    color: str  # Okabe-Ito palette
     hint: str = ""
     touched: bool = False
     thinned: bool = False
     grouped: bool = False  # a label of a group of files around one task
 
 
-# In the order in which they become the primary label where the costs are the same.
+# In order of precedence as the primary label when costs are equal.
 CATALOGUE: tuple[Pattern, ...] = (
     Pattern("concurrently_shared", 0.7, "#000000", touched=True, thinned=True),
     Pattern("scatter", 0.3, "#CC79A7", "scatter", touched=True, thinned=True),
@@ -39,14 +39,14 @@ CATALOGUE: tuple[Pattern, ...] = (
     Pattern("stage_in", 0.8, "#8A8A8A", "local"),
     Pattern("stage_out", 0.9, "#8A8A8A"),
 )  # fmt: skip  # a table
-# The least readers of a broadcast, scatter or partly shared file, and writers of a gather.
+# Minimum readers of a broadcast, scatter or partly shared file, and writers of a gather.
 MIN_SHARING = 2
 NAMES = tuple(p.name for p in CATALOGUE)
 GROUPED = tuple(p.name for p in CATALOGUE if p.grouped)
 
 
 def asking_for(hint: str) -> tuple[str, ...]:
-    """The patterns that ask for it.
+    """Return the names of the patterns that call for this hint.
 
     >>> asking_for("replication")
     ('broadcast', 'partly_shared')

@@ -1,4 +1,4 @@
-"""Memory that this process was given once, it keeps: fresh memory is what an analysis pays for."""
+"""Allocator settings that reuse freed memory, because fresh pages are expensive."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ import os
 
 # glibc's <malloc.h>: parameter of mallopt -> value.
 MALLOPT = {
-    -4: 0,  # M_MMAP_MAX: no block of its own for a large array, which goes back when it is freed
-    -1: (1 << 31) - 1,  # M_TRIM_THRESHOLD: what is free at the end stays
+    -4: 0,  # M_MMAP_MAX: no mapping of its own for a large array, unmapped when freed
+    -1: (1 << 31) - 1,  # M_TRIM_THRESHOLD: free memory at the top of the heap is kept
 }
-ONE_ARENA = {-8: 1}  # M_ARENA_MAX: what one thread freed another one may use
-SMALL = 1 << 30  # bytes of this process in memory
+ONE_ARENA = {-8: 1}  # M_ARENA_MAX: memory freed by one thread is reused by others
+KEEP_MAX = 1 << 30  # resident bytes up to which free memory is kept
 
 
 def give_back() -> None:
-    """Give the kernel what is free now, between the large steps of an analysis.
+    """Return free memory to the kernel between the large steps of an analysis.
 
-    Kept memory is in pieces between what is in use, and the next step's arrays are of other
-    lengths, so a large run would take more. A run that takes less than `SMALL`
-    keeps it: there is room, and to be given it again takes time. Without glibc nothing happens.
+    Free memory is fragmented and the next step's arrays have other lengths, so a large run would
+    use more. A process of up to `KEEP_MAX` resident bytes keeps its memory: there is enough of it,
+    and allocating it again takes time. Without glibc nothing happens.
     """
     import ctypes
     from pathlib import Path
 
     with contextlib.suppress(AttributeError, OSError):
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        if pages * os.sysconf("SC_PAGESIZE") > SMALL:
+        if pages * os.sysconf("SC_PAGESIZE") > KEEP_MAX:
             ctypes.CDLL(None).malloc_trim(0)
 
 
 def keep_memory(*, sql: bool = False) -> None:
-    """Ask the allocator to use freed memory again; before numpy is imported. `sql`: DuckDB is
-    asked about the run; its threads would wait for each other at one arena.
+    """Make the allocator reuse freed memory; call before numpy is imported. `sql`: DuckDB will
+    query the run; its threads would contend for a single arena.
 
-    The kernel clears every page that it hands out. An analysis makes and drops some gigabytes of
-    arrays, so that was more than a third of its time (docs/explanation/design.md). Asking for
+    The kernel clears every page that it allocates. An analysis allocates and frees gigabytes of
+    arrays, so that took more than a third of its time (docs/explanation/design.md). Requesting
     huge pages, as numpy does, clears more than is used. Without glibc nothing changes.
     """
     import ctypes

@@ -1,7 +1,7 @@
 """The analysis in memory: one Arrow table per list of the JSON contract, keyed by integers.
 
-Integer keys become the contract's string ids at the edge (`t1`, `f1`, `g1`).
-Seconds count from the start of the run. A file row is one *version* of one file.
+Integer keys become the contract's string ids on output (`t1`, `f1`, `g1`).
+Times are in seconds from the start of the run. A file row is one *version* of one file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TASKS = pa.schema(
     [
         ("task", pa.int64()),
         ("name", pa.string()),
-        ("type", pa.string()),  # what tasks of one kind share: rule, program or script name
+        ("type", pa.string()),  # shared by tasks of one kind: rule, program or script name
         ("command", pa.string()),
         ("host", pa.string()),
         ("site", pa.string()),
@@ -32,10 +32,10 @@ TASKS = pa.schema(
         ("processes", pa.int32()),
         ("engine", pa.bool_()),
         ("source", pa.string()),  # observed, declared, both
-        ("group", pa.int64()),  # ranks of one MPI program have the same; else null
-        ("rank", pa.int32()),  # number of the MPI rank that the task is; else null
-        ("cpu_s", pa.float64()),  # of processors, all its processes and threads; null: unknown
-        ("io_wait_s", pa.float64()),  # of its time, waiting for files; null: unknown
+        ("group", pa.int64()),  # shared by the ranks of one MPI program; else null
+        ("rank", pa.int32()),  # MPI rank of the task; else null
+        ("cpu_s", pa.float64()),  # processor time of all its processes and threads; null: unknown
+        ("io_wait_s", pa.float64()),  # part of its time spent waiting for files; null: unknown
     ]
 )
 
@@ -51,8 +51,8 @@ FILES = pa.schema(
         ("size_bytes", pa.int64()),  # at the end of the version; null: unknown
         ("deleted", pa.bool_()),  # gone at the end of the run
         ("exact_share", pa.float64()),  # share of its accessed bytes known exactly
-        # tasks feed each other both ways through it, or it had too many versions: folded into
-        # this one row; null counts as false
+        # tasks exchange data both ways through it, or it has too many versions: all are folded
+        # into this row; null counts as false
         ("concurrent", pa.bool_()),
     ]
 )
@@ -61,9 +61,9 @@ PRODUCERS = pa.schema(
     [
         ("file", pa.int64()),
         ("task", pa.int64()),
-        ("bytes", pa.int64()),  # moved, repeats counted
+        ("bytes", pa.int64()),  # moved, including repeats
         ("unique_bytes", pa.int64()),  # length of the union of ranges
-        ("owned_bytes", pa.int64()),  # bytes whose last writer it is at the version's end
+        ("owned_bytes", pa.int64()),  # bytes that it was the last to write when the version ended
         ("ranges", _RANGES),  # union, sorted, [start, end)
         ("how", _STRS),
         ("first_s", pa.float64()),
@@ -99,8 +99,8 @@ EDGES = pa.schema(
     ]
 )
 
-# Every label that holds. `edge` is null for a label of the file itself; a file's labels are
-# repeated on each of its edges that they hold for.
+# All labels that apply. `edge` is null for a label of the file itself; labels of a file are
+# repeated on each of its edges to which they apply.
 PATTERNS = pa.schema(
     [
         ("file", pa.int64()),
@@ -111,8 +111,8 @@ PATTERNS = pa.schema(
         ("group", pa.int64()),  # reduce and distribute; else null
         ("evidence", _WORD),  # JSON object
         ("placement", _WORD),
-        ("saves_bytes", pa.int64()),  # network bytes less than by the default placement
-        ("saves_wait_bytes", pa.int64()),  # the same on the busiest link while readers wait
+        ("saves_bytes", pa.int64()),  # network bytes saved against the default placement
+        ("saves_wait_bytes", pa.int64()),  # the same, on the busiest link while readers wait
         ("runner_up", _WORD),
         ("runner_up_saves_bytes", pa.int64()),
     ]
@@ -157,14 +157,14 @@ class Options:
     gather_max_overlap: float = 0.10
     reduce_min_share: float = 0.25
     max_versions: int = 64
-    call_cost_bytes: int = 64 << 10  # a hint on fewer bytes does not repay its call
+    call_cost_bytes: int = 64 << 10  # a hint on fewer bytes costs more than it saves
     ranges: bool = True
     data_roots: tuple[str, ...] = ()
     split: tuple[str, ...] = ()  # programs or types of tasks to look inside
     whole: tuple[str, ...] = ()  # those that stay one task
     ranks: bool | None = None  # each rank of an MPI program is a task; None: on several hosts
     sites: tuple[tuple[str, str], ...] = ()  # host or pattern of hosts -> site (analyzer/sites.py)
-    # bytes per second over a link, the slower and the faster rate that is known; seconds need it
+    # (slowest, fastest) known rate of a link in bytes per second; required for estimates in seconds
     link_rates: tuple[float, float] | None = None
 
 
@@ -176,10 +176,10 @@ DECLARED_TASK = pa.schema([("declared", pa.string()), ("task", pa.int64())])
 class Segmentation:
     """The tasks of a run and what belongs to each.
 
-    `tasks` has the schema TASKS, ordered by start; `proc_task` has one row per
-    process epoch of the bundle; `declared_task` says which task stands for which row of
-    `declared_tasks` (by its `task` text), for the declared inputs and outputs. `notes`: what
-    could be cut otherwise, and how to ask for it. `makers`: see tasks/producing_programs.py.
+    `tasks` has the schema TASKS, ordered by start; `proc_task` has one row per process epoch of
+    the bundle; `declared_task` maps the `task` text of rows of `declared_tasks` to tasks, for
+    the declared inputs and outputs. `notes` report other possible segmentations and their
+    options. `makers`: see tasks/producing_programs.py.
     """
 
     tasks: pa.Table
@@ -193,8 +193,8 @@ class Segmentation:
 class Analysis:
     """Result of `analyzer.analyze`: `run` is the contract's `run` object, the rest are tables.
 
-    `proc_task` and `declared_task` are those of the Segmentation:
-    they join the bundle's rows to tasks. None: the analysis was read from its JSON.
+    `proc_task` and `declared_task` come from the Segmentation and join rows of the bundle to
+    tasks. None: the analysis was read from JSON.
     """
 
     run: dict[str, Any]
@@ -210,5 +210,5 @@ class Analysis:
     declared_task: pa.Table | None = None
 
     def tables(self) -> dict[str, pa.Table]:
-        """The seven tables by name."""
+        """Return the seven tables by name."""
         return {name: getattr(self, name) for name in ANALYSIS_TABLES}

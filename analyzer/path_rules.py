@@ -1,4 +1,4 @@
-"""What a path's name says: system, software, an engine's own file. Tables, matched by regex."""
+"""Classification of paths by name with regex tables: system, software, engine bookkeeping."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SOFTWARE = "|".join((
     "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
     r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$", r"/\.(?:python-version|tool-versions)$",
 ))  # fmt: skip  # a table
-# What engines write for themselves: no data of the workflow.
+# Bookkeeping files of workflow engines, which are not data of the workflow.
 BOOKKEEPING = "|".join((
     r"/\.snakemake/(?:metadata|log|locks|incomplete|auxiliary|scripts|conda|conda-archive|"
     r"singularity|iocache|source-cache|unit-tests|[^/]*$)",
@@ -41,14 +41,14 @@ BOOKKEEPING = "|".join((
     r"/\.exitcode$", r"\.makeflowlog$", r"\.batchlog$", r"/\.makeflow(?:\.|/)",
     r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
     r"/\.lineage/", r"/\.parsl",
-    r"(?:^|/)\.tracehint/",  # what run and apply keep
-    r"\.tracehint/(?:[^/]*$|bin/)",  # what emit puts beside an annotated workflow
+    r"(?:^|/)\.tracehint/",  # files of run and apply
+    r"\.tracehint/(?:[^/]*$|bin/)",  # files that emit writes next to an annotated workflow
 ))  # fmt: skip  # a table
 
-# An absolute path that is not in its shortest form: `.`, `..`, doubled slashes or one at its end.
+# An absolute path that is not normalised: `.`, `..`, doubled slashes or a trailing slash.
 ODD = r"//|/\.\.?(?:/|$)|/$"
 
-# What MPI, other runtimes and `run` keep in memory or below /tmp for their own messages and locks.
+# Files of MPI, other runtimes and `run` in memory or below /tmp for their own messages and locks.
 RUNTIME = "|".join(
     (
         r"/tracehint-[a-z0-9_]{8}/table(?:\.journal\.[^/]+)?$",  # adapters/creation/launch.py
@@ -61,34 +61,34 @@ RUNTIME = "|".join(
 
 
 def is_system(paths: Any) -> npt.NDArray[np.bool_]:
-    """Per path: whether it lies in a system prefix, or is a runtime's own."""
+    """Return per path whether it is below a system prefix or belongs to a runtime."""
     answer = is_runtime(paths).fill_null(False).to_numpy(zero_copy_only=False)
     return np.asarray(answer | in_system(paths), bool)
 
 
 def in_system(paths: Any) -> npt.NDArray[np.bool_]:
-    """Per path: whether it lies in a system prefix."""
+    """Return per path whether it is below a system prefix."""
     inside = pc.match_substring_regex(paths, _SYSTEM[0]).fill_null(False)
     answer = np.array(inside.to_numpy(zero_copy_only=False), bool)
-    outside = pc.match_substring_regex(paths.filter(inside), _SYSTEM[1])  # of few
+    outside = pc.match_substring_regex(paths.filter(inside), _SYSTEM[1])  # few paths
     answer[answer] = ~outside.to_numpy(zero_copy_only=False)
     return answer
 
 
 def is_runtime(paths: Any) -> Any:
-    """Per path: whether a runtime (MPI, ...) keeps it for its own messages and locks."""
+    """Return per path whether a runtime (MPI, ...) uses it for its own messages and locks."""
     return pc.match_substring_regex(paths, RUNTIME)
 
 
 def looks_like_data(paths: Any) -> npt.NDArray[np.bool_]:
-    """Per path: neither in the system nor software nor an engine's own file, whatever the roots."""
+    """Return per path whether it is no system, software or bookkeeping file, whatever the roots."""
     other = pc.match_substring_regex(paths, f"{SOFTWARE}|{BOOKKEEPING}").fill_null(False)
     software = is_system(paths) | other.to_numpy(zero_copy_only=False)
     return np.asarray(~software, bool)
 
 
 def data_names(paths: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """The same for a column, asked once per distinct name; no name is none that data can have."""
+    """Apply `looks_like_data` to a column, once per distinct name; null is False."""
     found = [np.zeros(0, bool)]
     for part in pc.dictionary_encode(paths).chunks:
         data = np.append(looks_like_data(part.dictionary), False)

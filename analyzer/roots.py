@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 MAX_ROOTS = 16
 _PROBE_BYTES = 64
-_MAX_RESOLVED = 1000  # arguments of the command
-_SHARED = (b"/var/tmp", b"/dev/shm", b"/run/user")
+_MAX_RESOLVED = 1000  # arguments of the command whose symbolic links are resolved
+_SHARED_FOLDERS = (b"/var/tmp", b"/dev/shm", b"/run/user")
 _HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)$")
 _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
 
@@ -55,9 +55,9 @@ _HIDDEN_IN_HOME = re.compile(rb"^(?:/root|/(?:home|Users)/[^/]+)/\.")
 def data_roots(
     bundle: Bundle, given: Sequence[str] = (), segmented: Segmentation | None = None
 ) -> list[bytes]:
-    """The roots of a run, absolute, longest first. `given` (or those given when recording) win.
+    """Return the absolute roots of a run, longest first; `given` or recorded ones take precedence.
 
-    With `segmented`, what only engine processes wrote and read makes no root (temporary files).
+    With `segmented`, files that only engine processes used (temporary files) make no root.
     """
     cwd = started_in(bundle.manifest)
     chosen = list(given) or list(bundle.manifest.data_roots)
@@ -71,12 +71,12 @@ def data_roots(
 
 
 def started_in(manifest: Manifest) -> bytes:
-    """The absolute directory that the run was started in."""
+    """Return the absolute directory in which the run was started."""
     return _clean(manifest.cwd.encode("utf-8", "surrogateescape") or b"/")
 
 
 def _derive_roots(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) -> set[bytes]:
-    if not bundle.manifest.cwd:  # imported: any place may be the one where it ran
+    if not bundle.manifest.cwd:  # imported: the directory of the run is unknown
         found = _outermost(_merge_siblings(_used_folders(bundle)))
         return found or {cwd}
     written = _written_folders(bundle, segmented) if cwd != b"/" else set()  # nothing is outside
@@ -91,11 +91,11 @@ def _derive_roots(bundle: Bundle, cwd: bytes, segmented: Segmentation | None) ->
         found |= {place for place in places if any(below(d, place) for d in used)}
     found = {d for d in found if not below(d, cwd) and _may_be_root(d)}
     found = _outermost(_merge_siblings(found))
-    return found if found and _only_software(bundle, base) else {*found, base}
+    return found if found and _is_unused_system_folder(bundle, base) else {*found, base}
 
 
-def _only_software(bundle: Bundle, cwd: bytes) -> bool:
-    """Whether a run was merely started in a directory of the system, and wrote nothing there."""
+def _is_unused_system_folder(bundle: Bundle, cwd: bytes) -> bool:
+    """Whether `cwd` is a system directory in which the run wrote nothing."""
     opens = bundle.tables["opens"]
     wrote = different(opens.column("path").filter(pc.greater(opens.column("write_ops"), 0)))
     inside = pc.starts_with(wrote, cwd.rstrip(b"/") + b"/")
@@ -103,7 +103,7 @@ def _only_software(bundle: Bundle, cwd: bytes) -> bool:
 
 
 def _used_folders(bundle: Bundle) -> set[bytes]:
-    """Folders of all data that a run used or declares."""
+    """Return the folders of all data that the run used or declares."""
     opens = bundle.tables["opens"]
     counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
     used = pc.or_(pc.or_(*counters), opens.column("created"))
@@ -112,43 +112,43 @@ def _used_folders(bundle: Bundle) -> set[bytes]:
 
 
 def _declared_paths(bundle: Bundle, direction: str | None = None) -> pa.Array:
-    """The different paths that are declared, as inputs (in), outputs (out) or either."""
+    """Return the distinct declared paths: inputs (in), outputs (out) or both."""
     table = bundle.tables["declared_io"]
     code, paths = encode_column(table, "path")
     if direction is not None:
         way, words = encode_column(table, "direction")
         code = code[pc.equal(words, direction).to_numpy(zero_copy_only=False)[way]]
-    there = np.zeros(len(paths), bool)
-    there[code] = True
-    return paths.filter(pa.array(there))
+    is_declared = np.zeros(len(paths), bool)
+    is_declared[code] = True
+    return paths.filter(pa.array(is_declared))
 
 
 def _absolute(parts: Iterable[pa.ChunkedArray], declared: pa.Array | None = None) -> pa.Array:
-    """The paths that are absolute, as only these have folders: the different ones of the parts,
-    and the declared ones."""
+    """Return the distinct absolute paths of the parts and the absolute declared ones: a relative
+    path has no known folder."""
     used = pa.chunked_array([c for part in parts for c in part.chunks], pa.binary())
     known = [pc.unique(used), *([] if declared is None else [declared])]
     return pa.concat_arrays([names.filter(pc.starts_with(names, b"/")) for names in known])
 
 
 def _clean(path: bytes) -> bytes:
-    return b"/" + posixpath.normpath(path).lstrip(b"/.") if path[:1] != b"/" else _norm(path)
+    return b"/" + posixpath.normpath(path).lstrip(b"/.") if path[:1] != b"/" else _normalize(path)
 
 
-def _norm(path: bytes) -> bytes:
+def _normalize(path: bytes) -> bytes:
     text = posixpath.normpath(path)
     return text[1:] if text.startswith(b"//") else text
 
 
 def _may_be_root(folder: bytes) -> bool:
-    """Never /, a home directory as a whole, hidden folders of it, or the system."""
+    """Whether it is neither /, a whole home directory, a hidden folder in one, nor the system's."""
     if folder == b"/" or _HOME.match(folder) or _HIDDEN_IN_HOME.match(folder + b"/"):
         return False
     return not bool(is_system(pa.array([folder], pa.binary()))[0])
 
 
 def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
-    """The command's arguments that the run used as folders, and the folders of its other ones."""
+    """Yield the folder of each command argument that the run used: itself if it is a folder."""
     paths = argument_names(bundle.manifest, cwd)
     if not paths:
         return
@@ -162,16 +162,16 @@ def _argument_folders(bundle: Bundle, cwd: bytes) -> Iterable[bytes]:
 
 
 def argument_names(manifest: Manifest, cwd: bytes) -> set[bytes]:
-    """The command's arguments as paths from `cwd`, as given and without symbolic links: so the
-    kernel knows files. Where the run was elsewhere there are no links to be found."""
+    """Return the command's arguments as paths from `cwd`, as given and with symbolic links
+    resolved, as the kernel reports files. Links of a run on another machine are not resolved."""
     words = [w.encode("utf-8", "surrogateescape") for w in manifest.command[1:]]
     words = [w.partition(b"=")[2] if w[:1] == b"-" else w for w in words]
-    paths = {_norm(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
+    paths = {_normalize(posixpath.join(cwd, w)) for w in words if w and len(w) < 4096}
     return paths | {posixpath.realpath(p) for p in sorted(paths)[:_MAX_RESOLVED] if b"\0" not in p}
 
 
 def _used_by_jobs(bundle: Bundle, segmented: Segmentation) -> Any:
-    """Identifiers of the files that a task other than an engine process opened."""
+    """Return the identifiers of files that a task other than an engine process opened."""
     opens = bundle.tables["opens"]
     engines = processes_of(segmented, engine=True).to_numpy(zero_copy_only=False)
     jobs = np.isin(numbers(opens, "proc"), engines, invert=True)
@@ -179,11 +179,11 @@ def _used_by_jobs(bundle: Bundle, segmented: Segmentation) -> Any:
 
 
 def _probes(bundle: Bundle) -> Any:
-    """Identifiers of files that are gone, never held more than a few bytes and were of one process
-    alone: programs write such a file to try out a directory."""
+    """Return the identifiers of deleted files that only one process opened and wrote no more than
+    `_PROBE_BYTES` to: programs create such a file to test a directory."""
     opens, files = bundle.tables["opens"], bundle.tables["files"]
     gone = files.filter(files.column("deleted")).column("file").combine_chunks()
-    opens = opens.filter(pc.is_in(wide(opens.column("file")), value_set=gone))  # mostly few
+    opens = opens.filter(pc.is_in(wide(opens.column("file")), value_set=gone))  # usually few
     uses = pa.table(
         {
             "file": opens.column("file"),
@@ -199,7 +199,7 @@ def _probes(bundle: Bundle) -> Any:
 
 
 def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[bytes]:
-    """Folders outside the system in which the run wrote a file."""
+    """Return the folders outside the system in which the run wrote a file."""
     opens, names, files = (bundle.tables[t] for t in ("opens", "names", "files"))
     data = files.filter(pc.equal(files.column("kind"), "file")).column("file")
     data = data.filter(pc.invert(pc.is_in(data, value_set=_probes(bundle))))
@@ -207,8 +207,8 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
         data = data.filter(pc.is_in(data, value_set=_used_by_jobs(bundle, segmented)))
     known = data.combine_chunks()
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
-    here = np.isin(numbers(opens, "file"), known.to_numpy(zero_copy_only=False))
-    wrote = pc.and_(wrote, pa.array(here))
+    of_known = np.isin(numbers(opens, "file"), known.to_numpy(zero_copy_only=False))
+    wrote = pc.and_(wrote, pa.array(of_known))
     made = pc.is_in(names.column("op"), value_set=pa.array(["create", "rename", "link"]))
     made = pc.and_(made, pc.is_in(names.column("file"), value_set=known))
     kept = names.filter(made)
@@ -223,17 +223,17 @@ def _written_folders(bundle: Bundle, segmented: Segmentation | None) -> set[byte
 
 
 def _folders_of(paths: Any) -> set[bytes]:
-    """The folders of absolute paths."""
+    """Return the folders of absolute paths."""
     folders = pc.unique(pc.replace_substring_regex(paths, rb"(?s)/[^/]*$", b""))
     odd = pc.match_substring_regex(folders, ODD)
     found = {folder or b"/" for folder in folders.filter(pc.invert(odd)).to_pylist()}
-    return found | {_norm(folder) for folder in folders.filter(odd).to_pylist()}
+    return found | {_normalize(folder) for folder in folders.filter(odd).to_pylist()}
 
 
 def _merge_siblings(folders: set[bytes]) -> set[bytes]:
     """Replace folders with a common parent by that parent, where it may be a root.
 
-    Parents at the top (/scratch, /tmp) are shared by many users: only taken over MAX_ROOTS.
+    Top-level parents (/scratch, /tmp) are shared by many users: used only above MAX_ROOTS.
     """
     result = _outermost(folders)
     while True:
@@ -241,7 +241,7 @@ def _merge_siblings(folders: set[bytes]) -> set[bytes]:
         merge = {
             p
             for p, n in parents.items()
-            if n >= 2 and p.count(b"/") >= 2 and p not in _SHARED and _may_be_root(p)
+            if n >= 2 and p.count(b"/") >= 2 and p not in _SHARED_FOLDERS and _may_be_root(p)
         }
         if not merge:
             break
@@ -268,16 +268,16 @@ def _parents(folder: bytes) -> Iterable[bytes]:
 
 
 def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
-    """Per path: true for software (outside the roots, environments, caches, engines' own files)."""
+    """Return which paths are software (outside the roots, environments, caches, bookkeeping)."""
     whole = pa.array(paths, pa.binary())
     relative, root = _split(whole, roots)
-    # Each look at all paths counts, and few of them have anything of it anywhere.
+    # A pass over all paths is expensive and few match: one combined pass selects candidates.
     odd = pc.match_substring_regex(whole, f"{SOFTWARE}|{BOOKKEEPING}|{RUNTIME}").fill_null(False)
     some = relative.filter(odd)
     found = pc.match_substring_regex(some, f"{SOFTWARE}|{BOOKKEEPING}")
     found = pc.or_(found, is_runtime(whole.filter(odd)))
     software = pc.replace_with_mask(odd, odd, found)
-    if b"/" in roots:  # below it lies the system too; other roots inside it were asked for
+    if b"/" in roots:  # / contains the system; other roots inside the system are deliberate
         inside = root == list(roots).index(b"/")
         software = pc.or_(software, pa.array(in_system(whole) & inside))
     answer = pc.or_(pc.less(pa.array(root), 0), software)
@@ -285,30 +285,30 @@ def classify_paths(paths: Any, roots: Sequence[bytes]) -> Any:
 
 
 def _in_environments(paths: Any, near: Any, roots: Sequence[bytes]) -> Any:
-    """Paths below a virtual environment or conda prefix, found by its marker among those in
-    `near`."""
+    """Return per path whether it is below a virtual environment or conda prefix, detected by its
+    marker among the paths in `near`."""
     marks = pc.extract_regex(pc.unique(near), r"(?s)^(?P<prefix>.*)/(?:pyvenv\.cfg|conda-meta/.*)$")
     prefixes = pc.unique(marks.drop_null().field("prefix")).to_pylist()
     answer = pa.array(np.zeros(len(paths), bool))
     for prefix in sorted(prefixes)[:256]:
-        # a root inside the environment was asked for
+        # a root inside the environment is deliberate
         if prefix and not any(below(root, prefix) for root in roots):
             answer = pc.or_(answer, pc.starts_with(paths, prefix + b"/"))
     return answer
 
 
 def relative_paths(paths: Any, roots: Sequence[bytes]) -> Any:
-    """Paths below a root relative to it, others unchanged; the root itself is `.`.
+    """Return paths below a root relative to it, others unchanged; the root itself is `.`.
 
-    Several roots can give two paths the same text: then all but those of the first root in
-    `roots` stay absolute. Give all paths of a run in one call.
+    Paths of several roots can become equal: then only those of the first root in `roots` become
+    relative. Pass all paths of a run in one call.
     """
     whole = pa.array(paths, pa.binary())
     tails, root = _split(whole, roots)
     inside = root >= 0
-    here = pa.array(inside & (pc.binary_length(tails).fill_null(0).to_numpy(False) > 1))
+    below_root = pa.array(inside & (pc.binary_length(tails).fill_null(0).to_numpy(False) > 1))
     short = pc.if_else(pa.array(inside), pa.scalar(b".", pa.binary()), whole)
-    short = pc.replace_with_mask(short, here, _cut_prefix(tails.filter(here), 1))
+    short = pc.replace_with_mask(short, below_root, _cut_prefix(tails.filter(below_root), 1))
     if len(roots) < 2:
         return short
     encoded = short.dictionary_encode()
@@ -320,7 +320,7 @@ def relative_paths(paths: Any, roots: Sequence[bytes]) -> Any:
 
 
 def _split(paths: Any, roots: Sequence[bytes]) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Per path the part below its (longest) root, with a leading /, and the root's number or -1."""
+    """Return per path its part below the longest root, with a leading /, and its root or -1."""
     tails, number = paths, np.full(len(paths), -1, np.int64)
     for i in sorted(range(len(roots)), key=lambda i: -len(roots[i])):
         root = roots[i].rstrip(b"/")
@@ -336,5 +336,5 @@ def _split(paths: Any, roots: Sequence[bytes]) -> tuple[Any, npt.NDArray[np.int6
 
 
 def _cut_prefix(paths: Any, start: int) -> Any:
-    """Each path without its first `start` bytes (binary_slice without a stop fails in PyArrow)."""
+    """Cut the first `start` bytes of each path (binary_slice without a stop fails in PyArrow)."""
     return pc.binary_replace_slice(paths, 0, start, b"")

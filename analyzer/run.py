@@ -1,4 +1,4 @@
-"""The contract's `run` object: what ran, where, and how much of it the collector saw."""
+"""The contract's `run` object: what ran, where, and how completely it was recorded."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tracehint.schemas.manifest import Manifest
     from tracehint.schemas.store import Bundle
 
-# What an answer is worth when the collector is blind to this all the time. Other blind spots
-# matter only when a run goes there, and then show up as losses.
+# Factor on the completeness score of a collector that is always blind to this. Other blind spots
+# matter only if a run hits them, and are then recorded as losses.
 BLIND_SCORE = {"bytes": 0.5, "offsets": 0.8, "copy_file_range": 0.8, "static_binaries": 0.95}
 _REQUESTED = ("cores", "memory_bytes", "peak_bytes")  # columns of declared_tasks
 _SIGNALS = {s.value: s.name for s in signal.Signals}
@@ -61,8 +61,8 @@ def run_object(
 
 
 def find_requests(bundle: Bundle, segmented: Segmentation) -> dict[str, dict[str, int]]:
-    """By type of task the most cores and bytes of memory that one requests, and the most memory
-    that one used, as far as the engine states it, or else Slurm."""
+    """Return per task type the largest request of cores and bytes of memory, and the largest use
+    of memory, as stated by the engine, else by Slurm."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -85,7 +85,7 @@ def find_requests(bundle: Bundle, segmented: Segmentation) -> dict[str, dict[str
 
 
 def parameters(options: Options) -> dict[str, Any]:
-    """The thresholds and the default placement that the labels were made with."""
+    """Return the thresholds and the default placement with which the labels were computed."""
     hidden = ("nodes", "ranges", "data_roots", "sites")
     found = {k: v for k, v in dataclasses.asdict(options).items() if k not in hidden}
     for name, default in (("link_rates", None), ("split", ()), ("whole", ()), ("ranks", None)):
@@ -95,8 +95,8 @@ def parameters(options: Options) -> dict[str, Any]:
 
 
 def counted_nodes(given: int | None, tasks: pa.Table, hosts: int) -> dict[str, Any]:
-    """N of the cost model and who says so: whoever asked, else the hosts if there are several,
-    else the most tasks at one time, at least 2."""
+    """Return N of the cost model and its source: the given number, else the number of hosts if
+    several, else the largest number of concurrent tasks, at least 2."""
     if given:
         return {"nodes": given, "nodes_from": "given"}
     if hosts > 1:
@@ -105,7 +105,7 @@ def counted_nodes(given: int | None, tasks: pa.Table, hosts: int) -> dict[str, A
 
 
 def most_at_once(tasks: pa.Table) -> int:
-    """The most tasks (not engines) that ran at the same time; an unknown end is the run's end."""
+    """Return the most concurrent tasks (no engines); an unknown end is the end of the run."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -116,16 +116,16 @@ def most_at_once(tasks: pa.Table) -> int:
     end = np.asarray(pc.fill_null(work.column("end_s"), float("inf")).to_numpy())
     moments = np.concatenate([start, end])
     steps = np.concatenate([np.ones(len(start), np.int64), -np.ones(len(end), np.int64)])
-    # At one moment ends come first: a task that starts when another ends takes its place.
+    # Ends sort before starts at the same moment: the next task reuses the slot.
     return max(1, int(np.cumsum(steps[np.lexsort((steps, moments))]).max()))
 
 
-# Losses after which it is known that and how much was read or written, but not where; and
-# those that count open files, not events.
+# Losses of offsets: whether and how much was read or written is still known. And losses that
+# count open files instead of events.
 RANGES_ONLY, WHOLE_OPENS = ("extent_records",), ("open_table_full",)
 
 
-# `ranges`, `whole`, `kinds`: lists of kinds of losses, as SQL.
+# `ranges`, `whole`, `kinds`: lists of loss kinds, as SQL.
 _LOST_SQL = """
     with seen as (
         select task, sum(n) as seen, sum(o) as opens
@@ -164,13 +164,13 @@ _LOST_SQL = """
 
 
 def lost_events(bundle: Bundle, proc_task: pa.Table, extents: Execution) -> pa.Table | None:
-    """Events lost and recorded per task; None when nothing was lost.
+    """Return the events lost and recorded per task, or None if nothing was lost.
 
-    Columns: task; lost, seen: events; ranges: those of `lost` that only say where something was
-    read or written; opens: accesses that were recorded; gone: accesses of which nothing is known
-    (an estimate: as many of the lost events as of the recorded ones are opens); once, twice,
-    often: files that the task opened once, twice, three times or more to read or write. Losses
-    of no known process are spread over all tasks in proportion to what they did.
+    Columns: task; lost, seen: events; ranges: lost events that only held offsets; opens: recorded
+    accesses; gone: accesses lost entirely (an estimate: the lost events contain the same share of
+    opens as the recorded ones); once, twice, often: files that the task opened once, twice, or
+    three times and more to read or write. Losses without a known process are spread over all
+    tasks in proportion to their recorded events.
     """
     if not bundle.tables["losses"].num_rows:
         return None
@@ -190,21 +190,21 @@ def _completeness(bundle: Bundle, extents: Execution, notes: Sequence[str]) -> d
     manifest, losses = bundle.manifest, losses_of(bundle.tables["losses"])
     seen = sum(bundle.tables[name].num_rows for name in ("processes", "opens")) + extents.rows()
     if "missing_rows" in losses:
-        seen = _of_known_processes(bundle, extents)
-    worth = score(losses, seen, whole=manifest.complete)
+        seen = _count_known_events(bundle, extents)
+    rating = score(losses, seen, whole=manifest.complete)
     for code in manifest.blind_to:
-        worth *= BLIND_SCORE.get(code, 1.0)
+        rating *= BLIND_SCORE.get(code, 1.0)
     reported = [*words(losses), *_list_missing_tables(bundle), *bundle.problems, *manifest.notes]
     return {
-        "score": round(worth, 4),
+        "score": round(rating, 4),
         "blind_to": list(manifest.blind_to),
         "losses": {clean(kind): n for kind, n in losses.items()},
         "notes": list(dict.fromkeys([*map(clean, reported), *notes])),
     }
 
 
-def _of_known_processes(bundle: Bundle, extents: Execution) -> int:
-    """Recorded events that belong to a process with a row of its own."""
+def _count_known_events(bundle: Bundle, extents: Execution) -> int:
+    """Return the number of recorded events of processes that have a row of their own."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -217,7 +217,7 @@ def _of_known_processes(bundle: Bundle, extents: Execution) -> int:
 
 
 def _list_missing_tables(bundle: Bundle) -> list[str]:
-    """Tables of which rows are missing."""
+    """Return a note for each table with missing rows."""
     table = bundle.tables["losses"]
     rows = zip(*(table.column(c).to_pylist() for c in ("kind", "count", "detail")), strict=True)
     return [
@@ -228,7 +228,7 @@ def _list_missing_tables(bundle: Bundle) -> list[str]:
 
 
 def troubles(manifest: Manifest) -> list[str]:
-    """Warnings that come before anything else: the command failed, the recorder was stopped."""
+    """Return the warnings to show first: the command failed, the recorder was stopped."""
     found = []
     status = manifest.exit_status
     if status:
@@ -249,7 +249,7 @@ def _hosts(bundle: Bundle, tasks: pa.Table) -> list[str]:
 
 
 def _duration(bundle: Bundle, tasks: pa.Table, extents: Execution) -> float:
-    """Seconds; to the last thing seen when the recorder did not note the end."""
+    """Return the duration in seconds, up to the last recorded time if the end was not recorded."""
     import pyarrow.compute as pc
 
     manifest = bundle.manifest

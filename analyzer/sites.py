@@ -1,7 +1,7 @@
-"""Sites or racks: which host belongs to which, and what crosses from one to another.
+"""Sites or racks: their hosts, and the traffic between them.
 
 A table of sites is text, one line per host or pattern of hosts (`*`, `?`, `[...]` as in a shell)
-and its site; the first line that fits counts. Empty lines and what follows `#` are left out.
+and its site; the first matching line wins. Empty lines and text after `#` are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[^\s#\x00-\x1f\x7f]{1,255}")
 
 
 def read_sites(path: Path) -> Sites:
-    """The table in a file. Raises InputError: not there, too large, or a line is no pair."""
+    """Read a table of sites. Raises InputError: unreadable, too large, or a line is not a pair."""
     try:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
@@ -57,9 +57,9 @@ def read_sites(path: Path) -> Sites:
 
 
 def assign(manifest: Manifest, sites: Sites) -> Manifest:
-    """The manifest with the sites of its hosts by the table; a host in no line keeps its own.
+    """Return the manifest with the sites of the table; hosts without a matching line keep theirs.
 
-    Raises InputError where the table fits no host at all.
+    Raises InputError if the table matches no host at all.
     """
     if not sites or not manifest.hosts:
         return manifest
@@ -82,15 +82,15 @@ def assign(manifest: Manifest, sites: Sites) -> Manifest:
 
 
 def hosts_by_site(manifest: Manifest) -> dict[str, int]:
-    """How many hosts each site has; empty where there are fewer than two sites."""
+    """Return the number of hosts of each site; empty if there are fewer than two sites."""
     count = Counter(h.site for h in manifest.hosts if h.site)
     return dict(sorted(count.items())) if len(count) > 1 else {}
 
 
 def crossing_probability(hosts: Mapping[str, int], nodes: int) -> float:
-    """The probability that two different ones of `nodes` nodes lie at different sites.
+    """Return the probability that two different nodes of `nodes` are at different sites.
 
-    The nodes are shared among the sites as the hosts of the run are.
+    The nodes are distributed over the sites in proportion to the hosts of the run.
     """
     total = sum(hosts.values())
     if len(hosts) < 2 or nodes < 2:
@@ -100,7 +100,7 @@ def crossing_probability(hosts: Mapping[str, int], nodes: int) -> float:
 
 
 def bytes_between(tasks: pa.Table, edges: pa.Table) -> int:
-    """Bytes that tasks read from tasks of another site in this run; unknown sites do not count."""
+    """Return the bytes that tasks read from tasks at another site; unknown sites do not count."""
     import numpy as np
 
     number = tasks.column("task").to_numpy()

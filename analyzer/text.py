@@ -1,4 +1,4 @@
-"""Names of a trace are bytes; these make text of them that can always be encoded as UTF-8."""
+"""Conversion of recorded names, which are bytes, to text that can be encoded as UTF-8."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def clean(raw: str) -> str:
-    """The text with U+FFFD for what is no character (surrogates of undecodable bytes)."""
+    """Return the text with U+FFFD for undecodable bytes (surrogates)."""
     try:
         return raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:
@@ -18,7 +18,7 @@ def clean(raw: str) -> str:
 
 
 def texts(names: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Binary names as text, and base64 of those that are not UTF-8 (null for the others)."""
+    """Return binary names as text, and base64 of those that are not UTF-8 (else null)."""
     import pyarrow as pa
 
     try:
@@ -37,7 +37,7 @@ def texts(names: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
 
 
 def text_of(raw: bytes | None) -> tuple[str | None, str | None]:
-    """One name as text, and its base64 when it is not UTF-8."""
+    """Return one name as text, and its base64 if it is not UTF-8."""
     if raw is None:
         return None, None
     try:
@@ -47,7 +47,7 @@ def text_of(raw: bytes | None) -> tuple[str | None, str | None]:
 
 
 def name_of(text: str, code: str | None) -> bytes:
-    """The bytes of a name written by `text_of`."""
+    """Return the bytes of a name written by `text_of`."""
     if code is not None:
         return base64.b64decode(code)
     try:
@@ -57,7 +57,7 @@ def name_of(text: str, code: str | None) -> bytes:
 
 
 def printable(text: str) -> str:
-    """Text for a terminal: control, format and other unprintable characters as escapes."""
+    """Return text for a terminal: control, format and other unprintable characters are escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escape(c) for c in text)
@@ -75,7 +75,7 @@ def _escape(char: str) -> str:
 
 
 def shorten_head(text: str, width: int) -> str:
-    """At most `width` characters: a third of them from the head, the others from the end."""
+    """Shorten text to at most `width` characters: a third from the start, the rest from the end."""
     if len(text) <= width:
         return text
     head = (width - 1) // 3
@@ -83,7 +83,7 @@ def shorten_head(text: str, width: int) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """Bytes with a binary unit, three significant digits.
+    """Format bytes with a binary unit and three significant digits.
 
     >>> human_bytes(1536), human_bytes(0), human_bytes(-1023 * 1024)
     ('1.5 KiB', '0 B', '-1023 KiB')
@@ -98,7 +98,7 @@ def human_bytes(count: float) -> str:
 
 
 def human_seconds(seconds: float) -> str:
-    """A duration, three significant digits below a minute.
+    """Format a duration, with three significant digits below a minute.
 
     >>> human_seconds(0.4213), human_seconds(12.3), human_seconds(0.0004)
     ('0.421 s', '12.3 s', '0.000 s')

@@ -1,7 +1,7 @@
-"""The directory that a workflow lies in, wherever its run was started.
+"""Directory of a workflow, independent of where its run was started.
 
-`make -C wf`, `sh wf/run.sh` and `sh -c "cd wf && make"` from the parent are the run that
-`make` in wf is: the names of its files, and so rules and findings, must be the same.
+`make -C wf`, `sh wf/run.sh` and `sh -c "cd wf && make"` in the parent directory are the same run
+as `make` in wf: the names of its files, and so rules and findings, must be the same.
 """
 
 from __future__ import annotations
@@ -23,55 +23,55 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_MAX_WORDS = 1000  # of the command
-_MAX_FOLDERS = 10_000  # working directories of tasks; more are made by an engine, one per task
+_MAX_WORDS = 1000  # words of the command
+_MAX_FOLDERS = 10_000  # of tasks; with more, an engine creates one per task
 
 
 def base_folder(bundle: Bundle, segmented: Segmentation, worked: set[bytes], cwd: bytes) -> bytes:
-    """The directory at or above which no data of the run lies: `cwd`, where it was started, or
-    one below it. `worked`: see `worked_in`.
+    """Return the base directory of the run's data: `cwd`, where it was started, or one below it.
+    `worked`: see `worked_in`.
 
-    That is where the tasks worked, if all of them worked at or below it, else the directory of
-    the script or workflow file that the command names; and only if everything that the run read
-    or wrote below `cwd` lies there. Directories that the run made itself are its data.
+    One below is the working directory that contains those of all tasks, else the directory of the
+    script or workflow file named in the command, provided that everything that the run read or
+    wrote below `cwd` is inside. Directories that the run itself created are its data.
     """
     data: list[bytes] | None = None
-    for folder in (_workplace(worked, cwd), _script_folder(bundle, segmented, cwd)):
+    for folder in (_common_workplace(worked, cwd), _script_folder(bundle, segmented, cwd)):
         if folder is None or folder == cwd or not below(folder, cwd):
             continue
         if data is None:
-            data = _data(bundle, processes_of(segmented, engine=False), cwd)
+            data = _data_folders(bundle, processes_of(segmented, engine=False), cwd)
         if data and all(below(path, folder) for path in data):
             return folder
     return cwd
 
 
 def workplaces(worked: set[bytes], cwd: bytes) -> set[bytes]:
-    """Directories outside `cwd` in which tasks worked, the outermost of each."""
+    """Return the outermost working directories of tasks outside `cwd` (and not above it)."""
     outside = sorted(f for f in worked if not below(f, cwd) and not below(cwd, f))
     return {f for f in outside if not any(below(f, other) and f != other for other in outside)}
 
 
 def worked_in(bundle: Bundle, segmented: Segmentation) -> set[bytes]:
-    """The directories in which tasks that are no engines began, as far as they used data."""
-    return _folders(bundle, processes_of(segmented, engine=False))
+    """Return the directories in which non-engine processes that used data started."""
+    return _start_folders(bundle, processes_of(segmented, engine=False))
 
 
 def below(path: bytes, root: bytes) -> bool:
-    """Whether a path is a directory or lies in it."""
+    """Whether a path is `root` or below it."""
     return path == root or path.startswith(root.rstrip(b"/") + b"/")
 
 
 def processes_of(segmented: Segmentation, *, engine: bool) -> pa.Array:
-    """The processes of engines, or of all other tasks."""
+    """Return the processes of engines, or of all other tasks."""
     chosen = segmented.tasks.column("engine")
     tasks = segmented.tasks.filter(chosen if engine else pc.invert(chosen)).column("task")
     inside = pc.is_in(segmented.proc_task.column("task"), value_set=tasks.combine_chunks())
     return segmented.proc_task.filter(inside).column("proc").combine_chunks()
 
 
-def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
-    """Where those of the processes began that used data, without directories that the run made."""
+def _start_folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
+    """Return where those processes started that used data, except directories the run created."""
     table, opens = bundle.tables["processes"], bundle.tables["opens"]
     proc = numbers(opens, "proc")
     chosen = _opens_with_data(opens).to_numpy() & np.isin(
@@ -90,7 +90,7 @@ def _folders(bundle: Bundle, procs: pa.Array) -> set[bytes]:
 
 
 def _opens_with_data(opens: pa.Table) -> Any:
-    """Which of the opens read or wrote something."""
+    """Return which opens read, wrote or created a file."""
     counters = (pc.greater(opens.column(name), 0) for name in ("read_ops", "write_ops"))
     return pc.fill_null(pc.or_(pc.or_(*counters), opens.column("created")), False)
 
@@ -103,15 +103,15 @@ def _is_within(folder: bytes, made: set[bytes]) -> bool:
     return False
 
 
-def _workplace(worked: set[bytes], cwd: bytes) -> bytes | None:
-    """The one directory below `cwd` that holds all in which tasks worked, and is one of them."""
+def _common_workplace(worked: set[bytes], cwd: bytes) -> bytes | None:
+    """Return the task working directory below `cwd` that contains all the others, if any."""
     inside = [f for f in worked if below(f, cwd)]
     common = posixpath.commonpath(inside) if inside else None
     return common if common in inside else None
 
 
 def _script_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes | None:
-    """The directory of the last file among the command's words that only engines opened."""
+    """Return the directory of the last file named in the command that only engines opened."""
     paths = script_names(bundle.manifest, cwd)
     if not paths:
         return None
@@ -127,16 +127,16 @@ def _script_folder(bundle: Bundle, segmented: Segmentation, cwd: bytes) -> bytes
 
 
 def script_names(manifest: Manifest, cwd: bytes) -> list[bytes]:
-    """The command's words as paths from `cwd`, each followed by itself without symbolic links:
-    so the kernel knows files. Where the run was elsewhere there are no links to be found."""
+    """Return the command's words as paths from `cwd`, each followed by its form without symbolic
+    links, as the kernel reports files. Links of a run on another machine are not resolved."""
     words = [w.encode("utf-8", "surrogateescape") for w in manifest.command[1:]]
     words = [w for w in words[-_MAX_WORDS:] if w and len(w) < 4096 and b"\0" not in w]
     named = [posixpath.normpath(posixpath.join(cwd, word)) for word in words]
     return [path for name in named for path in (name, posixpath.realpath(name))]
 
 
-def _data(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:
-    """Folders below `cwd` of what tasks used and of what anybody wrote there."""
+def _data_folders(bundle: Bundle, jobs: pa.Array, cwd: bytes) -> list[bytes]:
+    """Return the folders below `cwd` of files that tasks read or that any process wrote."""
     opens, names = bundle.tables["opens"], bundle.tables["names"]
     wrote = pc.or_(pc.greater(opens.column("write_ops"), 0), opens.column("created"))
     read = pc.greater(opens.column("read_ops"), 0)

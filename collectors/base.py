@@ -1,4 +1,4 @@
-"""What every collector offers: can it run here, what it misses, and recording one command."""
+"""The interface of a collector: availability, blind spots and recording one command."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from tracehint.schemas.losses import events
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a collector can run on this machine, and if not, what mends it."""
+    """Whether a collector can run on this machine, and the remedy if it cannot."""
 
     usable: bool
     reason: str  # one line: why (not)
     remedy: str = ""  # the exact command or step; empty when usable
     blind_to: tuple[str, ...] = ()  # codes stored in manifest.blind_to
     cost: str = ""  # one line, measured: "about 1.1x CPU on small I/O"
-    broken: bool = False  # of another version: `auto` says so, and does not pass it over
-    incomplete: str = ""  # what it would miss on this machine only: `auto` passes it over
+    broken: bool = False  # built for another version: `auto` reports it and stops
+    incomplete: str = ""  # what it would miss on this machine; `auto` then skips it
 
     @property
     def decides(self) -> bool:
-        """Whether `auto` goes no further: it takes this one, or says that it is broken."""
+        """Whether `auto` stops here: it chooses this collector or reports that it is broken."""
         return (self.usable and not self.incomplete) or self.broken
 
 
 @dataclass(frozen=True)
 class Follow:
-    """What to follow instead of running a command: a process tree, a cgroup v2 directory, or who
-    connects to a socket (collectors/ebpf/node.py)."""
+    """What to follow instead of running a command: a process tree, a cgroup v2 directory, or the
+    processes that connect to a socket (collectors/ebpf/node.py)."""
 
     pid: int = 0  # 0: none
     cgroup: str = ""
     duration: float = 0.0  # seconds; 0: until the processes have ended
     listen: int = -1  # descriptor of a listening socket; -1: none
-    lock: int = -1  # of the file that is locked by who connects
-    ready: int = -1  # gets one byte when it records
-    idle: float = 0.0  # seconds without anybody to follow; 0: for ever
-    missed: str = ""  # file with a line for each task that could not connect
+    lock: int = -1  # descriptor of the file that connecting processes lock; -1: none
+    ready: int = -1  # descriptor that gets one byte once recording has begun; -1: none
+    idle: float = 0.0  # seconds without a followed process before it ends; 0: never
+    missed: str = ""  # file with one line per task that could not connect
 
 
 @dataclass(frozen=True)
@@ -52,34 +52,34 @@ class RecordRequest:
     output: Path  # bundle directory
     data_roots: tuple[str, ...] = ()
     keep_args: bool = False
-    no_args: bool = False  # of commands, the program alone is stored
+    no_args: bool = False  # store only the program of each command
     force: bool = False
     quiet: bool = False
     host: str = ""  # empty: this machine's name
     options: dict[str, str] = field(default_factory=dict)  # collector specific, e.g. light=1
     follow: Follow | None = None  # then `command` is empty; eBPF only
-    environment: Mapping[str, str] = field(default_factory=dict)  # what the command gets besides
-    # our own as it is now: what is loaded beside the command may change it
+    environment: Mapping[str, str] = field(default_factory=dict)  # added to `inherited`
+    # a copy: modules loaded later may change the environment of this process
     inherited: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
 @dataclass(frozen=True)
 class RecordResult:
-    """`exit_status` is the command's own: its code, or 128 + signal as a shell reports it."""
+    """Result of a recording; `exit_status` is the command's code, or 128 + signal as in a shell."""
 
     exit_status: int
     signal: int | None = None  # set when the command died from a signal
     losses: Mapping[str, int] = field(default_factory=dict)  # kind (schemas/losses.py) -> count
-    bundle: Path | None = None  # the directory that was written, held open
+    bundle: Path | None = None  # the bundle directory, held open
 
     @property
     def lost_events(self) -> int:
-        """Events that are known to be lost."""
+        """Number of events known to be lost."""
         return events(self.losses)
 
 
 class Collector(Protocol):
-    """A way to record a run; one subpackage each, registered in collectors/registry.py."""
+    """A way to record a run; one subpackage per collector, registered in collectors/registry.py."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""The beginning of a recording, the same for every collector: the bundle, and what it is of."""
+"""Start of a recording, common to all collectors: bundle, manifest and environment."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def new_manifest(
     command: Sequence[bytes] | None = None,
     unfinished: str = "",
 ) -> Manifest:
-    """The manifest of a recording that begins.
+    """Return the manifest of a recording that starts now.
 
-    command: where it is not the request's. unfinished: the note for who finds the bundle as it is
-    now, because the recorder did not reach its end.
+    command: replaces the request's command. unfinished: note for readers of a bundle whose recorder
+    did not finish.
     """
     raw = [os.fsencode(a) for a in request.command] if command is None else list(command)
     return Manifest(
@@ -49,10 +49,10 @@ def new_manifest(
 def begin(
     request: RecordRequest, manifest: Manifest, folder: str, log: str = ""
 ) -> tuple[BundleWriter, Path]:
-    """Make the bundle, in it the folder for what is recorded, in that an empty file `log`.
+    """Create the bundle and in it the directory `folder`, with an empty file `log` if one is named.
 
-    Returns the bundle's writer, and the folder or file, by the descriptor that the writer holds.
-    Raises BundleError.
+    Return the bundle's writer and the path of the directory or file, through the descriptor that
+    the writer holds. Raises BundleError.
     """
     writer = BundleWriter(
         request.output, force=request.force, keep_args=request.keep_args, no_args=request.no_args
@@ -73,9 +73,9 @@ def begin(
 
 
 def linger_seconds(request: RecordRequest, default: float) -> float:
-    """Option `linger`: milliseconds to wait for processes that outlive the command.
+    """Return option `linger` in seconds: how long to wait for processes that outlive the command.
 
-    Raises UsageError.
+    The option is in milliseconds. Raises UsageError.
     """
     text = request.options.get("linger", "")
     if text and not text.isdigit():
@@ -85,17 +85,17 @@ def linger_seconds(request: RecordRequest, default: float) -> float:
     return int(text) / 1000 if text else default
 
 
-# Tells a nested `tracehint record` that its processes are followed already:
-# boot id, inode of the pid namespace, pid of the recorder.
+# Marks the environment so that a nested `tracehint record` detects the recording: boot id, inode of
+# the pid namespace, pid of the recorder.
 RECORDING = "TRACEHINT_RECORDING"
-ARENA = "TRACEHINT_RECORD"  # where the preload library records to (collectors/preload/hook)
+ARENA = "TRACEHINT_RECORD"  # where the preload library records (collectors/preload/hook)
 BUNDLE_DIR = "TRACEHINT_BUNDLE_DIR"
 _MAX_NUMBER = 100_000
 _MAX_ENVIRONMENT = 1 << 20  # bytes
 
 
 def child_environment(request: RecordRequest) -> dict[str, str]:
-    """The command's environment: ours, what the request adds, and the mark of this recording."""
+    """Return the command's environment: inherited, request's additions, mark of this recording."""
     env = {**request.inherited, **request.environment}
     env[RECORDING] = f"{boot_id()}:{_pid_namespace()}:{os.getpid()}"
     return env
@@ -109,15 +109,15 @@ def _pid_namespace() -> int:
 
 
 def recorded_already() -> bool:
-    """Whether this process runs inside a recording on this machine, by its own environment and
-    those that its ancestors began with (`env -i` takes the mark away).
+    """Whether this process runs inside a recording on this machine.
 
-    The mark alone does not tell: batch systems carry the environment to other
-    nodes and to processes that are not descendants of the recorder.
+    Checks its own environment and the initial ones of its ancestors (`env -i` removes the mark).
+    The mark alone is not enough: batch systems copy the environment to other nodes and to processes
+    that are not descendants of the recorder.
     """
     if os.environ.get(ARENA) and _is_mapped("libtracehint.so"):
-        return True  # the library came in with the program, whatever its environment
-    return any(map(_holds, (os.environ.get(RECORDING, ""), *_marks_above())))
+        return True  # the library is loaded, whatever the environment
+    return any(map(_is_valid_mark, (os.environ.get(RECORDING, ""), *_read_marks())))
 
 
 def _is_mapped(name: str) -> bool:
@@ -127,19 +127,19 @@ def _is_mapped(name: str) -> bool:
         return False
 
 
-def _holds(text: str) -> bool:
+def _is_valid_mark(text: str) -> bool:
     mark = text.split(":")
     if len(mark) != 3 or mark[0] != boot_id() or not mark[2].isdigit():
         return False
     if mark[1] != str(_pid_namespace()):
-        return True  # in a namespace of its own: pids cannot be compared, the tree is followed
-    return int(mark[2]) in _ancestors() or _is_traced()
+        return True  # nested pid namespace: pids cannot be compared, the tree is followed
+    return int(mark[2]) in _list_ancestors() or _is_traced()
 
 
-def _marks_above() -> Iterator[str]:
-    """The marks in the environments that the ancestors began with, as far as they can be read."""
+def _read_marks() -> Iterator[str]:
+    """Yield the readable marks in the initial environments of this process and its ancestors."""
     name = f"{RECORDING}=".encode()
-    for pid in _ancestors():
+    for pid in _list_ancestors():
         try:
             with Path(f"/proc/{pid}/environ").open("rb") as stream:
                 entries = stream.read(_MAX_ENVIRONMENT).split(b"\0")
@@ -150,28 +150,28 @@ def _marks_above() -> Iterator[str]:
                 yield entry.removeprefix(name).decode(errors="replace")
 
 
-def _ancestors() -> Iterator[int]:
-    """This process and those above it, to the first."""
+def _list_ancestors() -> Iterator[int]:
+    """Yield the pids of this process and its ancestors, without pid 1."""
     current, seen = os.getpid(), 0
     while current > 1 and seen < 10_000:
         yield current
-        current = _status(current, "PPid")
+        current = _read_status_number(current, "PPid")
         seen += 1
 
 
 def _is_traced() -> bool:
-    return _status(os.getpid(), "TracerPid") > 0
+    return _read_status_number(os.getpid(), "TracerPid") > 0
 
 
-def _status(pid: int, field: str) -> int:
+def _read_status_number(pid: int, field: str) -> int:
     return int(process_status(pid).get(field, ["0"])[0])
 
 
 def default_bundle(command: tuple[str, ...], host: str = "") -> Path:
-    """A directory named after the command that does not exist yet; it is made (mode 0700).
+    """Create a new directory named after the command (mode 0700) and return its path.
 
-    In TRACEHINT_BUNDLE_DIR, where that is set, with the host in its name. Raises
-    BundleError where the place cannot be written.
+    If TRACEHINT_BUNDLE_DIR is set, it is created there, with the host in its name. Raises
+    BundleError if it cannot be created.
     """
     stem = re.sub(r"[^A-Za-z0-9._+-]", "_", Path(command[0]).name)[:100].lstrip(".-") or "run"
     folder = os.environ.get(BUNDLE_DIR)

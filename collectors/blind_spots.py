@@ -1,4 +1,4 @@
-"""What collectors cannot see."""
+"""Codes of what the strace and bpftrace collectors cannot record."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Two collectors at once: eBPF and the preload library record one run, differences are listed.
+"""Collector `all`: eBPF and the preload library record one run, and differences are listed.
 
-A check of the recorders, not a way to record: it costs both.
+A test of the recorders, not a way to record: it has the overhead of both.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from tracehint.schemas.store import Bundle
 
-_SHOWN = 20
-_KEYS = ("pid", "dev", "ino", "op")  # a file may be named by links that are gone
+_MAX_PRINTED = 20
+_KEYS = ("pid", "dev", "ino", "op")  # no paths: the name that was used may be gone
 
 
 class BothCollectors:
-    """eBPF writes the bundle, the preload library one beside it: NAME.preload.trace."""
+    """eBPF writes the bundle; the preload library writes NAME.preload.trace next to it."""
 
     name = "all"
 
     def check(self) -> Availability:
-        """Both must be usable."""
+        """Whether both collectors can record here."""
         for name, found in (
             ("ebpf", EbpfCollector().check()), ("preload", PreloadCollector().check()),
         ):  # fmt: skip  # a table
@@ -41,7 +41,7 @@ class BothCollectors:
         return Availability(True, "ebpf and preload can record one run")
 
     def record(self, request: RecordRequest) -> RecordResult:
-        """Record with both and list on stderr what differs."""
+        """Record with both collectors and list the differences on stderr."""
         from tracehint.collectors.preload.record import prepare
 
         beside = request.output.with_name(request.output.stem + ".preload.trace")
@@ -51,43 +51,43 @@ class BothCollectors:
         with report_failures(f"The recordings are {request.output} and {beside}."):
             prepared.finish({"exit_status": result.exit_status, "outlived": 0})
             found = differences(read_bundle(request.output), read_bundle(beside))
-            _tell(found, beside)
+            _print_differences(found, beside)
         return result
 
 
-def _tell(found: pa.Table, beside: Path) -> None:
+def _print_differences(found: pa.Table, beside: Path) -> None:
     print(f"tracehint: {len(found)} differences (preload: {beside})", file=sys.stderr)
-    for row in found.slice(0, _SHOWN).to_pylist():
+    for row in found.slice(0, _MAX_PRINTED).to_pylist():
         path = row["path"].decode("utf-8", "backslashreplace")
         seen = f"ebpf {row['ebpf']}, preload {row['preload']} bytes"
         print(f"  {row['pid']} {row['op']} {path!r}: {seen}", file=sys.stderr)
 
 
 def differences(ebpf: Bundle, preload: Bundle) -> pa.Table:
-    """Bytes per process, file and direction that are not the same: columns pid, path, op, ebpf,
-    preload. Without mapped files, of which both know different bounds, io_uring, and what the
-    loader reads before the library runs."""
+    """Return bytes per process, file and direction that differ: columns pid, path, op, ebpf,
+    preload. Excluded: mapped files, for which both have different bounds, io_uring, and files that
+    the loader reads before the library runs."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    both = _bytes(ebpf).join(
-        _bytes(preload), list(_KEYS), join_type="full outer", right_suffix="_preload"
+    both = _sum_bytes(ebpf).join(
+        _sum_bytes(preload), list(_KEYS), join_type="full outer", right_suffix="_preload"
     )
     path = pc.coalesce(both.column("path_min"), both.column("path_min_preload"))
-    here, there = (
+    by_ebpf, by_preload = (
         pc.fill_null(both.column(name), 0) for name in ("bytes_sum", "bytes_sum_preload")
     )
-    # eBPF also sees the library look at a program before it is executed
-    looked = pc.is_in(path, value_set=_executed_paths(ebpf))
-    looked = pc.and_(looked, pc.greater(here, there))
+    # eBPF also records that the library reads a program before its exec
+    library_reads = pc.is_in(path, value_set=_executed_paths(ebpf))
+    library_reads = pc.and_(library_reads, pc.greater(by_ebpf, by_preload))
     found = pa.table(
-        {"pid": both["pid"], "path": path, "op": both["op"], "ebpf": here, "preload": there}
+        {"pid": both["pid"], "path": path, "op": both["op"], "ebpf": by_ebpf, "preload": by_preload}
     )
-    return found.filter(pc.invert(pc.or_(pc.equal(here, there), looked)))
+    return found.filter(pc.invert(pc.or_(pc.equal(by_ebpf, by_preload), library_reads)))
 
 
 def _executed_paths(bundle: Bundle) -> pa.Array:
-    """Programs, and the first arguments: of a script the first is its interpreter."""
+    """Return the executed programs and their first four arguments, which include scripts."""
     import pyarrow as pa
 
     rows = bundle.tables["processes"].select(["exe", "argv"]).to_pylist()
@@ -95,8 +95,8 @@ def _executed_paths(bundle: Bundle) -> pa.Array:
     return pa.array(sorted(paths - {None}), pa.binary())
 
 
-def _bytes(bundle: Bundle) -> pa.Table:
-    """Bytes by pid, file and direction; one of the file's names."""
+def _sum_bytes(bundle: Bundle) -> pa.Table:
+    """Return bytes per pid, file and direction, with one name of the file."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -110,12 +110,12 @@ def _bytes(bundle: Bundle) -> pa.Table:
     pids = bundle.tables["processes"].select(["proc", "pid"])
     rows = extents.filter(moved).select(["open", "proc", "op", "bytes"])
     rows = rows.join(opens, "open").join(files, "file").join(pids, "proc")
-    rows = rows.filter(pc.invert(_of_loader(rows.column("path"))))
+    rows = rows.filter(pc.invert(_match_library_files(rows.column("path"))))
     return rows.group_by(list(_KEYS)).aggregate([("bytes", "sum"), ("path", "min")])
 
 
-def _of_loader(path: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Libraries, and the recorder's own files."""
+def _match_library_files(path: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return which paths are shared libraries, the loader's cache or the recorder's own files."""
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(path, r"\.so(\.|$)|/spool/(arena|sites)$|^/etc/ld\.so\.")

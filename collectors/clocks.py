@@ -1,7 +1,7 @@
-"""Clocks of several hosts, aligned by causality: nobody opens a file before it was made.
+"""Alignment of the clocks of several hosts by causality: no file is opened before its creation.
 
-Only what is needed to remove contradictions is moved, and what was moved is
-stated. Without contradictions the clocks stay as they are.
+Clocks are moved only as far as needed to remove contradictions, and the corrections are recorded.
+Without contradictions the clocks are unchanged.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from tracehint.schemas.manifest import Manifest
 from tracehint.schemas.mounts import is_network
 from tracehint.schemas.tables import TABLES
 
-_LIMIT_NS = 86_400 * 10**9  # more than a day apart is not a clock that runs wrong
+_LIMIT_NS = 86_400 * 10**9  # one day: a larger difference is not clock error
 
-# Per host and name on a shared file system: when it was made there, and first read as found.
-_SEEN = """
+# Per host and name on a shared file system: time of creation, first read of an existing file.
+_USES_QUERY = """
 with shared as (
     select o.host, m.source || chr(0) || substr(hex(o.path), 2 * m.cut + 1) as name,
         o.created, o.open_ns, o.read_bytes
@@ -33,8 +33,8 @@ select host, name, min(open_ns) filter (where created) as made,
 from shared group by all
 """
 
-# For each pair of hosts: by how much the reader's clock is behind, at least.
-_BEHIND = """
+# Per pair of hosts: minimum ns by which the reader's clock is behind the maker's.
+_LAG_QUERY = """
 with times as (select host, name, min(made) as made, min(used) as used from seen group by all)
 select a.host as maker, b.host as reader, max(a.made - b.used)::bigint as behind
 from times a join times b using (name)
@@ -43,7 +43,7 @@ where a.host <> b.host and a.made is not null and b.used is not null group by al
 
 
 def note_distant_logs(spans: Sequence[tuple[int, int | None]]) -> str:
-    """A note when logs (start and end in ns) lie more than a day apart; empty: they do not."""
+    """Return a note if logs (start and end in ns) are over a day apart, else an empty string."""
     known = sorted((start, end or start) for start, end in spans if start > 0)
     latest, gap, after = 0, 0, 0
     for number, (start, end) in enumerate(known):
@@ -59,7 +59,7 @@ def note_distant_logs(spans: Sequence[tuple[int, int | None]]) -> str:
 
 
 def shared_mounts(manifest: Manifest) -> pa.Table:
-    """host, path, cut (length of path), source: mounts of one source on several hosts."""
+    """Return shared mounts of one source on several hosts: host, path, cut (its length), source."""
     rows: list[dict[str, Any]] = []
     for host in manifest.hosts:
         for mount in host.mounts:
@@ -86,35 +86,35 @@ def shared_mounts(manifest: Manifest) -> pa.Table:
 
 
 def corrections(opens: Iterable[pa.Table], manifest: Manifest) -> dict[str, int]:
-    """Nanoseconds to add to each host's times; empty when nothing needs or can be moved.
+    """Return nanoseconds to add to each host's times; empty if no shift is needed or possible.
 
-    `opens`: the rows of that table, piece by piece.
+    `opens`: the rows of the table `opens`, in pieces.
     """
     mounts = shared_mounts(manifest)
     if len(manifest.hosts) < 2 or not len(mounts):
         return {}
     with duckdb.connect() as db:
         db.register("mounts", mounts)
-        seen = [_query_table(db, _SEEN, "opens", piece) for piece in opens]
-        behind = _query_table(db, _BEHIND, "seen", pa.concat_tables(seen)).to_pylist()
+        seen = [_query_table(db, _USES_QUERY, "opens", piece) for piece in opens]
+        behind = _query_table(db, _LAG_QUERY, "seen", pa.concat_tables(seen)).to_pylist()
     rows = [(row["maker"], row["reader"], int(row["behind"])) for row in behind]
     if not any(least > 0 for _, _, least in rows):
         return {}
-    return _solve([h.name for h in manifest.hosts], rows)
+    return _solve_shifts([h.name for h in manifest.hosts], rows)
 
 
 def _query_table(db: duckdb.DuckDBPyConnection, query: str, name: str, table: pa.Table) -> pa.Table:
-    """The answer to a query about a table of this name."""
+    """Return the result of a query on a table, which is registered under this name."""
     db.register(name, table)
     found: pa.Table = db.sql(query).to_arrow_table()
     db.unregister(name)
     return found
 
 
-def _solve(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, int]:
-    """Smallest forward shifts with shift[reader] - shift[maker] >= behind for every pair.
+def _solve_shifts(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, int]:
+    """Return smallest forward shifts with shift[reader] - shift[maker] >= behind for every pair.
 
-    Empty where no shifts can do that: hosts that each read what the other made later.
+    Empty if there are none (hosts that each read what the other made later) or one is over a day.
     """
     shift = dict.fromkeys(hosts, 0)
     for _ in range(len(hosts) + 1):
@@ -130,7 +130,7 @@ def _solve(hosts: list[str], behind: list[tuple[str, str, int]]) -> dict[str, in
 
 
 def shift_times(table: pa.Table, shifts: dict[str, int]) -> pa.Table:
-    """The rows with every time (column `*_ns`) moved by the correction of their host."""
+    """Return the rows with every time (column `*_ns`) shifted by the correction of its host."""
     times = [name for name in table.schema.names if name.endswith("_ns")]
     if not shifts or not times or not len(table):
         return table
@@ -143,12 +143,12 @@ def shift_times(table: pa.Table, shifts: dict[str, int]) -> pa.Table:
 
 
 def statement(shifts: dict[str, int]) -> str:
-    """What was corrected, for the manifest's notes."""
+    """Return the corrections as a note for the manifest."""
     parts = [f"{host} by {n / 1e9:.6f} s" for host, n in sorted(shifts.items())]
     return "Clocks were aligned so that no file is read before it was made: " + ", ".join(parts)
 
 
-_UNITE = """
+_UNITE_QUERY = """
 select host, target as file, any_value(dev) as dev, any_value(ino) as ino,
     any_value(generation) as generation, max(fstype) as fstype, any_value(kind) as kind,
     arg_max(size_bytes, file) as size_bytes, bool_or(deleted) as deleted,
@@ -165,14 +165,14 @@ class FileTimes(NamedTuple):
 
 
 class United(NamedTuple):
-    """The files, each once, and which number each number stands for; both sorted by `old`."""
+    """The files without duplicates, and the map from old to new numbers, sorted by `old`."""
 
     files: pa.Table
     old: np.ndarray
     new: np.ndarray
 
     def renumber_files(self, table: pa.Table) -> pa.Table:
-        """A table with the new numbers in its column `file`, if it has one."""
+        """Return the table with new numbers in its column `file`, if it has one."""
         index = table.schema.get_field_index("file")
         if index < 0 or not len(table) or not len(self.old):
             return table
@@ -183,7 +183,7 @@ class United(NamedTuple):
 
 
 def uses(names: pa.Table, files: pa.Table) -> FileTimes:
-    """Of the rows of `files`, in their order; a file without names was used never."""
+    """Return the times of each row of `files`, in order; for a file without names first > last."""
     ids = files["file"].to_numpy()
     first = np.full(len(ids), np.iinfo(np.int64).max)
     last = np.full(len(ids), np.iinfo(np.int64).min)
@@ -198,9 +198,9 @@ def uses(names: pa.Table, files: pa.Table) -> FileTimes:
 
 
 def one_file_each(files: pa.Table, used: FileTimes) -> United:
-    """Rows of one inode of one host, from several bundles, become one file.
+    """Unite rows of one inode of one host, from several bundles, into one file.
 
-    Inodes are used again: a file that was made after the other had gone is another one.
+    Inode numbers are reused: a file first used after the deletion of the other one is a new file.
     """
     none = np.zeros(0, np.int64)
     if not len(files):
@@ -217,7 +217,7 @@ def one_file_each(files: pa.Table, used: FileTimes) -> United:
 
 
 def _compare_neighbours(files: pa.Table, used: FileTimes) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each file is the one before it, and the order of rows of that answer."""
+    """Return, in sorted order, whether each row is the same file as the previous one; the order."""
     host = files["host"].combine_chunks().dictionary_encode().indices.to_numpy()
     dev, ino, gen = (files[c].to_numpy() for c in ("dev", "ino", "generation"))
     order = np.lexsort((used.first, gen, ino, dev, host))
@@ -236,6 +236,6 @@ def _unite_files(files: pa.Table, ids: np.ndarray, target: np.ndarray) -> pa.Tab
     with duckdb.connect() as db:
         db.register("files", files)
         db.register("targets", pa.table({"file": ids, "target": target}))
-        found: pa.Table = db.sql(_UNITE).to_arrow_table()
+        found: pa.Table = db.sql(_UNITE_QUERY).to_arrow_table()
     schema = TABLES["files"]
     return found.select(schema.names).cast(schema)

@@ -15,12 +15,12 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def host_name(given: str = "") -> str:
-    """The host's identity in the bundle: `--host-id`, else the machine's name."""
+    """Return the host's identity in the bundle: `--host-id`, else the machine's name."""
     return given or os.uname().nodename or "localhost"
 
 
 def boot_id() -> str:
-    """The kernel's identity of this boot; empty where it is not shown."""
+    """Return the kernel's identifier of this boot; empty if it is not readable."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -28,7 +28,7 @@ def boot_id() -> str:
 
 
 def process_status(pid: int | str = "self") -> dict[str, list[str]]:
-    """The words of each field of /proc/PID/status; none of a process that is gone or not shown."""
+    """Return the words of each field of /proc/PID/status; empty if it is gone or not readable."""
     try:
         text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -37,16 +37,16 @@ def process_status(pid: int | str = "self") -> dict[str, list[str]]:
     return {name: words.split() for name, _, words in rows}
 
 
-# Directories, separated by colons, that every host of the run sees as the same tree although
-# their file system does not tell (a local one in a test, an exotic network one).
+# Directories, separated by colons, that all hosts of the run share although the type of their file
+# system does not show it (a local one in a test, an exotic network one).
 SHARED = "TRACEHINT_SHARED"
 
 
 def mounts() -> list[dict[str, Any]]:
-    """The mount table as the recorder sees it: path, fstype, source, dev (`major:minor`).
+    """Return the recorder's mount table: path, fstype, source, dev (`major:minor`), options.
 
-    The source of a mount of a part of a file system (bind mounts, containers) is
-    `SOURCE[/part]`, as findmnt prints it. `shared`: named in TRACEHINT_SHARED.
+    The source of a mount of part of a file system (bind mounts, containers) is `SOURCE[/part]`, as
+    in findmnt. `shared`: listed in TRACEHINT_SHARED.
     """
     found: list[dict[str, Any]] = []
     try:
@@ -66,7 +66,7 @@ def mounts() -> list[dict[str, Any]]:
             {
                 "path": path,
                 "fstype": tail[0],
-                "source": _part(source, root),
+                "source": _format_source(source, root),
                 "dev": parts[2],
                 "options": parts[5],
             }
@@ -74,12 +74,12 @@ def mounts() -> list[dict[str, Any]]:
     return [*found, *_shared_rows(found)]
 
 
-def _part(source: str, root: str) -> str:
+def _format_source(source: str, root: str) -> str:
     return source if root == "/" else f"{source}[{root}]"
 
 
 def _shared_rows(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for the directories that the user says are shared."""
+    """Return a row for each directory that the user declares as shared."""
     rows = []
     for name in filter(None, os.environ.get(SHARED, "").split(":")):
         path = os.path.realpath(name)
@@ -94,7 +94,7 @@ def _shared_rows(table: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def clock() -> dict[str, int]:
-    """BOOTTIME and REALTIME of one moment in ns, and how far apart the readings may be."""
+    """Return BOOTTIME and REALTIME of the same moment in ns, and the maximum error of the pair."""
     best: dict[str, int] = {}
     for _ in range(5):
         before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -106,7 +106,7 @@ def clock() -> dict[str, int]:
 
 
 def this_host(given: str = "") -> RecordingHost:
-    """This machine as a row of the manifest."""
+    """Return the manifest's entry for this machine."""
     return RecordingHost(
         name=host_name(given),
         kernel=os.uname().release,

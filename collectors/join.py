@@ -1,4 +1,4 @@
-"""Tables and manifests of several recordings as one: identifiers renumbered, hosts kept."""
+"""Joining of the tables and manifests of several recordings: identifiers renumbered, hosts kept."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ IDENTIFIERS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class BundlePart:
-    """One bundle of several; `table` reads the rows of a table."""
+    """One of the bundles to join; `table` returns a table by its name."""
 
     path: Path
     manifest: Manifest
     problems: list[str]
     rows: dict[str, int]
-    highest: dict[str, int]  # of each identifier, in any table
-    used: FileTimes  # of the rows of the table `files`
+    highest: dict[str, int]  # largest identifier of each kind in any table
+    used: FileTimes  # per row of the table `files`
     table: Callable[[str], pa.Table]
 
 
 def in_memory(bundle: Bundle) -> BundlePart:
-    """A bundle whose rows stay where they are."""
-    return _part(bundle, bundle.tables.__getitem__)
+    """Return a bundle as a part whose tables stay in memory."""
+    return _make_part(bundle, bundle.tables.__getitem__)
 
 
 def set_aside(bundle: Bundle, folder: Path) -> BundlePart:
-    """A bundle whose rows wait in a fresh directory. Raises TracehintError: there is no room."""
+    """Store the tables in a new directory; return the bundle as a part. Raises TracehintError."""
     try:
         folder.mkdir()
         for name, table in bundle.tables.items():
-            _write(table, folder / name)
+            _write_table_file(table, folder / name)
     except OSError as error:
         raise TracehintError(
             f"{folder.parent}: {bundle.path.name} cannot be set aside: {error.strerror or error}",
             "Name a directory with more room in TMPDIR.",
         ) from None
-    return _part(bundle, lambda name: _read_table_file(folder / name))
+    return _make_part(bundle, lambda name: _read_table_file(folder / name))
 
 
-def _part(bundle: Bundle, table: Callable[[str], pa.Table]) -> BundlePart:
+def _make_part(bundle: Bundle, table: Callable[[str], pa.Table]) -> BundlePart:
     tables = bundle.tables
     return BundlePart(
         path=bundle.path,
@@ -80,7 +80,7 @@ def _part(bundle: Bundle, table: Callable[[str], pa.Table]) -> BundlePart:
 
 
 def highest(tables: dict[str, pa.Table], key: str) -> int:
-    """The largest identifier in any table: a damaged bundle may lack its owner's row."""
+    """Return the largest identifier in any table: a damaged bundle may lack its owner's row."""
     found = 0
     for table in tables.values():
         for column in IDENTIFIERS[key]:
@@ -90,7 +90,7 @@ def highest(tables: dict[str, pa.Table], key: str) -> int:
 
 
 def offset_identifiers(table: pa.Table, offsets: dict[str, int]) -> pa.Table:
-    """The rows with their identifiers moved up."""
+    """Return the rows with their identifiers increased by the offsets."""
     for key, columns in IDENTIFIERS.items():
         for name in columns:
             index = table.schema.get_field_index(name)
@@ -102,14 +102,14 @@ def offset_identifiers(table: pa.Table, offsets: dict[str, int]) -> pa.Table:
 
 
 def offsets_of(parts: list[dict[str, int]]) -> list[dict[str, int]]:
-    """By how much each part's identifiers are moved up, from the highest of each."""
+    """Return the identifier offsets of each part: sums of the highest ones of previous parts."""
     found = [dict.fromkeys(IDENTIFIERS, 0)]
     for most in parts[:-1]:
         found.append({key: found[-1][key] + most[key] for key in IDENTIFIERS})
     return found
 
 
-def _write(table: pa.Table, file: Path) -> None:
+def _write_table_file(table: pa.Table, file: Path) -> None:
     if not table.num_rows:
         return
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -128,7 +128,7 @@ def _read_table_file(file: Path) -> pa.Table:
 
 
 def join_tables(parts: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-    """One set of tables; identifiers of the second and later parts are moved up."""
+    """Concatenate the tables of all parts; identifiers of the second and later parts are offset."""
     if len(parts) == 1:
         return parts[0]
     offsets = offsets_of([{key: highest(part, key) for key in IDENTIFIERS} for part in parts])
@@ -140,7 +140,7 @@ def join_tables(parts: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
 
 
 def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
-    """The joined run: earliest start, latest end, first failure, all blind spots and notes."""
+    """Join manifests: earliest start, latest end, first failure, all blind spots and notes."""
     ordered = sorted(manifests, key=lambda m: m.started_ns or 1 << 62)
     first = ordered[0]
     ends = [m.ended_ns for m in ordered]
@@ -170,7 +170,7 @@ def join_manifests(manifests: Sequence[Manifest]) -> Manifest:
 
 
 def _hosts(manifests: Sequence[Manifest]) -> list[RecordingHost]:
-    """Each host once; the mounts of a host that appears several times are united."""
+    """Return each host once, with all mounts of a host that appears several times."""
     found: dict[str, RecordingHost] = {}
     for host in (h for m in manifests for h in m.hosts):
         known = found.setdefault(host.name, host)
@@ -179,12 +179,12 @@ def _hosts(manifests: Sequence[Manifest]) -> list[RecordingHost]:
     return list(found.values())
 
 
-# What was observed; other tables may be added to a bundle later.
+# Tables of observed data; other tables may be added to a bundle later.
 _OBSERVED = ("processes", "files", "names", "opens", "extents")
 
 
 class Recorded(Protocol):
-    """A bundle, or what is known of one."""
+    """A bundle, or another record of its path and manifest."""
 
     @property
     def path(self) -> Path: ...
@@ -194,13 +194,13 @@ class Recorded(Protocol):
 
 
 def recordings(bundle: Recorded) -> list[str]:
-    """The identities of the recordings in a bundle; of an older one a digest of its content."""
+    """Return the identifiers of a bundle's recordings; for an older one a digest of its content."""
     manifest = bundle.manifest
     return manifest.parts or [manifest.recording or f"sha256:{_digest(bundle.path)}"]
 
 
 def refuse_twice(bundles: Sequence[Recorded]) -> None:
-    """Raises BundleError, naming both, where two bundles hold the same recording."""
+    """Raise BundleError, naming both, if two bundles contain the same recording."""
     known: dict[str, Path] = {}
     for bundle in bundles:
         for identity in recordings(bundle):
@@ -224,13 +224,13 @@ def _digest(root: Path) -> str:
     return total.hexdigest()
 
 
-AT_ONCE = 64 << 20  # bytes of a table that are written at one time, by whole parts
+BATCH_BYTES = 64 << 20  # bytes of a table to write at once, in whole parts
 
 
 class Joined:
-    """The bundles as one. In memory is what grows with files; other rows come and go.
+    """Several bundles as one. Only the table of files is kept in memory; other rows are streamed.
 
-    `losses` has those that no bundle states; they, the manifest and its notes may be added to.
+    `losses`: losses that no part records. Callers may add to it, to the manifest and to its notes.
     """
 
     def __init__(self, parts: Sequence[BundlePart]) -> None:
@@ -246,14 +246,14 @@ class Joined:
         self._united = one_file_each(files, FileTimes(first, last))
 
     def writer(self, path: Path) -> BundleWriter:
-        """A writer of the joined bundle, which stores of arguments what the parts do."""
+        """Return a writer of the joined bundle, with the parts' settings for arguments."""
         from tracehint.schemas.writer import BundleWriter
 
         manifest = self.manifest
         return BundleWriter(path, keep_args=manifest.kept_args, no_args=manifest.no_args)
 
     def align(self) -> str:
-        """Move the clocks of hosts where a file would be read before it was made; says which."""
+        """Align the clocks of hosts that read a file before its creation; return a note on it."""
         self._shifts = clocks.corrections(batch_tables(self._number_rows("opens")), self.manifest)
         if not self._shifts:
             return ""
@@ -262,7 +262,7 @@ class Joined:
         return text
 
     def tables(self, name: str) -> Iterator[pa.Table]:
-        """The rows of a table in pieces, by whole parts."""
+        """Yield the rows of a table, one piece per part; `files` in one piece."""
         if name == "files":
             yield self._united.files
             return
@@ -272,7 +272,7 @@ class Joined:
             yield self.losses
 
     def write(self, writer: BundleWriter) -> None:
-        """The tables that have rows, and the manifest last. Raises BundleError."""
+        """Write the non-empty tables, and the manifest last. Raises BundleError."""
         self.manifest.rows = {}
         for name, segment, table in one_ahead(self._pieces()):
             writer.write_table(name, table, segment)
@@ -280,36 +280,36 @@ class Joined:
         writer.write_manifest(self.manifest)
 
     def _pieces(self) -> Iterator[tuple[str, int, pa.Table]]:
-        """Tables that have rows: their name, the number of the segment, the rows."""
+        """Yield the table name, segment number and rows of each non-empty piece."""
         for name in TABLES:
             for segment, table in enumerate(batch_tables(self.tables(name))):
                 if table.num_rows:
                     yield name, segment, table
 
     def _number_rows(self, name: str) -> Iterator[pa.Table]:
-        """The rows of each part that has any, with identifiers that are the run's; at least one
-        table, for its columns."""
+        """Yield the rows of each non-empty part with the run's identifiers; at least one table, for
+        its columns."""
         for part, offsets in zip(self._parts, self._offsets, strict=True):
             if part.rows[name] or part is self._parts[0]:
                 yield offset_identifiers(part.table(name), offsets)
 
 
 def batch_tables(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The pieces in their order, put together until they have `AT_ONCE` bytes."""
+    """Yield the pieces in order, concatenated until they have `BATCH_BYTES` bytes."""
     held: list[pa.Table] = []
     size = 0
     for piece in pieces:
         held.append(piece)
         size += piece.nbytes
-        if size >= AT_ONCE:
-            yield _in_one(held)
+        if size >= BATCH_BYTES:
+            yield _concatenate(held)
             held, size = [], 0
     if held:
-        yield _in_one(held)
+        yield _concatenate(held)
 
 
-def _in_one(pieces: list[pa.Table]) -> pa.Table:
-    """Small tables as one, each column in one array: what is done to arrays is done once."""
+def _concatenate(pieces: list[pa.Table]) -> pa.Table:
+    """Concatenate tables; small ones into one array per column, which is faster to process."""
     whole = pa.concat_tables(pieces)
-    few = len(pieces) == 1 or whole.nbytes > 2 * AT_ONCE
+    few = len(pieces) == 1 or whole.nbytes > 2 * BATCH_BYTES
     return whole if few else whole.combine_chunks()

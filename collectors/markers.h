@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables that name a task or what it requested; recorders keep these of the environment, and nothing else. */
+/* Environment variables that name a task or its request; recorders keep only these. */
 #ifndef TRACEHINT_MARKERS_H
 #define TRACEHINT_MARKERS_H
 

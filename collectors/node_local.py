@@ -1,4 +1,4 @@
-"""Where a recorder writes while the command runs: on this node, never over the network."""
+"""Node-local storage for a recorder while the command runs, never a network file system."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from tracehint.schemas.writer import BundleWriter
 
 _VARIABLES = ("SLURM_TMPDIR", "TMPDIR")
 _FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
-_SHARE = 4  # of the free space of a disk, one in so many parts is taken at most
-_LEAST = 64 << 20  # free, else another disk is taken
-_IN_MEMORY = 256 << 20  # where there is no disk
+_FREE_DIVISOR = 4  # use at most one in so many parts of a disk's free space
+_MIN_FREE = 64 << 20  # bytes that a disk must have free
+_MEMORY_LIMIT = 256 << 20  # bytes, if no disk is suitable
 
 
 def is_local(folder: Path) -> bool:
-    """Whether a directory is on a disk, or in the memory, of this node alone."""
+    """Whether a directory is on a local file system, disk or memory, of this node."""
     mount = mount_of(os.path.realpath(folder), mounts())
     return mount is not None and mount["fstype"] in LOCAL
 
 
 def is_safe(folder: Path) -> bool:
-    """Whether programs of root may be led by files in a directory: only root can put another one in
-    its place, or in that of one above it. Of other users' files the library looks at the owner."""
+    """Whether root's programs may trust files in a directory: only root can replace it or a parent.
+    Always true for other users: the library checks the owner of their files."""
     path = Path(os.path.realpath(folder))
-    return bool(os.geteuid()) or all(map(_cannot_be_moved, [path, *path.parents]))
+    return bool(os.geteuid()) or all(map(_is_protected, [path, *path.parents]))
 
 
-def _cannot_be_moved(folder: Path) -> bool:
+def _is_protected(folder: Path) -> bool:
     try:
         found = folder.stat()
     except OSError:
         return False
-    # in a sticky directory others cannot rename what is root's
+    # in a sticky directory other users cannot rename root's files
     writable = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
     return found.st_uid == 0 and not writable
 
 
 def safe_folder() -> Path:
-    """For temporary files that have names. Raises NotBegunError."""
+    """Return a directory for named temporary files. Raises NotBegunError."""
     for folder in (Path(tempfile.gettempdir()), *map(Path, _FOLDERS)):
         if is_safe(folder) and os.access(folder, os.W_OK | os.X_OK):
             return folder
@@ -65,15 +65,15 @@ def safe_folder() -> Path:
 
 @contextmanager
 def recorded_locally(request: RecordRequest, collector: str) -> Iterator[RecordRequest]:
-    """The request with a bundle directory on this node, where its own is not: the bundle is copied
-    there at the end. Until then that has a manifest, which names the directory on this node.
+    """Yield the request with a bundle directory on this node, unless its own is local.
 
-    Not for the preload collector, which does so by itself (preload/record.py), for both at once,
-    which write two, nor where there is no room on this node. Raises BundleError, and NotBegunError
-    as it comes.
+    The bundle is copied to the requested directory at the end; until then that contains only a
+    manifest, which names the local directory. Not used for the preload collector, which does this
+    itself (preload/record.py), for `all`, which writes two bundles, and without space on this node.
+    Raises BundleError; passes NotBegunError on.
     """
     elsewhere = collector not in ("preload", "all") and not is_local(request.output)
-    place = _local_folder() if elsewhere else None
+    place = _find_local_folder() if elsewhere else None
     if place is None:
         yield request
         return
@@ -100,7 +100,7 @@ def recorded_locally(request: RecordRequest, collector: str) -> Iterator[RecordR
 
 
 def _copy(bundle: Path, to: Path) -> None:
-    """The manifest last: it says that the bundle is whole. Raises BundleError."""
+    """Copy the bundle, the manifest last: it marks the bundle as complete. Raises BundleError."""
     try:
         shutil.copytree(
             bundle, to, ignore=shutil.ignore_patterns(MANIFEST_NAME), dirs_exist_ok=True
@@ -113,14 +113,14 @@ def _copy(bundle: Path, to: Path) -> None:
         ) from None
 
 
-def _local_folder() -> Path | None:
-    """A directory for temporary files on a disk of this node with room; None: there is none."""
-    for folder in _folders():
+def _find_local_folder() -> Path | None:
+    """Return a directory for temporary files on a local disk with enough free space, or None."""
+    for folder in _list_folders():
         try:
             free = os.statvfs(folder)
             room = free.f_bavail * free.f_frsize
             writable = os.access(folder, os.W_OK | os.X_OK)
-            if room >= _LEAST and writable and is_local(folder) and is_safe(folder):
+            if room >= _MIN_FREE and writable and is_local(folder) and is_safe(folder):
                 return folder
         except OSError:
             continue
@@ -128,25 +128,25 @@ def _local_folder() -> Path | None:
 
 
 def open_node_local(most: int) -> tuple[int, int]:
-    """A new file without a name on this node, and how large it may become: at most `most` bytes.
+    """Open a new unnamed file on this node; return it and its size limit: at most `most` bytes.
 
-    It is gone when the last process that has it open has ended. Raises OSError.
+    It is deleted when the last process that has it open ends. Raises OSError.
     """
-    for folder in _folders():
+    for folder in _list_folders():
         try:
             free = os.statvfs(folder)
             room = free.f_bavail * free.f_frsize
-            if room < _LEAST or not is_local(folder):
+            if room < _MIN_FREE or not is_local(folder):
                 continue
             with tempfile.TemporaryFile(dir=folder) as file:
-                return os.dup(file.fileno()), min(most, room // _SHARE)
+                return os.dup(file.fileno()), min(most, room // _FREE_DIVISOR)
         except OSError:
             continue
     fd = os.memfd_create("arena", os.MFD_CLOEXEC)
     os.fchmod(fd, 0o600)
-    return fd, min(most, _IN_MEMORY)
+    return fd, min(most, _MEMORY_LIMIT)
 
 
-def _folders() -> Iterator[Path]:
+def _list_folders() -> Iterator[Path]:
     yield from (Path(text) for name in _VARIABLES if (text := os.environ.get(name)))
     yield from map(Path, _FOLDERS)

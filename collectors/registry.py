@@ -12,10 +12,10 @@ from tracehint.errors import CollectorError
 
 @dataclass(frozen=True)
 class CollectorEntry:
-    """Where a collector lives. `auto`: may be chosen without being asked for.
+    """Import location of a collector. `auto`: it may be chosen without an explicit request.
 
-    `before_run`: the check before a recording. Cheaper than `check` where the beginning
-    of the recording itself tells the rest (NotBegunError).
+    `before_run`: the check before a recording. Cheaper than `check` if the start of the recording
+    itself detects the remaining problems (NotBegunError).
     """
 
     module: str
@@ -41,7 +41,7 @@ COLLECTORS: dict[str, CollectorEntry] = {
 
 
 def load(name: str) -> Collector | None:
-    """The collector, or None where this installation does not contain it."""
+    """Return the collector, or None if this installation does not contain it."""
     entry = COLLECTORS[name]
     try:
         factory = getattr(importlib.import_module(entry.module), entry.factory)
@@ -52,7 +52,7 @@ def load(name: str) -> Collector | None:
 
 
 def check(name: str, method: str = "check") -> Availability:
-    """Whether the collector can run here, by this method of it; never raises."""
+    """Return whether the collector can run here, by this method of it; never raises."""
     collector = load(name)
     if collector is None:
         return Availability(
@@ -61,15 +61,15 @@ def check(name: str, method: str = "check") -> Availability:
     try:
         found: Availability = getattr(collector, method)()
         return found
-    except Exception as error:  # a failing check is an answer, not a crash
+    except Exception as error:  # a failing check is a result, not a crash
         return Availability(False, f"its check failed: {error}", "Report this as a bug.")
 
 
 def choose(name: str, refused: Mapping[str, str] | None = None) -> tuple[Collector, str]:
-    """The collector to use, and the sentence that says which and why.
+    """Return the collector to use, and a sentence with the choice and its reason.
 
-    `refused`: collectors that `auto` must not take (again), and why. Raises
-    CollectorError where the wish cannot be met, naming the remedy.
+    `refused`: collectors that `auto` must not choose (again), with reasons. Raises CollectorError,
+    with a remedy, if the request cannot be met.
     """
     if name != "auto":
         found = check(name, COLLECTORS[name].before_run)

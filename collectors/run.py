@@ -1,4 +1,4 @@
-"""Running the command: found or not, signals and exit status passed through untouched."""
+"""Running the command: finding it, forwarding signals, returning its exit status unmodified."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole for
 _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip  # a table
-_AGAIN_S = 0.2  # until a signal is looked for that another thread took
-_KEYS = (signal.SIGINT, signal.SIGQUIT)  # what the terminal's keys send
-_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their usual effect
+_SIGNAL_POLL_S = 0.2  # interval of checks for signals that another thread received
+_KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)  # sent by the terminal's keys
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their default action
 
 
 class CommandError(TracehintError):
@@ -33,14 +33,14 @@ class CommandError(TracehintError):
 
 @dataclass(frozen=True)
 class Ended:
-    """How the command ended; `status` is its code or 128 + signal."""
+    """Result of the command; `status` is its exit code or 128 + signal."""
 
     status: int
     signal: int | None = None
 
 
 def working_directory() -> Path:
-    """Where the command is to run. Raises CollectorError where that directory is gone."""
+    """Return the command's working directory. Raises CollectorError if it no longer exists."""
     try:
         return Path.cwd()
     except OSError:
@@ -51,8 +51,8 @@ def working_directory() -> Path:
 
 @contextlib.contextmanager
 def report_failures(kept: str) -> Iterator[None]:
-    """After the run nothing may change the command's exit code: failures are reported, with `kept`,
-    where the recording is."""
+    """Print exceptions instead of raising them: after the run nothing may change the command's exit
+    code. `kept` states where the recording is."""
     try:
         yield
     except KeyboardInterrupt:
@@ -64,7 +64,7 @@ def report_failures(kept: str) -> Iterator[None]:
 
 
 def find_command(name: str) -> str:
-    """The path of the program that exec would run. Raises CommandError."""
+    """Return the path of the program that exec would run. Raises CommandError."""
     if not name:
         raise CommandError("the command is empty", "Give a program to run.", EXIT_NOT_FOUND)
     if "/" in name:
@@ -91,7 +91,7 @@ def find_command(name: str) -> str:
 
 
 def _check_interpreter(path: str) -> None:
-    """A script whose `#!` program is missing is "not found", as exec reports it."""
+    """Raise CommandError if the `#!` program of a script is missing: "not found", as in exec."""
     try:
         with Path(path).open("rb") as stream:
             line = stream.readline(4096)
@@ -107,7 +107,7 @@ def _check_interpreter(path: str) -> None:
 
 
 def without_shebang(path: str, command: Sequence[str]) -> tuple[str, ...]:
-    """The command, through /bin/sh where the kernel itself would refuse a plain script."""
+    """Return the command, run by /bin/sh if it is a script without `#!`, which exec rejects."""
     try:
         with Path(path).open("rb") as stream:
             head = stream.read(4)
@@ -116,34 +116,34 @@ def without_shebang(path: str, command: Sequence[str]) -> tuple[str, ...]:
     if head[:2] == b"#!" or head == b"\x7fELF" or not head:
         return tuple(command)
     if Path("/proc/sys/fs/binfmt_misc/status").exists() and b"\0" in head:
-        return tuple(command)  # some other binary format: the kernel may know it
+        return tuple(command)  # another binary format: the kernel may support it
     return ("/bin/sh", path, *command[1:])
 
 
 def runnable(command: Sequence[str]) -> tuple[str, ...]:
-    """The command as exec takes it. Raises CommandError where there is no such program."""
+    """Return the command for exec. Raises CommandError if there is no such program."""
     return without_shebang(find_command(command[0]), command)
 
 
 def run_child(
     argv: Sequence[str], env: Mapping[str, str], *, started: Callable[[int], None] | None = None
 ) -> Ended:
-    """Run a program with our descriptors and wait for it.
+    """Run a program with this process's descriptors and wait for it.
 
-    Signals sent to this process are passed on; those of the terminal reach the
-    child by themselves. `started` gets the child's pid. Raises CommandError.
+    Signals sent to this process are forwarded; those of the terminal reach the child directly.
+    `started` is called with the child's pid. Raises CommandError.
 
-    Only this thread can block them: one that comes while it does not wait may go to a thread of a
-    library (Arrow, DuckDB), which drops SIGCHLD and would end the process at others. So what
-    another thread takes is noted by a handler, and nothing is waited for without a limit. A
-    handler does not learn who sent a signal: what a key sends was the terminal's if this process
-    is in its foreground, since a second interrupt is more than the user asked for.
+    Signals are blocked in this thread only: while it does not wait, one may be delivered to a
+    thread of a library (Arrow, DuckDB), which drops SIGCHLD and would end the process for others.
+    So a handler notes signals that other threads receive, and every wait has a time limit. A
+    handler cannot identify the sender: a key's signal counts as the terminal's if this process is
+    in its foreground, since a second interrupt is more than the user requested.
     """
     waiting = {*_FORWARD, signal.SIGCHLD}
     taken: list[int] = []
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else there is nothing to wait for
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the child's status is discarded
     handlers = _note_signals(taken)
     try:
         try:
@@ -151,7 +151,7 @@ def run_child(
                 argv[0], list(argv), dict(env), setsigmask=before, setsigdef=_IGNORED_BY_PYTHON
             )
         except OSError as error:
-            raise _not_run(argv[0], error) from None
+            raise _failed_exec_error(argv[0], error) from None
         if started is not None:
             started(pid)
         return _wait(pid, waiting, taken)
@@ -164,8 +164,8 @@ def run_child(
 
 
 def _note_signals(taken: list[int]) -> dict[int, Any]:
-    """Note those that another thread takes; the handlers that were there. The command starts
-    without them, and what was ignored stays so."""
+    """Note signals that another thread receives in `taken`; return the previous handlers. The
+    command starts without the new handlers; ignored signals stay ignored."""
     before = {number: signal.getsignal(number) for number in _FORWARD}
     ours: dict[int, Any] = {
         n: handler for n, handler in before.items() if handler not in (None, signal.SIG_IGN)
@@ -183,15 +183,15 @@ def _wait(pid: int, waiting: set[signal.Signals], taken: list[int]) -> Ended:
             return Ended(code) if code >= 0 else Ended(128 - code, -code)
         while taken:
             number = taken.pop(0)
-            if number not in _KEYS or not _in_foreground():
+            if number not in _KEY_SIGNALS or not _in_foreground():
                 os.kill(pid, number)
-        info = signal.sigtimedwait(waiting, _AGAIN_S)
+        info = signal.sigtimedwait(waiting, _SIGNAL_POLL_S)
         if info and info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
             os.kill(pid, info.si_signo)
 
 
 def _in_foreground() -> bool:
-    """Whether the terminal's keys reach this process and the command, which shares its group."""
+    """Whether the terminal's keys reach this process and its command, which shares its group."""
     try:
         with open("/dev/tty", "rb", buffering=0) as terminal:  # noqa: PTH123
             return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
@@ -200,19 +200,19 @@ def _in_foreground() -> bool:
 
 
 def become(argv: Sequence[str], program: str = "") -> NoReturn:
-    """Go on as this program; its signals are as elsewhere. Raises CommandError.
+    """Replace this process by the program, with default signal actions. Raises CommandError.
 
-    program: its file, where the first word does not name it.
+    program: its file, if the first word does not name it.
     """
     for ignored_by_python in _IGNORED_BY_PYTHON:
         signal.signal(ignored_by_python, signal.SIG_DFL)
     try:
         os.execvp(program or argv[0], list(argv))
     except OSError as error:
-        raise _not_run(argv[0], error) from None
+        raise _failed_exec_error(argv[0], error) from None
 
 
-def _not_run(program: str, error: OSError) -> CommandError:
+def _failed_exec_error(program: str, error: OSError) -> CommandError:
     code = EXIT_NOT_FOUND if error.errno == errno.ENOENT else EXIT_NOT_EXECUTABLE
     return CommandError(f"{program}: {error.strerror}", "Check the program.", code)
 

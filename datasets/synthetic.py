@@ -1,4 +1,4 @@
-"""Bundles of any size with a known answer, made with numpy in seconds.
+"""Synthetic bundles of any size with known patterns, made with numpy in seconds.
 
 A run is `units` copies of one small workflow of 11 tasks below one driver:
 
@@ -9,8 +9,8 @@ A run is `units` copies of one small workflow of 11 tasks below one driver:
     merge -> sum_U.dat              -> post       pipeline
     cfg_0, cfg_1, cfg_2 (inputs)    -> every work of every unit
 
-That is 70 accesses for 11 tasks. `pieces` cuts each region access into that
-many separate extents (random order is not needed: they are disjoint pieces).
+That is 70 accesses for 11 tasks. `pieces` divides each access into that many
+separate extents, which are disjoint, so their order need not be random.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tracehint.schemas.manifest import Manifest, RecordingHost
 from tracehint.schemas.tables import TABLES
 from tracehint.schemas.writer import BundleWriter
 
-SEGMENT = 1 << 22  # extents that are made at one time
+SEGMENT = 1 << 22  # extents per segment
 
 
 def _names(prefix: str, values: Ints, suffix: str) -> npt.NDArray[Any]:
@@ -59,7 +59,7 @@ def _paths(units: int) -> pa.Array:
 
 
 def _zero(kind: pa.DataType) -> Any:
-    """The empty value of a type."""
+    """Return the empty value of a type."""
     if pa.types.is_list(kind):
         return []
     if pa.types.is_boolean(kind):
@@ -68,7 +68,7 @@ def _zero(kind: pa.DataType) -> Any:
 
 
 def _filled(name: str, rows: int, columns: dict[str, Any]) -> pa.Table:
-    """A table of the schema; columns not given are null, or zero/false/empty if required."""
+    """Make a table of the schema; missing columns are null, or zero/false/empty if required."""
     arrays = []
     for field in TABLES[name]:
         value = columns.get(field.name)
@@ -120,7 +120,7 @@ def _processes(units: int) -> pa.Table:
 
 
 def tables(units: int, pieces: int = 1) -> dict[str, pa.Table]:
-    """The bundle's tables of a run with `units * 11` tasks and `units * 70` accesses."""
+    """Return the tables of a run with `units * 11` tasks and `units * 70` accesses."""
     rows = accesses(units)
     return {**_but_extents(rows, units), "extents": _extents(rows, 0, len(rows.task), pieces)}
 
@@ -164,7 +164,7 @@ def _but_extents(rows: Accesses, units: int) -> dict[str, pa.Table]:
 
 
 def _opens(rows: Accesses, paths: pa.Array) -> pa.Table:
-    """One for each access."""
+    """Return one row per access."""
     count = len(rows.task)
     return _filled(
         "opens",
@@ -190,7 +190,7 @@ def _opens(rows: Accesses, paths: pa.Array) -> pa.Table:
 
 
 def _extents(rows: Accesses, low: int, high: int, pieces: int) -> pa.Table:
-    """The extents of the accesses from `low` up to `high`."""
+    """Return the extents of the accesses from `low` up to but excluding `high`."""
     at = np.repeat(np.arange(low, high, dtype=np.int64), pieces)
     step = rows.length[at] // pieces
     piece = np.tile(np.arange(pieces, dtype=np.int64), high - low)
@@ -221,13 +221,13 @@ def _extents(rows: Accesses, low: int, high: int, pieces: int) -> pa.Table:
 
 
 def write(path: Path, units: int, pieces: int = 1) -> Path:
-    """Write such a bundle; its extents are made and written in segments."""
+    """Write the bundle of a run; its extents are made and written in segments."""
     writer = BundleWriter(path, force=True)
     rows = accesses(units)
     for name, table in _but_extents(rows, units).items():
         writer.write_table(name, table)
     count, at_once = len(rows.task), max(1, SEGMENT // pieces)
-    # names of one length: segments are read in the order of their names
+    # names of equal length, as segments are read in the order of their names
     first = 1000 if count > at_once else 0
     for segment, low in enumerate(range(0, count, at_once), first):
         part = _extents(rows, low, min(low + at_once, count), pieces)

@@ -32,7 +32,7 @@ class Accesses:
 
 
 def _unit_template() -> list[tuple[int, int, bool, int, int, int]]:
-    """Accesses of one unit: (task, file, write, start, length, step); files < 0 are configs."""
+    """Return (task, file, write, start, length, step) of one unit; files < 0 are configs."""
     gen, merge, post = 0, WORKERS + 1, WORKERS + 2
     big, table, grid, total = 0, 1, 2, 3
     rows = [(gen, big, True, 0, REGION * WORKERS, 0), (gen, table, True, 0, TABLE, 1)]
@@ -52,7 +52,7 @@ def _unit_template() -> list[tuple[int, int, bool, int, int, int]]:
 
 
 def accesses(units: int) -> Accesses:
-    """All accesses of a run of `units` units."""
+    """Return all accesses of a run of `units` units."""
     template = np.array(_unit_template(), dtype=np.int64)
     count = len(template)
     unit = np.repeat(np.arange(units, dtype=np.int64), count)

@@ -1,5 +1,5 @@
-"""What an analysis is good for: rules (learn, match, hints), plan, lint, report, compare, export.
+"""Applications of an analysis: rules (learn, match, hints), plan, lint, report, compare, export.
 
-Here is what several of them read: inputs (a bundle or an analysis), query (the analysis as SQL
-tables), file_users (who made and read a file), gain (the gain of a remedy).
+Modules in this folder are shared by several of them: inputs (a bundle or an analysis), query (the
+analysis as SQL tables), file_users (writers and readers of files), gain (the gain of a remedy).
 """

@@ -1,4 +1,4 @@
-"""A bundle with pseudonyms for names, paths, hosts and arguments; its structure stays."""
+"""Replace names, paths, hosts and arguments of a bundle by pseudonyms, keeping its structure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ x86 64 linux gnu so ld null redacted zero urandom random pts tty self fd maps st
 WORDS: frozenset[str] = frozenset(
     " ".join((_SHELLS, _SHELL_WORDS, _WRAPPERS, _ENGINES, _INTERPRETERS, _TOOLS, _PLACES)).split()
 )
-MAX_EXTENSION = 8  # letters of `.fits`, kept at the end of a name
+MAX_EXTENSION = 8  # maximum length of an extension that is kept, such as `.fits`
 
 
 _TOKEN = re.compile(rb"[A-Za-z0-9\x80-\xff]+")
@@ -73,7 +73,7 @@ _PARTS = re.compile(rb"[0-9]+|[A-Za-z\x80-\xff]+")
 _LETTERS = "bcfgijklmnqruvwxyz"  # without a d e h o p s t: `pass`, `token`, `key` need one of them
 _LENGTH = 8
 _ENDS = b"/ \t\n'\":;,)]}>|&"
-_REMEMBERED = 200_000  # components of paths
+_MAX_CACHED = 200_000  # maximum number of cached path components
 _MAX_PARTS = 5  # more changes between letters and digits are a hash, not a counter
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _WITH_DIGITS = {
@@ -82,7 +82,7 @@ _WITH_DIGITS = {
 
 
 class Pseudonyms:
-    """The mapping of one anonymised bundle; without `key` nobody can repeat it."""
+    """The mapping of one anonymised bundle; it cannot be reproduced without `key`."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -91,7 +91,7 @@ class Pseudonyms:
         self._components: dict[bytes, bytes] = {}
 
     def replace(self, raw: bytes) -> bytes:
-        """The text with its words replaced.
+        """Replace the words of a text.
 
         >>> changed = Pseudonyms(b"k").replace(b"/usr/bin/make -f secret p_012.fits")
         >>> changed.startswith(b"/usr/bin/make -f "), changed.endswith(b"_012.fits")
@@ -106,7 +106,7 @@ class Pseudonyms:
 
     @staticmethod
     def reads_digits(layout: bytes) -> bool:
-        """Whether what becomes of a text may follow from its digits; `layout`: with each as 0.
+        """Whether the result may depend on a text's digits; `layout`: the text with digits as 0.
 
         >>> [Pseudonyms.reads_digits(text) for text in (b"run00/p_000.fits", b"/usr/lib00/a0b0c0d")]
         [False, True]
@@ -117,9 +117,9 @@ class Pseudonyms:
         )
 
     def _component(self, part: bytes) -> bytes:
-        """A slash and what follows it, up to the next one: it does not depend on what is around
-        it, and most directories are in many paths."""
-        if len(self._components) >= _REMEMBERED:
+        """Replace a slash and the path component after it. The result is cached: it does not depend
+        on the rest of the path, and most directories occur in many paths."""
+        if len(self._components) >= _MAX_CACHED:
             self._components.clear()
         found = self._components[part] = self._replace_token(b"/" + part)
         return found
@@ -172,9 +172,9 @@ def _spell_number(number: int) -> bytes:
 
 
 def replace_words(texts: pa.Array, words: Pseudonyms) -> pa.Array:
-    """Distinct binary values with their words replaced, as by `words.replace` one by one.
+    """Replace the words of distinct binary values, with the same result as `words.replace` on each.
 
-    Words are met in the order of the texts, so that the same texts give the same words.
+    Words are processed in the order of the texts, so that equal texts have equal results.
     """
     if not len(texts):
         return texts
@@ -193,7 +193,7 @@ def replace_words(texts: pa.Array, words: Pseudonyms) -> pa.Array:
 
 
 def _with_digits(models: pa.Array, texts: pa.Array, chosen: Bools) -> pa.Array:
-    """The models with the digits of the texts, of which each has as many, in the chosen rows."""
+    """Copy the digits of `texts` to `models` in the chosen rows, which have equally many digits."""
     new = _letters(models).copy()
     old = _letters(texts)
     new[_digits(models, new, chosen)] = old[_digits(texts, old, chosen)]
@@ -204,20 +204,20 @@ def _with_digits(models: pa.Array, texts: pa.Array, chosen: Bools) -> pa.Array:
 
 
 def _letters(texts: pa.Array) -> np.ndarray:
-    """The bytes of all texts, one after the other, from the first of the buffer on."""
+    """Return the data buffer of all texts, from its first byte."""
     data = texts.buffers()[2]
     return np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
 
 
 def _digits(texts: pa.Array, data: np.ndarray, chosen: Bools) -> Bools:
-    """Which of the bytes are digits of the chosen texts."""
+    """Return the mask of the bytes that are digits of the chosen texts."""
     ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
     inside = np.zeros(len(data), bool)
     inside[ends[0] : ends[-1]] = np.repeat(chosen, np.diff(ends))
     return inside & (data >= ord("0")) & (data <= ord("9"))
 
 
-# Columns of text that are facts of the recorder, not of the owner.
+# Text columns with values of the recorder's vocabulary, not of the user.
 KEPT = {
     ("files", "fstype"), ("files", "kind"), ("names", "op"), ("opens", "via"), ("extents", "op"),
     ("extents", "how"), ("metadata_ops", "op"), ("marks", "kind"), ("marks", "source"),
@@ -230,10 +230,10 @@ DROPPED = {("losses", "detail")}
 
 
 def anonymize(bundle: Bundle, target: Path, key: bytes, *, force: bool = False) -> None:
-    """Write the anonymised bundle. The same key gives the same words for another bundle.
+    """Write the anonymised bundle. Bundles anonymised with one key have the same pseudonyms.
 
-    User ids become 0 or 1000, free texts (notes, details) are dropped, times,
-    sizes, process and inode numbers stay. Raises BundleError.
+    User ids become 0 or 1000, free texts (notes, details) are dropped; times,
+    sizes, process and inode numbers are unchanged. Raises BundleError.
     """
     words = Pseudonyms(key)
     hosts = {h.name: f"node{n}" for n, h in enumerate(bundle.manifest.hosts, 1)}
@@ -271,7 +271,7 @@ def _table(name: str, table: pa.Table, words: Pseudonyms, hosts: dict[str, str])
 
 
 def _words(column: pa.Array, name: str, words: Pseudonyms) -> pa.Array:
-    """The column with words replaced, through lists and structures."""
+    """Replace the words of a column, including values nested in lists and structures."""
     import pyarrow as pa
 
     kind = column.type
@@ -283,7 +283,7 @@ def _words(column: pa.Array, name: str, words: Pseudonyms) -> pa.Array:
         starts = pa.array([0, *offsets.tolist()], pa.int32())
         return pa.ListArray.from_arrays(starts, flat, mask=column.is_null()).cast(kind)
     if pa.types.is_struct(kind):
-        # env: the names of the markers stay, they are the recorder's own list
+        # env: marker names are the recorder's own list and are kept
         fields = [
             column.field(i) if kind[i].name == "name" else _words(column.field(i), name, words)
             for i in range(kind.num_fields)
@@ -293,7 +293,7 @@ def _words(column: pa.Array, name: str, words: Pseudonyms) -> pa.Array:
 
 
 def _map_distinct(column: pa.Array, change: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """Each distinct value is changed once; `change` gets and gives them as binary ones."""
+    """Apply `change` once to the distinct values, which it receives and returns as binary."""
     import pyarrow as pa
 
     coded = column.dictionary_encode()

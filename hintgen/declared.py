@@ -1,6 +1,6 @@
-"""What the engine's graph of a run declares, from the facts of its files: tasks and types, no I/O.
+"""Tasks and types that the engine's graph declares for the files of a run, as columns, no I/O.
 
-Columns of a file each, with no object for each file: a run has millions of them.
+Columns hold one row per file instead of objects, as a run may have millions of files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracehint.hintgen.match.known import Coded, Declared
 
 
 class TaskLists(Sequence[Sequence[str]]):
-    """The tasks of each file, whose names are made when they are asked for."""
+    """Lists of the tasks of each file, with names created on access."""
 
     def __init__(self, column: pa.ChunkedArray, name: Callable[[int], str]) -> None:
         self.counts = ints(lengths(column))
@@ -43,18 +43,18 @@ class TaskLists(Sequence[Sequence[str]]):
 
     @property
     def only(self) -> Ints:
-        """The number of the one task of each file; -1: it has none, or several."""
+        """Number of the only task of each file; -1: none or several."""
         first = np.append(self.tasks, -1)[self._ends[:-1]]
         return ints(np.where(self.counts == 1, first, -1))
 
     @property
     def file(self) -> Ints:
-        """The place of the file of each of `tasks`."""
+        """Index of the file of each element of `tasks`."""
         return np.repeat(np.arange(len(self)), self.counts)
 
 
 def declared_of(facts: pa.Table, name: Callable[[int], str] = str) -> Declared:
-    """The declared side of the files of `facts` (learn/facts.py). `name`: of a task's number."""
+    """Return the declared columns of `facts` (learn/facts.py). `name`: task number to name."""
     types, made_by = word_sets(facts["producer_types"])
     producers, consumers = (TaskLists(facts[end], name) for end in ("producers", "consumers"))
     made, read = (members_of(end.file, end.tasks) for end in (producers, consumers))
@@ -77,6 +77,6 @@ def _texts(texts: pa.Array) -> Coded[str]:
 
 
 def _pair_counts(facts: pa.Table) -> Ints:
-    """For each file: how many have the same producers and consumers, itself included."""
+    """Return, for each file, the number of files with the same producers and consumers."""
     _, pair = group_equal_rows(sets_in(facts["producers"]), sets_in(facts["consumers"]))
     return np.bincount(pair)[pair]

@@ -1,4 +1,4 @@
-"""Who made and who read each file: arrays, types of tasks, last readers."""
+"""Writers and readers of each file as arrays: tasks, task types, last readers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Side:
-    """Rows `row` of `table`: producers or consumers. `kind`: the number of the task's type, in 32
+    """Rows `row` of `table`, producers or consumers. `kind`: index of the task's type, in 32
     bits."""
 
     table: pa.Table
@@ -44,7 +44,7 @@ class Side:
     kind: Shorts
 
     def where(self, chosen: Bools) -> Side:
-        """Some of the rows."""
+        """Return the rows selected by a mask."""
         if chosen.all():
             return self
         row = np.flatnonzero(chosen) if isinstance(self.row, slice) else self.row[chosen]
@@ -53,8 +53,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Users:
-    """`kinds`: the sorted types of tasks that are no engine, null last. `whole`: readers that
-    count: one that only peeks does not, unless all readers of the file do."""
+    """Writers and readers of all files. `kinds`: sorted types of non-engine tasks, null last.
+    `whole`: `read` without header reads (peeks), unless all readers of the file only peek."""
 
     kinds: list[str | None]
     made: Side
@@ -63,7 +63,7 @@ class Users:
 
 
 def users_of(analysis: Analysis) -> Users:
-    """Producers that were not superseded, and consumers; engines aside."""
+    """Return the producers that were not superseded and the consumers, without engine tasks."""
     kinds, kind = _kinds(analysis.tasks)
     at = finder(column(analysis.tasks, "task"))
     made, read = (
@@ -77,8 +77,8 @@ def users_of(analysis: Analysis) -> Users:
 
 
 def counts_by_file(side: Side) -> pa.Table:
-    """Per file with such rows: how many tasks they are of (`tasks`), of how many that not only
-    peek (`whole`), and the end of the last of them (`last_s`, null where none is known)."""
+    """Return, per file: number of tasks (`tasks`), of those with more than header reads (`whole`),
+    and the latest access (`last_s`, null if unknown)."""
     import pyarrow as pa
 
     order = order_by(side.file, side.task)
@@ -102,7 +102,7 @@ def counts_by_file(side: Side) -> pa.Table:
 
 
 def _kinds(tasks: pa.Table) -> tuple[list[str | None], Shorts]:
-    """(the types, the number of that of each task; -1 for an engine)."""
+    """Return the types, and the index of each task's type; -1 for an engine."""
     work = column(tasks, "engine", 0) == 0
     encoded = tasks["type"].combine_chunks().dictionary_encode("encode")
     words = encoded.dictionary.to_pylist()
@@ -114,16 +114,16 @@ def _kinds(tasks: pa.Table) -> tuple[list[str | None], Shorts]:
 
 
 def _side(table: pa.Table, at: Ints, kind: Shorts) -> Side:
-    """The rows of tasks that are there and no engines. `at`: where the task of each row is."""
+    """Return the rows of existing non-engine tasks. `at`: index of each row's task; -1: none."""
     found = np.where(at >= 0, kind[at], -1) if len(kind) else np.full(len(at), -1, np.int32)
     every = Side(table, slice(None), column(table, "file"), column(table, "task"), found)
     return every.where(found >= 0)
 
 
 def numbers_of(group: Ints, member: Ints) -> tuple[Ints, Ints, Ints]:
-    """(sorted distinct groups, number of the set of each, how each set is made of another one).
+    """Return (sorted distinct groups, set number of each, encoding of each set by a smaller one).
 
-    `member`: one of the members of each row's group, not negative. A set is (number of the set
+    `member`: a non-negative member of each row's group. The encoding of a set is (number of the set
     without its largest member + 1) * (largest of all members + 1) + its largest member.
     """
     many = int(member.max(initial=0)) + 1
@@ -144,8 +144,8 @@ def numbers_of(group: Ints, member: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def sets_of(group: Ints, member: Ints) -> tuple[Ints, Ints, list[tuple[int, ...]]]:
-    """(sorted distinct groups, number of the set of each, the sets with sorted members); as
-    `numbers_of`, for few sets."""
+    """Return (sorted distinct groups, set number of each, the sets as sorted tuples). Like
+    `numbers_of`, for few distinct sets."""
     many = int(member.max(initial=0)) + 1
     groups, number, made = numbers_of(group, member)
     sets = list[tuple[int, ...]]()
@@ -156,9 +156,9 @@ def sets_of(group: Ints, member: Ints) -> tuple[Ints, Ints, list[tuple[int, ...]
 
 
 def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> pa.Table:
-    """Make `type_set` (file, made, used: numbers of sets, null for none) and `type_words` (number,
-    words: the sorted types, text: the same with commas, shown: the number of that text). Returns
-    the first."""
+    """Create `type_set` (file, made, used: set numbers, null for none) and `type_words` (number,
+    words: the sorted types, text: the types joined by commas, shown: the number of that text).
+    Return the first."""
     import pyarrow as pa
 
     at = np.concatenate([users.made.file * 2, users.read.file * 2 + 1])
@@ -186,34 +186,34 @@ def add_type_sets(con: duckdb.DuckDBPyConnection, users: Users) -> pa.Table:
 
 @dataclass(frozen=True)
 class Members:
-    """The sorted distinct members of each of the sorted `groups`; `first` is one longer than they
-    are: where the members of each begin, and the end."""
+    """Sorted distinct members of each of the sorted `groups`; `first`: offsets of each group in
+    `members`, with the end appended."""
 
     groups: Ints
     first: Ints
     members: Ints
 
     def place(self, group: Ints) -> Ints:
-        """Where each group is; -1: it has no members."""
+        """Return the index of each group; -1: it has no members."""
         return lookup(self.groups, np.arange(len(self.groups)), group)
 
     def counts(self, group: Ints) -> Ints:
-        """Members of each group."""
+        """Return the number of members of each group."""
         return ints(np.append(np.diff(self.first), 0)[self.place(group)])
 
     def only(self, group: Ints) -> Ints:
-        """The first member of each group; -1 where there is none."""
+        """Return the first member of each group; -1: none."""
         return ints(np.append(self.members, -1)[np.append(self.first[:-1], -1)[self.place(group)]])
 
     def lists(self, group: Ints) -> pa.ListArray:
-        """The members of each group."""
+        """Return the members of each group."""
         ends = pa.array(np.append(self.first, len(self.members)), pa.int32())
         every = pa.ListArray.from_arrays(ends, pa.array(self.members))
         return every.take(pa.array(_or_last(self.place(group), len(self.groups))))
 
 
 def members_of(group: Ints, member: Ints) -> Members:
-    """Of a row per group and member, in any order and several times."""
+    """Return the members of groups from (group, member) rows in any order, with duplicates."""
     order = order_by(group, member)
     group, member = group[order], member[order]
     rows = starts_of(group, member)
@@ -225,7 +225,7 @@ def members_of(group: Ints, member: Ints) -> Members:
 def words_of(
     file: Ints, kind: Ints | Shorts, words: Sequence[str | None], wanted: Ints
 ) -> pa.ListArray:
-    """The sorted distinct words of each wanted file, of a row per file and number of a word."""
+    """Return the sorted distinct words of each wanted file, from (file, word index) rows."""
     files, number, sets = sets_of(file, ints(kind))
     texts = pa.array([[words[k] for k in some] for some in [*sets, ()]], pa.list_(pa.string()))
     at = lookup(files, number, wanted)
@@ -247,12 +247,12 @@ CREATE VIEW readers AS
 
 
 def add_file_types(con: duckdb.DuckDBPyConnection, users: Users, files: Ints) -> None:
-    """Make `file_types` of the files: file; producers, consumers: the types of its writers and
-    readers as a text, made, used: the numbers of these; n_producers, n_consumers: tasks,
-    n_readers: those that do not only peek; written_s, last_read_s. Null where there are none.
+    """Create `file_types` of the files: file; producers, consumers: types of writers and readers as
+    text, made, used: numbers of these texts; n_producers, n_consumers: tasks, n_readers: tasks that
+    do more than header reads; written_s, last_read_s. Null where there are none.
 
-    `con` has what typesets.py makes. Texts stay numbers of the few that occur, which for as many
-    files takes a tenth of the memory.
+    `con` has the tables of `add_type_sets`. Texts stay dictionary-encoded, which needs a tenth of
+    the memory.
     """
     import pyarrow as pa
 
@@ -282,15 +282,15 @@ def add_file_types(con: duckdb.DuckDBPyConnection, users: Users, files: Ints) ->
 
 
 def _at(values: Ints, place: Ints) -> Ints:
-    """The value at each place, -1 at none."""
+    """Return the value at each index; -1 for index -1."""
     return np.append(ints(values), -1)[place]
 
 
 def last_readers(users: Users, edges: pa.Table) -> tuple[Ints, Ints]:
-    """(sorted files, the number in `users.kinds` of the type that reads each last).
+    """Return the sorted files and the index in `users.kinds` of the type that reads each last.
 
-    Files without a certain last reader are not among them. Pairs that a graph is too large to
-    order count as independent.
+    Files without a certain last reader are omitted. Pairs of tasks count as independent if the
+    graph is too large to order them.
     """
     read = users.whole
     order = order_by(read.file)
@@ -300,14 +300,14 @@ def last_readers(users: Users, edges: pa.Table) -> tuple[Ints, Ints]:
         return file, ints(kind)
     files, last = file[first], np.minimum.reduceat(kind, first)
     certain = last == np.maximum.reduceat(kind, first)
-    several, what = _of_several(read.where(~np.isin(read.file, files[certain])), edges)
+    several, what = _last_of_several(read.where(~np.isin(read.file, files[certain])), edges)
     place = np.searchsorted(files, several)
     certain[place], last[place] = True, what
     return files[certain], ints(last[certain])
 
 
-def _of_several(read: Side, edges: pa.Table) -> tuple[Ints, Shorts]:
-    """The same of files with readers of several types."""
+def _last_of_several(read: Side, edges: pa.Table) -> tuple[Ints, Shorts]:
+    """Return the last readers of files with readers of several types; see `last_readers`."""
     order = _by_time(read)
     file, task, kind = read.file[order], read.task[order], read.kind[order]
     first = starts_of(file)
@@ -321,14 +321,14 @@ def _of_several(read: Side, edges: pa.Table) -> tuple[Ints, Shorts]:
 
 
 def _by_time(read: Side) -> Ints:
-    """Positions that sort readers by file, then by when they ended."""
+    """Return the order of readers by file, then by end of reading, then by task."""
     ended = floats(read.table, "last_s")[read.row]
     when = np.unique(np.where(np.isnan(ended), -1.0, ended), return_inverse=True)[1]
     return order_by(read.file, when, read.task)
 
 
 def _pairs_without_order(before: Ints, after: Ints, edges: pa.Table) -> Bools:
-    """Which pairs of tasks the graph does not order, as far as is known."""
+    """Return a mask of the pairs of tasks that the graph does not order, or may not order."""
     if not len(before):
         return np.zeros(0, bool)
     producer, consumer = column(edges, "producer"), column(edges, "consumer")

@@ -1,4 +1,4 @@
-"""The gain of a remedy as a value; `hintgen.summary.gain` simulates it."""
+"""Gain of a remedy as a value; `hintgen.summary.gain` simulates it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from msgspec import Meta
 from tracehint.hintgen.text.units import seconds, size
 
 NO_CHANGE = "no significant change"
-# Of two placements that start tasks by the same rule and differ in the hints alone, the one that
-# moves less was always predicted right from this share of the baseline's traffic on
-# (docs/reference/gain.md).
+# For two placements that differ only in their hints, with the same scheduler, the prediction which
+# one moves fewer bytes was always right if they differ by at least this share of the baseline's
+# traffic (docs/reference/gain.md).
 LEAST_TRAFFIC = 0.05
 Seconds = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Traffic = Annotated[int, Meta(ge=0, le=1 << 62)]  # bytes
@@ -32,7 +32,7 @@ class Gain:
     significant: bool = False
 
     def text(self, baseline: Baseline) -> str:
-        """What is saved, as all text output prints it.
+        """Return the gain as printed by all text outputs.
 
         >>> Gain(2, 1, 3, 3 << 20, True).text(Baseline("c", 2, 10, 4 << 20))
         '2.00 s (1.00 s to 3.00 s), 3 MiB network traffic'

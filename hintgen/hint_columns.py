@@ -1,4 +1,4 @@
-"""Hints of many files as columns: of rules, of a run's own analysis, and of task types alone."""
+"""Hints of many files as columns: from rules, a run's own analysis, or task types alone."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Hinted = tuple[tuple[str, str, str], ...]  # attribute, value, pattern
 
 @dataclass(frozen=True)
 class HintColumns:
-    """One row per unit (file, attribute), in the order of the files; texts as numbers into `texts`.
+    """One row per (file, attribute), in the order of the files; texts are indices into `texts`.
 
-    `file` is a number into `paths`, all files of the run.
+    `file` is an index into `paths`, all files of the run.
     """
 
     paths: Sequence[bytes]
@@ -43,7 +43,7 @@ class HintColumns:
 def columns_of(
     paths: Sequence[bytes], codes: Sequence[int] | Ints, kinds: Iterable[Hinted]
 ) -> HintColumns:
-    """`codes`: which of the `kinds` each path has. A later value of an attribute wins."""
+    """Return the hints as columns. `codes`: index of each path's kind. A later value wins."""
     texts: dict[str, int] = {}
     rows = [
         [tuple(texts.setdefault(text, len(texts)) for text in hint) for hint in _latest(kind)]
@@ -64,14 +64,14 @@ def _latest(kind: Hinted) -> Hinted:
 
 
 def truth_of(facts: pa.Table, paths: Sequence[bytes], nodes: int) -> HintColumns:
-    """The placement hints of every file's primary pattern. `facts`: as of learn/facts.py."""
+    """Return the placement hints of each file's primary pattern. `facts`: see learn/facts.py."""
     region = ints(pc.fill_null(facts["region_bytes"], 0))
     first, code = group_equal_rows(
         codes(facts["pattern"]),
         ints(lengths(facts["producers"])).clip(0, 1),
         ints(lengths(facts["consumers"])).clip(2),
         ints(facts["copies"]),
-        np.where(region > 0, ints(facts["size_bytes"]), 0),  # only blocks follow from the size
+        np.where(region > 0, ints(facts["size_bytes"]), 0),  # only block sizes depend on it
         region,
         sets_in(facts["starts"]),
         codes(facts["grp"]),
@@ -81,7 +81,7 @@ def truth_of(facts: pa.Table, paths: Sequence[bytes], nodes: int) -> HintColumns
 
 
 def _kinds(facts: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """What the hints of each file follow from."""
+    """Yield the facts that determine the hints of each file."""
     columns = (
         facts["pattern"].to_pylist(),
         lengths(facts["producers"]),
@@ -106,14 +106,14 @@ def _hints_of_kind(kind: tuple[Any, ...], nodes: int) -> Hinted:
 
 
 def has_declared_graph(analysis: Analysis) -> bool:
-    """True when an engine's graph names the tasks of the run."""
+    """Whether an engine's graph declares the tasks of the run."""
     sources = set(analysis.tasks["source"].unique().to_pylist())
     return bool(sources & {"declared", "both"})
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run, ready to be learned from or scored on many times."""
+    """A run prepared for repeated learning and scoring."""
 
     facts: pa.Table
     paths: AskedNames
@@ -124,13 +124,13 @@ class PreparedRun:
 
 
 def prepare(analysis: Analysis, facts: pa.Table | None = None) -> PreparedRun:
-    """Facts, truth and sizes of a run. `facts`: those of `facts_of`, where they are there."""
+    """Return the facts, true hints and sizes of a run. `facts`: from `facts_of`, if available."""
     facts, nodes = facts_of(analysis) if facts is None else facts, nodes_of(analysis)
     return prepare_run(facts, nodes, declared=has_declared_graph(analysis))
 
 
 def prepare_run(facts: pa.Table, nodes: int, *, declared: bool) -> PreparedRun:
-    """The same from the facts alone."""
+    """Return the prepared run from its facts alone."""
     paths, size = AskedNames(facts["path"].to_pylist()), ints(facts["size_bytes"])
     return PreparedRun(facts, paths, nodes, declared, truth_of(facts, paths, nodes), size)
 
@@ -139,7 +139,7 @@ TYPES = ("producer_types", "consumer_types")  # columns of facts
 
 
 def baseline(learned: pa.Table, run: PreparedRun) -> HintColumns:
-    """A lookup of (producing types, consuming types) -> the commonest pattern; no names."""
+    """Return hints by the most common pattern of (producing, consuming types), without names."""
     votes: dict[Any, Counter[str]] = defaultdict(Counter)
     first, code = group_equal_rows(*_types(learned), codes(learned["pattern"]))
     seen = zip(_texts(learned, first), learned["pattern"].take(first).to_pylist(), strict=True)
@@ -168,19 +168,19 @@ def _commonest(found: Counter[str]) -> str:
 
 
 def _types(facts: pa.Table) -> tuple[Ints, Ints]:
-    """Producing and consuming types of each file, as numbers."""
+    """Return the producing and consuming types of each file as numbers."""
     made, read = (word_sets(facts[name])[1] for name in TYPES)
     return made, read
 
 
 def _texts(facts: pa.Table, rows: Ints) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """(producing types, consuming types) of some of the files."""
+    """Return (producing types, consuming types) of some of the files."""
     made, read = (map(tuple, lists(facts[name].take(rows))) for name in TYPES)
     return list(zip(made, read, strict=True))
 
 
 def _group_task(facts: pa.Table, patterns_of: Sequence[str], pair: Ints) -> Ints:
-    """Number of the task whose group each file is in, -1: none; 0 where patterns have no groups."""
+    """Return the task of each file's group; -1: none; 0 for patterns without groups."""
     grouped, spread = (
         np.array([pattern in some for pattern in patterns_of], bool)[pair]
         for some in (GROUPED, ("distribute",))
@@ -190,7 +190,7 @@ def _group_task(facts: pa.Table, patterns_of: Sequence[str], pair: Ints) -> Ints
 
 
 def _needs(facts: pa.Table, patterns: Sequence[str]) -> Iterator[tuple[str, int, str]]:
-    """(pattern, readers, group) of files of which `patterns_of` has the pattern."""
+    """Yield (pattern, readers, group) of files with these patterns."""
     ends = lists(facts["producers"]), lists(facts["consumers"])
     for pattern, made, read in zip(patterns, *ends, strict=True):
         end = made if pattern == "distribute" else read

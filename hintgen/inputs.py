@@ -1,4 +1,4 @@
-"""What lint, graph, report and diff take as input: a bundle, or an analysis as JSON or Parquet."""
+"""Input of lint, graph, report and diff: a bundle, or an analysis as JSON or Parquet."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-# Columns that nobody asks for: then the other ones of the table come in small types.
-_NOT_ASKED = {"declared_io": ("host",)}
+# Unused columns; without them the remaining columns of the table have small types.
+_UNUSED_COLUMNS = {"declared_io": ("host",)}
 
 
 @dataclass
 class Input:
-    """A run: its analysis, and its bundle where there is one (`read` reads it when it is asked
-    for)."""
+    """A run: its analysis, and its bundle if there is one (`given`, or read lazily by
+    `read`)."""
 
     name: str
     analysis: Analysis
@@ -39,7 +39,7 @@ class Input:
 
     @cached_property
     def bundle(self) -> Bundle | None:
-        """The bundle. Raises BundleError where it is gone meanwhile."""
+        """The bundle, if any. Raises BundleError if it was removed in the meantime."""
         return self.read() if self.read is not None else self.given
 
 
@@ -51,12 +51,12 @@ def load_run(
     accesses: bool = False,
     tell: Tell | None = None,
 ) -> Input:
-    """The analysis of a bundle directory, or the one that `analyze` wrote (JSON, Parquet).
+    """Analyze a bundle directory, or load an analysis written by `analyze` (JSON, Parquet).
 
     A caller that has changed the bundle (joined a declared graph) passes it. The bundle of the
-    result has no table of accesses unless they are asked for: most of a bundle, and in the
-    analysis as ranges.
-    Raises BundleError or InputError, also where an analysis was made with other options.
+    result has the table of accesses only with `accesses`: it is most of a bundle, and the analysis
+    contains it as ranges.
+    Raises BundleError or InputError, also for an analysis made with other options.
     """
     where, resources = Path(path), _resources(tell)
     if bundle is None and (where.is_file() or is_tables(where)):
@@ -64,7 +64,7 @@ def load_run(
         analysis = _from_json(where) if where.is_file() else from_tables(where)
         _check_same(where, analysis, options)
         return Input(str(path), analysis)
-    if bundle is None and not _to_recover(where):
+    if bundle is None and not _needs_recovery(where):
         from tracehint.analyzer.cache import analysis_of
 
         found = analysis_of(str(where), options, resources)
@@ -80,16 +80,16 @@ def load_run(
 
 
 def _resources(tell: Tell | None) -> Resources:
-    """What an analysis may use by default. `tell`: gets the progress."""
+    """Return the default resources of an analysis. `tell`: callback for progress."""
     from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory, silent
 
     return Resources(cores(), half_of_memory(), tell=tell or silent)
 
 
 def load_at(where: str, options: Options, backend: str, master: str | None = None) -> Input:
-    """The run at a path or URL, analyzed by a backend (analyzer/analyze.py); nothing is kept.
+    """Analyze the run at a path or URL with a backend (analyzer/analyze.py), without caching.
 
-    The bundle of the result, at a path, has no table of accesses; there is none at a URL. Raises
+    The bundle of the result has no table of accesses; for a URL there is no bundle. Raises
     TracehintError.
     """
     from importlib import import_module
@@ -106,8 +106,8 @@ def load_at(where: str, options: Options, backend: str, master: str | None = Non
     return run
 
 
-def _to_recover(path: Path) -> bool:
-    """Whether a recorder that was killed left a log: it is read once."""
+def _needs_recovery(path: Path) -> bool:
+    """Whether a killed recorder left a log, which is read only once."""
     from tracehint.schemas.manifest import read_manifest
     from tracehint.schemas.recovery import is_unfinished
 
@@ -115,12 +115,12 @@ def _to_recover(path: Path) -> bool:
 
 
 def _bundle(path: Path, *, whole: bool, accesses: bool) -> Bundle:
-    """The bundle; `whole`: all is read, since damage is reported."""
+    """Read the bundle; `whole`: including accesses, since damage must be reported."""
     from tracehint.schemas.store import read_bundle
 
     if accesses:
         return read_bundle(path)
-    return _drop_extents(read_bundle(path, _NOT_ASKED, without=() if whole else ("extents",)))
+    return _drop_extents(read_bundle(path, _UNUSED_COLUMNS, without=() if whole else ("extents",)))
 
 
 def _drop_extents(bundle: Bundle) -> Bundle:
@@ -129,7 +129,7 @@ def _drop_extents(bundle: Bundle) -> Bundle:
 
 
 def _check_choice(path: Path, options: Options) -> None:
-    """Raises InputError where another segmentation is asked for than an analysis has."""
+    """Raise InputError for segmentation options, which a finished analysis cannot apply."""
     asked = [name for name in ("split", "whole", "ranks") if getattr(options, name)]
     if asked:
         raise InputError(
@@ -139,7 +139,7 @@ def _check_choice(path: Path, options: Options) -> None:
 
 
 def _check_same(path: Path, analysis: Analysis, asked: Options) -> None:
-    """The savings of an analysis are those of its options: others need the bundle."""
+    """Raise InputError if options that determine the savings differ from the analysis."""
     from tracehint.analyzer.model import Options
 
     made = {

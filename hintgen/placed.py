@@ -1,4 +1,4 @@
-"""A placement for the predictor from a hint file: what a store that honours the hints would do."""
+"""Placement for the predictor from a hint file, as applied by a store that honours the hints."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ MAX_COPIES = 64
 
 
 def hinted_strategy(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
-    """The strategy that sets these hints on the files of a run, and starts each task in its part
-    of the hint file's plan, else where most of its input lies; `name` is how the output calls it.
+    """Return the strategy that sets these hints on the files of a run and starts each task in its
+    part of the hint file's plan, otherwise where most of its input is; `name`: name in the output.
     """
 
     def strategy(work: Workload, cluster: Cluster) -> Placement:
         values = hints_by_file(hints, analysis, work, cluster.count)
-        plan = hints.plan if hints.plan and _is_of(hints.plan, analysis, work) else None
+        plan = hints.plan if hints.plan and _matches_graph(hints.plan, analysis, work) else None
         if plan is not None:
-            values = _by_plan(plan, analysis, work)
+            values = _hints_of_plan(plan, analysis, work)
         found = placement_of(values, work, name)
         if plan is not None:
             _bind(found, plan, values, work, cluster.count)
@@ -47,8 +47,8 @@ def hinted_strategy(hints: HintFile, analysis: Analysis, name: str) -> Strategy:
     return strategy
 
 
-def _is_of(plan: Plan, analysis: Analysis, work: Workload) -> bool:
-    """Whether the plan was made for this graph: it says something, and all of it is there."""
+def _matches_graph(plan: Plan, analysis: Analysis, work: Workload) -> bool:
+    """Whether the plan is not empty and the graph has all of its tasks and files."""
     paths = {to_bytes(file.path) for file in plan.files}
     names = {task.name for task in plan.tasks}
     return (
@@ -56,8 +56,8 @@ def _is_of(plan: Plan, analysis: Analysis, work: Workload) -> bool:
     )
 
 
-def _by_plan(plan: Plan, analysis: Analysis, work: Workload) -> list[dict[str, str]]:
-    """Hints by file as the plan says; what it does not name needs none."""
+def _hints_of_plan(plan: Plan, analysis: Analysis, work: Workload) -> list[dict[str, str]]:
+    """Return the hints of the plan by file; files without an entry have none."""
     hints_of = {to_bytes(file.path): file.hints for file in plan.files}
     path_of = _paths(analysis)
     return [hints_of.get(path_of.get(file) or b"", {}) for file in work.file_id.tolist()]
@@ -66,7 +66,7 @@ def _by_plan(plan: Plan, analysis: Analysis, work: Workload) -> list[dict[str, s
 def _bind(
     found: Placement, plan: Plan, values: Sequence[dict[str, str]], work: Workload, nodes: int
 ) -> None:
-    """Parts become nodes, of the files that lie with a part and of the tasks."""
+    """Convert parts to nodes, of files placed in a part and of tasks; modifies `found`."""
     assert found.law is not None and found.target is not None
     part_of = {group(part): part for part in range(plan.parts)}
     for at, hints in enumerate(values):
@@ -91,10 +91,10 @@ def hints_by_file(
     facts: pa.Table | None = None,
     matcher: Matcher | None = None,
 ) -> list[dict[str, str]]:
-    """Hints (name -> value) by file of the workload; a path has one set of hints.
+    """Return the hints (name -> value) of each file of the workload; a path has one set of hints.
 
-    `graph`: the rules may know the declared graph, where there is one; else names alone.
-    `facts`: those of `facts_of`, where they are there; `matcher`: of these hints, as well.
+    `graph`: match with the declared graph, if there is one; otherwise by names alone.
+    `facts`, `matcher`: the result of `facts_of` and the matcher of these hints, if available.
     """
     from tracehint.hintgen.declared import declared_of
     from tracehint.hintgen.hint_columns import has_declared_graph
@@ -117,7 +117,7 @@ def _paths(analysis: Analysis) -> dict[int, bytes]:
 
 
 def placement_of(values: Sequence[dict[str, str]], work: Workload, name: str) -> Placement:
-    """What a store makes of hints by file, each task started where most of its input lies."""
+    """Return the placement of a store that honours the hints; tasks start at their input."""
     count = len(values)
     kinds, target = np.full(count, -1, np.int32), np.full(count, -1, np.int32)
     copies, chunk = np.zeros(count, np.int32), np.zeros(count, np.int64)

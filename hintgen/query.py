@@ -1,15 +1,15 @@
-"""The analysis as SQL tables: what lint, graph, report and diff ask their questions to.
+"""The analysis as SQL tables, queried by lint, graph, report and diff.
 
 Tables of the analysis keep their names (tasks, files, producers, ...); those of
 the bundle are called `b_<name>`. Views: see file_users.py. Added columns:
 
-files.path_text  the path as visible text (bytes that are not UTF-8 as `\\xNN`)
-files.mask       path_text with every run of digits and every random part as `*`
-files.template   as mask, but digits are kept that never change among files used alike
+files.path_text  the path as printable text (bytes that are not UTF-8 as `\\xNN`)
+files.mask       path_text with each sequence of digits and each random part as `*`
+files.template   as mask, but keeps digits that are constant among files used alike
 files.dir        directory part of path_text ("" at the data root)
 files.data       not software
-files.newest     no later version of it is there
-files.named      a number of the path; files.shape: of the template
+files.newest     no later version of the file exists
+files.named      number of the path; files.shape: number of the template
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-# Templates of file names: what changes from file to file becomes a star.
+# Templates of file names for display: parts that vary between files become a star.
 #
-# A template is for people. It is made per group of files that are *alike*: same
-# mask (masks.py), role, primary label, and the same types of producers and consumers.
+# A template is made per group of files that are *alike*: same mask (masks.py), role,
+# primary label, and types of producers and consumers.
 
 VARIES = "*"
-AT_ONCE = 1 << 19  # runs: each of their digits takes 24 bytes while they are compared
+AT_ONCE = 1 << 19  # digit runs compared at one time, with 24 bytes of memory per digit
 
 
 class DigitRuns:
-    """The runs of digits of each text. `count`: their number. `texts`: one array, no nulls."""
+    """Sequences of digits of each text. `count`: their number. `texts`: one array without nulls."""
 
     def __init__(self, texts: pa.Array) -> None:
         _, ends, text = texts.buffers()
@@ -76,9 +76,9 @@ class DigitRuns:
         self._first = np.cumsum(self.count) - self.count
 
     def constant(self, rows: Ints, kind: Ints) -> Iterator[tuple[int, list[str]]]:
-        """(kind, its runs of digits, VARIES where they differ) of texts with equally many.
+        """Yield (kind, its digit runs, VARIES where they differ); a kind's texts have equally many.
 
-        `kind`: that of each of the rows.
+        `kind`: the kind of each of the rows.
         """
         rows = rows[order_by(kind)]
         kind = np.sort(kind)
@@ -116,7 +116,7 @@ class DigitRuns:
 
 # Files without digits that are used alike share one template: `{a,b,c}.bin`.
 DIR = "CASE path_text WHEN '/' THEN '' ELSE parse_dirpath(path_text, 'forward_slash') END"
-# `lone`: files whose shape no other name has.
+# `lone`: files whose shape is unique to one name.
 _LONE = f"""
     WITH named AS (SELECT shape, flow, {DIR} AS dir,
                           regexp_extract(path_text, '(\\.[^./]*)?$') AS ending,
@@ -134,9 +134,9 @@ _LONE = f"""
 
 
 def with_templates(con: duckdb.DuckDBPyConnection, files: pa.Table, flow: Ints) -> pa.Table:
-    """The files with mask, template and shape (see query.py), the texts as numbers of the
-    different ones. They have path_text, named and data. `flow`: the same for files that are alike
-    in all but their mask."""
+    """Add mask, template and shape (see query.py), dictionary-encoded. `files` has path_text,
+    named and data. `flow`: a number that is equal for files that are alike except for their
+    mask."""
     texts = files["path_text"].combine_chunks()
     layouts = layouts_of(texts)
     masks = show_shapes(layouts.shapes).cast(pa.string()).dictionary_encode("encode")
@@ -157,7 +157,7 @@ def with_templates(con: duckdb.DuckDBPyConnection, files: pa.Table, flow: Ints) 
 
 
 def _are_digit_masks(layouts: pa.Array, masks: pa.DictionaryArray) -> pa.Array:
-    """Whether the stars of a layout's mask are its runs of digits."""
+    """Whether the stars of each layout's mask are exactly its digit runs."""
     only_digits = pc.replace_substring_regex(layouts, pattern="[0-9]+", replacement="*")
     return pc.fill_null(pc.equal(only_digits, masks.dictionary_decode().cast(pa.binary())), False)
 
@@ -165,11 +165,11 @@ def _are_digit_masks(layouts: pa.Array, masks: pa.DictionaryArray) -> pa.Array:
 def _templates(
     texts: pa.Array, masks: pa.DictionaryArray, number: Ints, kind: Ints, plain: Bools
 ) -> pa.DictionaryArray:
-    """The template of each file: a position of the mask whose text is the same in every file of a
-    kind keeps its text.
+    """Return the template of each file: the mask, with stars replaced by text that is constant in
+    all files of a kind.
 
-    Where random parts were masked, the runs of digits do not line up with the stars: those keep
-    the mask. `number`: the mask of each file. `plain`: files that line up.
+    Files with masked random parts keep the mask, as their digit runs do not correspond to its
+    stars. `number`: the mask of each file. `plain`: files whose digit runs correspond.
     """
     known = masks.dictionary.to_pylist()
     stars = np.array([0 if mask is None else mask.count("*") for mask in known], np.int64)
@@ -189,8 +189,8 @@ def _templates(
 def _with_lone_names(
     con: duckdb.DuckDBPyConnection, files: pa.Table, templates: pa.DictionaryArray, flow: Ints
 ) -> pa.DictionaryArray:
-    """The templates, of which those of lone names share one. A path with several versions can be
-    alike with several groups: it takes the first."""
+    """Return the templates, with one shared by lone names used alike. A path with several versions
+    can belong to several groups; the first one counts."""
     shape = templates.indices.to_numpy()
     named = column(files, "named")
     data = column(files, "data", 0) != 0
@@ -208,7 +208,7 @@ def _with_lone_names(
 
 
 def _code_texts(texts: list[str | None], at: pa.Array) -> pa.DictionaryArray:
-    """The text at each place, equal ones with one number."""
+    """Return the text at each index, dictionary-encoded without duplicates."""
     encoded = pa.array(texts, pa.string()).dictionary_encode("encode")
     return pa.DictionaryArray.from_arrays(encoded.indices.take(at), encoded.dictionary)
 
@@ -218,14 +218,14 @@ def _fill(mask: str, parts: Iterable[str]) -> str:
     return pieces[0] + "".join(p + rest for p, rest in zip(parts, pieces[1:], strict=True))
 
 
-BATCH = 10_000  # rows of a large result in Python at one time
-# Up to here a thread is awake for longer than it works, and a copy is made in less time than
-# DuckDB asks Arrow for the columns of a question.
+BATCH = 10_000  # rows of a large result converted to Python at one time
+# For small tables, starting threads takes longer than their work, and copying takes less time
+# than DuckDB's access to Arrow columns in a query.
 SMALL = 20_000  # rows of all tables of the analysis
 
 
 def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Binary paths as visible text; one vectorised cast unless some are not UTF-8."""
+    """Return binary paths as printable text, with one vectorised cast unless some are not UTF-8."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -248,8 +248,8 @@ def text_column(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Arra
 def connect(
     analysis: Analysis, bundle: Bundle | None = None, users: Users | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """An in-memory database over the run; it reads no file and writes none. `users`: those of the
-    analysis, where they are known."""
+    """Return an in-memory database of the run, without access to files. `users`: those of the
+    analysis, if already computed."""
     con, kind = _open_database(analysis)
     sets = add_type_sets(con, users or users_of(analysis))
     files = _with_numbers(analysis.files)
@@ -262,8 +262,8 @@ def connect(
 
 
 def connect_plain(analysis: Analysis) -> duckdb.DuckDBPyConnection:
-    """The same for those who ask about each row by itself: of the added columns files have
-    path_text and data only, and no column has to be there that nobody asks for."""
+    """Return a database for queries of single rows: of the added columns, files have only path_text
+    and data, and columns that no query uses may be missing."""
     con, _ = _open_database(analysis)
     files = analysis.files
     if "path" in files.column_names:
@@ -276,7 +276,7 @@ def connect_plain(analysis: Analysis) -> duckdb.DuckDBPyConnection:
 
 
 def _open_database(analysis: Analysis) -> tuple[duckdb.DuckDBPyConnection, str]:
-    """A database with all tables but `files`, and whether they are tables or views."""
+    """Return a database with all tables but `files`, and "TABLE" or "VIEW", their kind."""
     import duckdb
 
     con = duckdb.connect(":memory:")
@@ -293,7 +293,7 @@ def _open_database(analysis: Analysis) -> tuple[duckdb.DuckDBPyConnection, str]:
 
 
 def _with_numbers(files: pa.Table) -> pa.Table:
-    """The files with path_text, named, newest and data."""
+    """Add path_text, named, newest and data to the files."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -310,7 +310,7 @@ def _with_numbers(files: pa.Table) -> pa.Table:
 
 
 def _flow(files: pa.Table, sets: pa.Table, patterns: pa.Table) -> Ints:
-    """A number of role, primary label and the types of producers and consumers of each file."""
+    """Return a number for the role, primary label, producer and consumer types of each file."""
     flow = np.zeros(files.num_rows, np.int64)
     place = positions(column(sets, "file"), column(files, "file"))
     parts = [np.append(column(sets, name), -1)[place] for name in ("made", "used")]
@@ -320,7 +320,7 @@ def _flow(files: pa.Table, sets: pa.Table, patterns: pa.Table) -> Ints:
 
 
 def _primary(files: pa.Table, patterns: pa.Table) -> Ints:
-    """The number of the primary label of each file, the first by its name; -1: there is none."""
+    """Return the number of each file's primary label, the first by name; -1: none."""
     import pyarrow.compute as pc
 
     own = patterns.select(["file", "pattern", "edge", "primary"])
@@ -334,7 +334,7 @@ def _primary(files: pa.Table, patterns: pa.Table) -> Ints:
 
 
 def _newest(files: pa.Table) -> Bools:
-    """Whether no later version of the same file is there."""
+    """Return a mask of the files without a later version."""
     lineage, version = column(files, "lineage"), column(files, "version")
     order = order_by(lineage, version)
     last = np.append(starts_of(lineage[order])[1:], len(order)) - 1 if len(order) else order
@@ -343,8 +343,8 @@ def _newest(files: pa.Table) -> Bools:
 
 
 def _add(con: duckdb.DuckDBPyConnection, kind: str, name: str, table: pa.Table) -> None:
-    """A view of the Arrow table itself, or a copy of it. Pairs of a fixed size are lists where they
-    are asked for: DuckDB's ARRAY type has fewer functions."""
+    """Add a view or a copy of an Arrow table. Ranges (fixed-size pairs) become lists:
+    DuckDB's ARRAY type has fewer functions."""
     con.register(f"raw_{name}", table)
     pairs = " REPLACE (ranges::BIGINT[][] AS ranges)" if "ranges" in table.column_names else ""
     con.execute(f'CREATE {kind} "{name}" AS SELECT *{pairs} FROM "raw_{name}"')
@@ -353,14 +353,14 @@ def _add(con: duckdb.DuckDBPyConnection, kind: str, name: str, table: pa.Table) 
 def rows(
     con: duckdb.DuckDBPyConnection, sql: str, parameters: dict[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The result as a list of dicts (for results of the size of a screen)."""
+    """Return the result as a list of dicts, for small results."""
     cursor = con.execute(sql, parameters) if parameters else con.execute(sql)
     columns = [d[0] for d in cursor.description or []]
     return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
 
 
 def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:
-    """The rows of a result of any size, until the connection is asked something else."""
+    """Yield the rows of a result of any size; the next query on the connection ends it."""
     cursor = con.execute(sql)
     columns = [d[0] for d in cursor.description or []]
     while some := cursor.fetchmany(BATCH):
@@ -369,6 +369,6 @@ def each(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[dict[str, Any]]:
 
 
 def arrow_batches(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.RecordBatch]:
-    """The columns of a result of any size, BATCH rows at a time; as `each`."""
+    """Yield a result of any size in batches of BATCH rows; the next query ends it."""
     reader: pa.RecordBatchReader = con.sql(sql).to_arrow_reader(BATCH)
     yield from (batch for batch in reader if batch.num_rows)

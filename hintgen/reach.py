@@ -1,4 +1,4 @@
-"""Does the declared graph order one task before another?"""
+"""Reachability of pairs in a directed graph: whether it orders one task before another."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tracehint.analyzer.arrays import (
     starts_of,
 )
 
-MOST_STEPS = 100_000_000  # links followed for one question; some seconds
-CELLS = 1 << 26  # marks of what was seen, a byte each: starts walked together, times nodes
+MAX_STEPS = 100_000_000  # limit of links followed by one object; some seconds
+CELLS = 1 << 26  # visited marks of one byte: number of concurrent starts times nodes
 
 
 class Reach:
-    """Which pairs (before, after) a directed graph connects.
+    """Decides which pairs (before, after) a directed graph connects.
 
-    It walks from whichever side has fewer distinct nodes, and from each of them once: the cost is
-    that of the graph times the smaller side, not times the pairs. After MOST_STEPS links it stops:
-    what is left is `unknown`. Nodes are any whole numbers.
+    It traverses once from each distinct node of the smaller side: the cost is the size of the
+    graph times the smaller side, not times the pairs. After MAX_STEPS links it stops, and the
+    remaining pairs are `unknown`. Nodes are any integers.
     """
 
-    def __init__(self, before: Ints, after: Ints, steps: int = MOST_STEPS) -> None:
+    def __init__(self, before: Ints, after: Ints, steps: int = MAX_STEPS) -> None:
         self._before, self._after, self._left = before, after, steps
 
     def split(self, before: Ints, after: Ints) -> tuple[Bools, Bools]:
-        """(unordered, unknown), an element for each of the given pairs."""
+        """Return masks of the unordered and the unknown pairs."""
         turned = len(distinct(after)) < len(distinct(before))
         ends = (after, before) if turned else (before, after)
         links = (self._after, self._before) if turned else (self._before, self._after)
@@ -45,7 +45,7 @@ class Reach:
         return (~reached & known)[place], (~reached & ~known)[place]
 
     def _walk_links(self, links: _Links, pair: Ints) -> tuple[Bools, Bools]:
-        """Of distinct sorted pairs (start * nodes + end): reached; seen to the end or reached."""
+        """Return, for distinct sorted pairs (start * nodes + end), whether reached, and known."""
         reached, known = np.zeros(len(pair), bool), np.zeros(len(pair), bool)
         start = pair // max(1, links.nodes)
         first = starts_of(start)
@@ -67,8 +67,8 @@ class Reach:
     def _find_reached(
         self, links: _Links, starts: Ints, ends: Ints, wanted: Ints, seen: Bools
     ) -> Bools:
-        """Which of the sorted `ends` are reached. A cell is (number of the start) * nodes + node;
-        `wanted`: ends of each start; `seen`: a mark for each cell, none set before and after."""
+        """Return a mask of the sorted `ends` reached. A cell is (index of a start) * nodes + node;
+        `wanted`: ends per start; `seen`: a mark per cell, all False on entry and return."""
         found = np.zeros(len(ends), bool)
         front, been = np.arange(len(starts)) * links.nodes + starts, list[Ints]()
         while len(front):
@@ -84,14 +84,14 @@ class Reach:
             if len(hit):
                 found[hit] = True
                 np.subtract.at(wanted, ends[hit] // links.nodes, 1)
-            front = front[wanted[front // links.nodes] > 0]  # the others have found all
+            front = front[wanted[front // links.nodes] > 0]  # other starts are done
         for cells in been:
             seen[cells] = False
         return found
 
 
 class _Links:
-    """The links of a graph of `nodes` nodes, sorted by where they begin."""
+    """Links of a graph with `nodes` nodes, sorted by source."""
 
     def __init__(self, nodes: int, before: Ints, after: Ints) -> None:
         self.nodes, self.steps = nodes, 0
@@ -100,7 +100,7 @@ class _Links:
         self._first = np.cumsum(self._count) - self._count
 
     def next_cells(self, cells: Ints, most: int) -> Ints:
-        """The cells one link further on; `steps`: their number. None of them beyond `most`."""
+        """Return the cells one link further, empty if more than `most`; `steps`: their number."""
         node = cells % self.nodes
         count = self._count[node]
         self.steps = int(count.sum())

@@ -1,4 +1,4 @@
-"""Arrow and numpy without what they load or start and nothing here uses."""
+"""Load Arrow and NumPy without the modules and threads that tracehint does not use."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def no_blas_threads() -> None:
-    """Keep numpy from starting a pool of linear algebra threads: about 0.15 s of CPU.
+    """Prevent NumPy from starting a pool of linear algebra threads: about 0.15 s of CPU.
 
-    To be called before numpy is imported, and never where a command of the user's is started
-    later: it would inherit the variables.
+    Call it before NumPy is imported, and never in a process that starts a user's command later:
+    the command would inherit the variables.
     """
     for variable in _BLAS:
         os.environ.setdefault(variable, "1")
 
 
 class _NoPandas:
-    """An import finder that has no pandas."""
+    """An import finder that hides pandas."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -31,12 +31,12 @@ class _NoPandas:
 
 
 def skip_pandas() -> None:
-    """Load pyarrow and numpy without pandas, whose import takes longer than analyzing a small run,
-    with the allocator of the C library, and without threads of linear algebra.
+    """Load pyarrow and NumPy without pandas, whose import takes longer than analyzing a small run,
+    with the allocator of the C library, and without linear algebra threads.
 
-    Where pandas is installed, pyarrow looks for it once, at the first array made from Python
-    values. For commands only: in a process of the user's it could matter later. `to_pandas`
-    still works, it looks again. What is started later inherits nothing.
+    If pandas is installed, pyarrow imports it once, at the first array created from Python
+    values. For commands only: in a user's own process it could have effects later. `to_pandas`
+    still works: it retries the import. Processes started later inherit nothing.
     """
     if "pandas" in sys.modules:
         return
@@ -47,8 +47,8 @@ def skip_pandas() -> None:
     try:
         import pyarrow as pa
 
-        # Columns come and go by the hundred megabytes. Arrow's own allocator gives pages back and
-        # asks for them again, which took the kernel longer than everything else took.
+        # Columns of hundreds of megabytes are allocated and freed. Arrow's own allocator returns
+        # pages to the kernel and requests them again, which took longer than all other work.
         pa.set_memory_pool(pa.system_memory_pool())
         pa.array([0])
     finally:

@@ -1,6 +1,6 @@
-"""Directories below the user's cache directory, for what is made once and used again.
+"""Directories below the user's cache directory, for results that are computed once and reused.
 
-Only what this user alone could have written is looked at, and every file is reached through a
+Only files that no other user could have written are read, and every file is opened through a
 descriptor of the checked directory.
 """
 
@@ -17,19 +17,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 _PART = ".part"
-_ABANDONED_S = 3600.0  # after which a file that is not complete will never be
+_ABANDONED_S = 3600.0  # age at which an incomplete file counts as abandoned
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
 class CacheDirectory:
-    """One of them, by name; its files have that ending."""
+    """One cache directory; its files have the suffix `ending`."""
 
     name: str
     ending: str
 
     def folder(self) -> Path:
-        """Where it is. Raises OSError: the user's cache directory is not known."""
+        """Return its path. Raises OSError if the user's cache directory is not known."""
         given = os.environ.get("XDG_CACHE_HOME", "")
         home = os.environ.get("HOME", "")
         if given[:1] == "/":
@@ -40,14 +40,14 @@ class CacheDirectory:
 
     @contextmanager
     def opened(self, *, make: bool) -> Iterator[int]:
-        """A descriptor of it. Raises OSError: it is not there, or could be another's."""
+        """Yield a descriptor of it. Raises OSError: it is missing or may be another user's."""
         where = self.folder()
         base = where.parent.parent
         if make:
             base.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(base, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            if os.fstat(fd).st_uid != os.geteuid():  # with sudo: nothing of root's in a user's home
+            if os.fstat(fd).st_uid != os.geteuid():  # sudo: root writes nothing in a user's home
                 raise OSError(errno.EPERM, "belongs to another user")
             for part in (where.parent.name, where.name):
                 if make:
@@ -62,21 +62,21 @@ class CacheDirectory:
             os.close(fd)
 
     def get(self, key: str) -> bytes | None:
-        """What was put under this key by this user, if it is still there."""
+        """Return the data that this user stored under this key, or None."""
         try:
             with self.opened(make=False) as inside:
                 fd = os.open(key + self.ending, os.O_RDONLY | _FLAGS, dir_fd=inside)
                 with os.fdopen(fd, "rb") as stream:
                     _check_file(fd)
                     with suppress(OSError):
-                        os.utime(fd)  # the least recently used go first
+                        os.utime(fd)  # least recently used files are removed first
                     return stream.read()
         except OSError:
             return None
 
     def put(self, key: str, write: Callable[[BinaryIO], None], most: int) -> None:
-        """Keep what `write` writes under this key, whole or not at all; then make room, so that all
-        files together have at most `most` bytes. What cannot be kept is not."""
+        """Store the output of `write` under this key atomically; then remove files until all
+        together have at most `most` bytes. Output that is too large or fails is not stored."""
         with suppress(OSError), self.opened(make=True) as inside:
             part = f"{key}.{os.urandom(8).hex()}{_PART}"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
@@ -93,7 +93,7 @@ class CacheDirectory:
             self._make_room(inside, most)
 
     def _make_room(self, inside: int, most: int) -> None:
-        """Remove the least recently used, and what a killed command left."""
+        """Remove least recently used files above `most` bytes, and leftovers of killed commands."""
         kept = []
         for name in os.listdir(inside):
             with suppress(OSError):
@@ -111,7 +111,7 @@ class CacheDirectory:
 
 
 def _check_own(fd: int) -> None:
-    """Raises OSError for what is another user's, or may be written by others."""
+    """Raise OSError if it belongs to another user, or others may write to it."""
     info = os.fstat(fd)
     if info.st_uid != os.geteuid():
         raise OSError(errno.EPERM, "belongs to another user")

@@ -1,7 +1,7 @@
-"""Tables in the smallest types that hold their values: a quarter to half of the memory.
+"""Tables in the narrowest types that hold their values: a quarter to half of the memory.
 
-Whole numbers become as narrow as the largest of them allows, texts a number into the distinct
-ones. For steps that look at columns and not at the schema.
+Integers are narrowed to the range of their values, texts are dictionary-encoded. For code that
+uses columns and not the types of the schema.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_AT_ONCE = 2  # columns that are read side by side: what they take is there twice for a moment
-# unpacked bytes and rows of a file of which all columns are read at once
+_AT_ONCE = 2  # columns read together: they are in memory twice for a moment
+# maximum uncompressed bytes and rows of a file whose columns are all read at once
 _SMALL, _FEW_ROWS = 1 << 20, 1 << 16
 
 
 def read_compact(
     where: Path | BinaryIO, schema: pa.Schema, added: Collection[str] = ()
 ) -> pa.Table:
-    """The columns of `schema` of one Parquet file; `added` ones are null where it has them not.
+    """Read the columns of `schema` from one Parquet file; missing `added` columns are null.
 
-    Those of a small file are not narrow yet (`schemas/store.py` does many at a time). Raises
-    OSError, ArrowException, KeyError or ValueError when it cannot be read or is not what the
-    schema says.
+    Columns of a small file are not narrowed yet (`schemas/store.py` narrows many files at a
+    time). Raises OSError, ArrowException, KeyError or ValueError if it cannot be read or does
+    not match the schema.
     """
     import pyarrow as pa
 
@@ -44,7 +44,7 @@ def read_compact(
 
 
 def _cast_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns in the types of the schema, texts as numbers into the distinct ones."""
+    """Cast the columns to the types of the schema; encoded texts stay dictionary-encoded."""
     import pyarrow as pa
 
     for at, name in enumerate(table.column_names):
@@ -58,13 +58,13 @@ def _cast_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def present(source: pq.ParquetFile, schema: pa.Schema) -> list[str]:
-    """The columns of the schema that the file has."""
+    """Return the columns of the schema that the file has."""
     has = set(source.schema_arrow.names)
     return [name for name in schema.names if name in has]
 
 
 def with_nulls(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with all columns of the schema in their order; new ones have no value."""
+    """Return the table with all columns of the schema in order; missing ones are null."""
     import pyarrow as pa
 
     if table.num_columns == len(schema):
@@ -79,8 +79,8 @@ def with_nulls(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def open_parquet(
     where: Path | BinaryIO, schema: pa.Schema, added: Collection[str] = ()
 ) -> Iterator[pq.ParquetFile]:
-    """A Parquet file that has these columns, `added` ones perhaps; their texts come as numbers
-    into the distinct ones.
+    """Open a Parquet file with these columns, of which `added` ones may be missing; texts are read
+    dictionary-encoded.
 
     Raises OSError, ArrowException, or ValueError for a file without one of the columns or
     beyond the limits.
@@ -91,7 +91,7 @@ def open_parquet(
     texts = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
     try:
         source = pq.ParquetFile(where, read_dictionary=texts)
-    except KeyError:  # one of the texts is not there; the error names the missing column in order
+    except KeyError:  # a text column is missing; _check names the first missing column
         with pq.ParquetFile(where) as plain:
             _check(plain, where, schema, added)
         raise
@@ -103,7 +103,7 @@ def open_parquet(
 def _check(
     source: pq.ParquetFile, where: Path | BinaryIO, schema: pa.Schema, added: Collection[str]
 ) -> None:
-    """Raises ValueError for a file beyond the limits, or without one of the columns."""
+    """Raise ValueError for a file beyond the limits, or without one of the columns."""
     check_footer(source, where)
     has = {*source.schema_arrow.names, *added}
     missing = [name for name in schema.names if name not in has]
@@ -112,7 +112,7 @@ def _check(
 
 
 def columns_of(source: pq.ParquetFile, names: list[str]) -> pa.Table:
-    """These columns. Threads to unpack a small file take longer than they save."""
+    """Read these columns. For a small file, decompression threads cost more than they save."""
     return source.read(columns=names, use_threads=not is_small(source)).select(names)
 
 
@@ -122,7 +122,7 @@ def is_small(source: pq.ParquetFile) -> bool:
 
 
 def unpacked_bytes(source: pq.ParquetFile) -> int:
-    """Bytes of the file's columns, as it states them."""
+    """Return the uncompressed bytes of the file's columns, as stated in its footer."""
     facts = source.metadata
     return sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
 
@@ -138,13 +138,13 @@ def _narrow_columns(
 
 
 def check_values(column: pa.ChunkedArray, field: pa.Field) -> None:
-    """Raises ValueError for a column with rows without a value where there must be one."""
+    """Raise ValueError if a column that is not nullable has nulls."""
     if column.null_count and not field.nullable:
         raise ValueError(f"column {field.name} has rows without a value")
 
 
 def narrow(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column of a table whose schema says `kind`."""
+    """Cast a column to the narrowest type for its values; `kind`: its type in the schema."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -166,7 +166,7 @@ def narrow(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _smallest(low: int | None, high: int | None, kind: pa.DataType) -> pa.DataType:
-    """The narrowest type, at most `kind`, for values from `low` to `high` (None: no value)."""
+    """Return the narrowest type, at most `kind`, for `low` to `high` (None: no value)."""
     import pyarrow as pa
 
     for small in (pa.int8(), pa.int16(), pa.int32()):
@@ -178,15 +178,15 @@ def _smallest(low: int | None, high: int | None, kind: pa.DataType) -> pa.DataTy
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The texts of a column that may be a dictionary."""
+    """Decode a column that may be dictionary-encoded."""
     import pyarrow as pa
 
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def different(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The texts of a column that may be a dictionary; of one that is, each once per piece and
-    none for rows without a value."""
+    """Return the texts of a column; of a dictionary-encoded one, each text once per chunk and no
+    nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -197,23 +197,23 @@ def different(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def wide(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Whole numbers as int64, to be compared with a column that is not narrow."""
+    """Cast integers to int64, for comparison with a column that is not narrowed."""
     import pyarrow as pa
 
     return column.cast(pa.int64())
 
 
 def concat_parts(parts: list[pa.Table]) -> pa.Table:
-    """The rows of all parts; numbers of a column in one array, as wide as the widest part."""
+    """Concatenate the parts; each integer column is one array, as wide as the widest part."""
     import pyarrow as pa
 
     whole = pa.concat_tables(parts, promote_options="permissive")
-    columns = [_one(whole.column(i)) for i in range(whole.num_columns)]
+    columns = [_merge_chunks(whole.column(i)) for i in range(whole.num_columns)]
     return pa.table(columns, names=whole.schema.names)
 
 
-def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers in one array: numpy then looks at them where they lie. Texts stay in parts."""
+def _merge_chunks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Merge chunks of integers, so that NumPy can view them without a copy; texts stay chunked."""
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) and column.num_chunks > 1:
@@ -228,13 +228,13 @@ def _one(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _fits_byte(column: pa.ChunkedArray) -> bool:
-    """Whether a byte can number the distinct texts of each part."""
+    """Whether a signed byte can index the dictionary of each chunk."""
     return all(len(chunk.dictionary) < 1 << 7 for chunk in column.chunks)
 
 
 def in_one(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """The table with those of the named columns whose texts came as numbers in one piece each,
-    with one list of the distinct ones: whoever asks for it again has it at once."""
+    """Return the table with each named dictionary-encoded column as one chunk with one dictionary,
+    so that later uses need no unification."""
     import pyarrow as pa
 
     for at, field in enumerate(table.schema):

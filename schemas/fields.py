@@ -1,4 +1,4 @@
-"""Types of fields that several records have; JSON Schemas get their bounds from here."""
+"""Field types shared by several records; they define the bounds in the JSON Schemas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a Parquet file of a bundle says that it holds, against what its size makes likely.
+"""Check the sizes that a Parquet file's footer states against the size of the file.
 
-A few bytes may stand for billions of equal rows, or for a page that unpacks to gigabytes: such
-files are refused before anything is read.
+A few bytes may represent billions of equal rows, or a page that decompresses to gigabytes: such
+files are rejected before any data is read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-_FEW_ROWS = 10_000_000  # of any number of bytes
-_FREE = 1 << 30  # bytes that any file may hold
+_FEW_ROWS = 10_000_000  # allowed for any file size
+_FREE = 1 << 30  # uncompressed bytes allowed for any file size
 
 
 def check_footer(source: pq.ParquetFile, where: Path | BinaryIO) -> None:
-    """Raises ValueError (naming the limit) for a file that states more than is likely."""
+    """Raise ValueError (naming the limit) for a file that states implausibly much data."""
     facts, size = source.metadata, _size(where)
     rows = facts.num_rows
     if rows > limit("bundle-rows"):
@@ -35,7 +35,7 @@ def check_footer(source: pq.ParquetFile, where: Path | BinaryIO) -> None:
 
 
 def check_texts(column: pa.ChunkedArray, name: str) -> None:
-    """Raises ValueError when the texts of a dictionary column, each row's own, are too many."""
+    """Raise ValueError if the texts of a dictionary column, decoded for each row, are too large."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -43,7 +43,7 @@ def check_texts(column: pa.ChunkedArray, name: str) -> None:
         return
     total = 0
     for chunk in column.chunks:
-        if len(chunk) * chunk.dictionary.nbytes <= _FREE:  # as if each row had all of them
+        if len(chunk) * chunk.dictionary.nbytes <= _FREE:  # upper bound: each row has all texts
             continue
         lengths = pc.binary_length(chunk.dictionary)
         if len(chunk) * (pc.max(lengths).as_py() or 0) > _FREE:
@@ -62,7 +62,7 @@ def _size(where: Path | BinaryIO) -> int:
 
 
 def rows_of(files: Iterable[Path | BinaryIO]) -> int:
-    """Rows of Parquet files as these state them; damaged files count nothing."""
+    """Return the total rows of Parquet files, from their footers; damaged files count 0."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

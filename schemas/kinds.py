@@ -1,7 +1,7 @@
-"""What a path that was given really is, and what to type instead: one answer for all commands.
+"""Classify a path argument of the wrong kind and suggest a remedy, the same for all commands.
 
-Commands take a recording (bundle), a run (bundle or analysis) or a hint file. What they were given
-in its place is recognised here by its first bytes; nothing else of it is read.
+Commands require a recording (bundle), a run (bundle or analysis) or a hint file. Another kind of
+argument is recognised here by its first bytes; nothing else of it is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GIVE_BUNDLE = "Give the directory that `tracehint record` or `import` wrote. "
 _GIVE_HINTS = "Give the file that `tracehint hints NAME.trace -o FILE` wrote."
 _IMPORT = "tracehint import {path} -o NEW.trace"
 
-# wanted -> kind of what was given -> what is wrong, what to type
+# wanted kind -> kind of the argument -> problem, remedy
 ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
     "bundle": {
         "absent": ("there is no such bundle", "Record one: tracehint profile -- COMMAND"),
@@ -57,7 +57,7 @@ ANSWERS: dict[str, dict[str, tuple[str, str]]] = {
 
 
 def what_is(path: Path) -> str:
-    """What lies at the path: a key of ANSWERS; never raises."""
+    """Return the kind of the file at the path: an inner key of ANSWERS; never raises."""
     try:
         if path.is_dir():
             if (path / _MANIFEST).is_file():
@@ -76,8 +76,8 @@ def what_is(path: Path) -> str:
 
 
 def bundles_in(path: Path) -> list[Path]:
-    """The trace bundles directly in a directory that is none itself, by their names; none where
-    it cannot be read."""
+    """Return the trace bundles directly in a directory, sorted by name; none if the directory is
+    a bundle itself or cannot be read."""
     try:
         if not path.is_dir() or (path / _MANIFEST).is_file():
             return []
@@ -100,7 +100,7 @@ def _kind(path: Path, head: bytes) -> str:
 
 
 def instead(wanted: str, path: Path) -> tuple[str, str]:
-    """What is wrong with a path that is no bundle (no hint file), and what to type."""
+    """Return problem and remedy for a path that is not a bundle (or hint file)."""
     text, remedy = ANSWERS[wanted][what_is(path)]
     near = _find_results_near(path)
     filled = remedy.format(
@@ -113,21 +113,21 @@ def instead(wanted: str, path: Path) -> tuple[str, str]:
 
 
 def _recording(folder: Path) -> str:
-    """`NAME.trace` beside `NAME.tracehint`."""
+    """Return `NAME.trace` next to `NAME.tracehint`, or a description of it."""
     beside = folder.with_name(folder.name.removesuffix(".tracehint") + ".trace")
     found = (beside / "manifest.json").is_file()
     return shlex.quote(str(beside)) if found else "the directory NAME.trace that belongs to it"
 
 
 def _command(path: Path) -> str:
-    """How a program or script is started."""
+    """Return the command that starts a program or script."""
     with_what = {".py": "python3 ", ".pl": "perl ", ".R": "Rscript ", ".r": "Rscript "}
     name = shlex.quote(str(path))
     return with_what.get(path.suffix, "sh ") + name
 
 
 def _find_results_near(path: Path) -> Path | None:
-    """The only results of `profile` that hold a file of this name, near to where it was meant."""
+    """Return the only file of this name in a `profile` result next to the path, or None."""
     try:
         found = sorted(path.parent.glob(f"*.tracehint/{path.name}"))
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""What a loss means: the kinds, and the one definition of how complete a recording is.
+"""Kinds of losses, and the one definition of the completeness of a recording.
 
-A recording is as complete as the share of its events that are known, times UNKNOWN_SCORE where
-nobody can say how much is missing besides. What a collector cannot see at all is not a loss; the
-analyzer weighs that (`blind_to`).
+Completeness is the share of events that were recorded, times UNKNOWN_SCORE if an unknown amount
+is missing in addition. Events that a collector never observes are not losses; the analyzer
+weighs them (`blind_to`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tracehint.schemas.wording import agree
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# How a kind of loss counts: so many events or rows; something of unknown size; a text that is cut.
+# How a kind of loss counts: a number of events or rows; an unknown amount; a truncated text.
 EVENTS, UNKNOWN, DETAIL = "events", "unknown", "detail"
 UNKNOWN_SCORE = 0.9
 
-# kind -> (how it counts, what it means in words, for `agree`)
+# kind -> (how it counts, its description, for `agree`)
 KINDS: dict[str, tuple[str, str]] = {
     "lifecycle_records": (EVENTS, "{n} process or file [event|events] lost: names may be missing"),
     "extent_records": (EVENTS, "{n} access [record|records] lost: bytes and edges may be missing"),
@@ -49,12 +49,12 @@ KINDS: dict[str, tuple[str, str]] = {
 
 
 def kinds_that(*ways: str) -> list[str]:
-    """The kinds that count in one of these ways."""
+    """Return the kinds that count in one of these ways."""
     return [kind for kind, (way, _) in KINDS.items() if way in ways]
 
 
 def tally(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Losses by kind, in the order in which the kinds first appear; damaged counts are 0."""
+    """Sum losses by kind, in order of first appearance; negative (damaged) counts are 0."""
     found: dict[str, int] = {}
     for kind, count in rows:
         found[kind] = found.get(kind, 0) + max(0, count)
@@ -62,17 +62,17 @@ def tally(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 
 def losses_of(table: pa.Table) -> dict[str, int]:
-    """The tally of the table `losses`."""
+    """Return the tally of the table `losses`."""
     return tally(zip(*(table.column(c).to_pylist() for c in ("kind", "count")), strict=True))
 
 
 def events(losses: Mapping[str, int]) -> int:
-    """How many events are known to be lost."""
+    """Return the number of events that are known to be lost."""
     return sum(n for kind, n in losses.items() if KINDS.get(kind, (UNKNOWN, ""))[0] == EVENTS)
 
 
 def words(losses: Mapping[str, int]) -> list[str]:
-    """One sentence per kind."""
+    """Return one sentence per kind."""
     other = "{n} [loss|losses] of kind "
     return [
         agree(n, KINDS[kind][1]) if kind in KINDS else agree(n, other) + kind
@@ -81,7 +81,7 @@ def words(losses: Mapping[str, int]) -> list[str]:
 
 
 def score(losses: Mapping[str, int], seen: int, *, whole: bool) -> float:
-    """Completeness, 0 to 1. seen: recorded events; whole: the recorder reached its end."""
+    """Return the completeness, 0 to 1. seen: recorded events; whole: the recorder finished."""
     lost = events(losses)
     unknown = not whole or any(KINDS.get(k, (UNKNOWN, ""))[0] == UNKNOWN for k in losses)
     if not seen:

@@ -1,4 +1,4 @@
-"""`manifest.json` of a trace bundle: what was run, where, by which collector, what was lost."""
+"""`manifest.json` of a trace bundle: command, hosts, collector, completeness and notes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tracehint.limits import limit, limit_error, values_of
 from tracehint.schemas.kinds import instead
 from tracehint.schemas.wording import plural
 
-HINTS_NAME = "hints.json"  # in a bundle: the hint file that `tracehint run` ran with
-FORMAT = "tracehint.bundle/1"  # raised when the meaning of something written changes
-# schemas/tables.py has their columns
+HINTS_NAME = "hints.json"  # in a bundle: the hint file that `tracehint run` used
+FORMAT = "tracehint.bundle/1"  # incremented when the meaning of stored data changes
+# columns: schemas/tables.py
 TABLE_NAMES = (
     "processes", "files", "names", "opens", "extents", "metadata_ops", "marks", "losses",
     "attributes", "declared_tasks", "declared_io", "settings",
@@ -28,7 +28,7 @@ TABLE_NAMES = (
 MANIFEST_NAME = "manifest.json"
 MAX_MANIFEST_BYTES = 64 << 20
 _MAX_NOTES = 5000
-# msgspec looks at a class when it first meets it, and crashes where two threads do that at once
+# msgspec inspects a class at its first use, and crashes if two threads do so at once
 _CONVERTING = threading.Lock()
 
 
@@ -49,7 +49,7 @@ class RecordingHost:
 
 @dataclass
 class Manifest:
-    """The facts of a run that are not rows. All lists may be empty, none is null."""
+    """Facts of a run that are not rows of tables. Lists may be empty but not null."""
 
     format: str = FORMAT
     program: str = ""  # "tracehint 0.1.0"
@@ -59,22 +59,22 @@ class Manifest:
     started_ns: int = 0
     ended_ns: int | None = None
     exit_status: int | None = None
-    complete: bool = False  # false: the recorder did not reach its end
+    complete: bool = False  # false: the recorder did not finish
     hosts: list[RecordingHost] = field(default_factory=list)
     data_roots: list[str] = field(default_factory=list)  # given by the user; empty: derive
-    # codes of what this collector cannot see: "mmap", "io_uring", "bytes", "static_binaries" ...
+    # codes of data that this collector cannot observe: "mmap", "bytes", "static_binaries" ...
     blind_to: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     redacted_args: int = 0
-    recording: str = ""  # identity, random; empty in older bundles and in imported ones
-    parts: list[str] = field(default_factory=list)  # of a merged run: identities of its recordings
-    rows: dict[str, int] = field(default_factory=dict)  # written per table; none: not stated
-    kept_args: bool = False  # --keep-args: nothing was or is to be taken out
-    no_args: bool = False  # --args none: of commands the program alone is stored
+    recording: str = ""  # random identifier; empty in older and in imported bundles
+    parts: list[str] = field(default_factory=list)  # of a merged run: identifiers of its recordings
+    rows: dict[str, int] = field(default_factory=dict)  # written per table; empty: not stated
+    kept_args: bool = False  # --keep-args: nothing is redacted
+    no_args: bool = False  # --args none: only the program of a command is stored
 
 
 def hide_command(manifest: Manifest) -> None:
-    """Take the secrets out of the command line, and count them; with no_args, all arguments."""
+    """Redact secrets in the command line and count them; with no_args, remove all arguments."""
     from tracehint.schemas.redact.commands import redact_words_of
 
     if manifest.no_args:
@@ -84,10 +84,10 @@ def hide_command(manifest: Manifest) -> None:
 
 
 def manifest_to_json(manifest: Manifest) -> str:
-    """Text of `manifest.json`; names that are not UTF-8 survive as surrogate escapes.
+    """Return the text of `manifest.json`; names that are not UTF-8 become surrogate escapes.
 
-    A note for each of a million logs would be a manifest that nobody reads: of more than 5,000
-    the last one says how many there were.
+    Each of a million logs may add a note: of more than 5,000 notes the first 5,000 are
+    written, and a last one with the number of further notes.
     """
     data = dataclasses.asdict(manifest)
     more = len(manifest.notes) - _MAX_NOTES
@@ -97,7 +97,7 @@ def manifest_to_json(manifest: Manifest) -> str:
 
 
 def read_manifest(bundle: Path) -> Manifest:
-    """The manifest of the bundle directory.
+    """Read the manifest of the bundle directory.
 
     Raises BundleError if it is missing, damaged, or of a newer format.
     """
@@ -117,7 +117,7 @@ def read_manifest(bundle: Path) -> Manifest:
 
 
 def parse_manifest(text: bytes, path: Path | str) -> Manifest:
-    """The manifest in `text`; `path` is named in errors (BundleError)."""
+    """Parse the manifest in `text`; `path` is named in errors (BundleError)."""
     if values_of(text) > limit("json-values"):
         refusal = limit_error("json-values", str(path))
         raise BundleError(refusal.what, refusal.remedy)
@@ -155,7 +155,7 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
 
 
 def _check_plain(value: Any) -> None:
-    """Raise ValueError for a text that no path or argument can be, or a number of over 63 bits."""
+    """Raise ValueError for a text with NUL (in no path or argument), or a number over 63 bits."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError(f"a NUL in {value[:80]!r}")
     if isinstance(value, int) and abs(value) >= 1 << 63:

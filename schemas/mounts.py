@@ -1,18 +1,18 @@
-"""Types of mounted file systems: those of one node's disks and memory, and those of the network."""
+"""Types of mounted file systems: local (disks and memory of one node) and network."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# Disks and memory of one node. A type in neither set (most of FUSE) may be anything.
+# Disks and memory of one node. A type in neither set (most of FUSE) may be local or network.
 LOCAL = frozenset(
     [
         "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", "f2fs", "bcachefs",
         "jfs", "reiserfs", "ramfs",
     ]
 )  # fmt: skip  # a table
-# Mounted by several hosts; any `fuse.*` counts where the sources are the same.
+# Mounted by several hosts; any `fuse.*` counts if the sources are equal.
 NETWORK = frozenset(
     [
         "nfs", "nfs3", "nfs4", "lustre", "ceph", "cephfs", "gpfs", "mmfs", "beegfs",
@@ -29,9 +29,9 @@ def is_network(fstype: str) -> bool:
 
 
 def mount_of(path: str, table: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The mount that a path without symbolic links is on; of mounts at one place the last one.
+    """Return the mount of a path without symbolic links; of several at one place, the last.
 
-    table: rows as of a manifest's host, with `path` and `fstype`.
+    table: mounts as in a manifest's host, with `path` and `fstype`.
     """
     found, longest = None, 0
     for mount in table:

@@ -1,4 +1,4 @@
-"""Files where others may put things: nothing is waited for, no link is followed."""
+"""Open files where other users may write: without blocking, without following links."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path, PosixPath
 
 
 def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, own: bool = True) -> int:
-    """A descriptor of a regular file; with `own`, of one of the caller without a second name.
+    """Open a regular file; with `own`, one that belongs to the caller and has only one name.
 
-    Raises OSError: ELOOP or ENXIO for links and pipes, EPERM for what else was put there.
+    Raises OSError: ELOOP or ENXIO for links and pipes, EPERM for any other file.
     """
     more = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     fd = os.open(path, flags | more, mode)
@@ -34,15 +34,15 @@ def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, own: 
 
 
 class ConfiguredPath(PosixPath):
-    """A file that a configuration names, and no user typed: read with `open_trusted`."""
+    """A file named in a configuration, not typed by the user: read with `open_trusted`."""
 
 
 class ConfiguredName(str):
-    """The same for an option that takes a name or a file (--store, --cluster)."""
+    """The same for an option whose value is a name or a file (--store, --cluster)."""
 
 
 def open_trusted(path: Path) -> int:
-    """A descriptor of a configuration file: regular, of the caller or root, writable by no other.
+    """Open a configuration file: regular, owned by the caller or root, writable by no other user.
 
     No link is followed. Raises OSError with the reason.
     """
@@ -56,7 +56,7 @@ def open_trusted(path: Path) -> int:
     why = ""
     if info.st_uid not in (0, os.geteuid()):
         why = "belongs to another user"
-    elif info.st_mode & stat.S_IWOTH or (info.st_mode & stat.S_IWGRP and not _of_one(fd, info)):
+    elif info.st_mode & stat.S_IWOTH or (info.st_mode & stat.S_IWGRP and not _is_private(fd, info)):
         why = "other users may write to it (chmod go-w)"
     if why:
         os.close(fd)
@@ -64,8 +64,8 @@ def open_trusted(path: Path) -> int:
     return fd
 
 
-def _of_one(fd: int, info: os.stat_result) -> bool:
-    """Whether the file's group is its owner's private one (as with umask 002), without an ACL."""
+def _is_private(fd: int, info: os.stat_result) -> bool:
+    """Whether the file's group is its owner's private group (as with umask 002), without an ACL."""
     import grp
     import pwd
 
@@ -79,7 +79,7 @@ def _of_one(fd: int, info: os.stat_result) -> bool:
 
 
 def distrust(path: Path) -> str:
-    """Why a file that a configuration names cannot be used; empty: it can, or it is missing."""
+    """Return why a file named in a configuration is rejected; empty: it is usable, or missing."""
     try:
         os.close(open_trusted(path))
     except FileNotFoundError:
@@ -90,12 +90,12 @@ def distrust(path: Path) -> str:
 
 
 def named_path(name: str) -> Path:
-    """The path of a name that is a file."""
+    """Return a name as a path; a ConfiguredName becomes a ConfiguredPath."""
     return ConfiguredPath(name) if isinstance(name, ConfiguredName) else Path(name)
 
 
 def read_named(path: str | Path, most: int) -> bytes:
-    """At most `most` bytes of a file; of a configured one if it is trusted. Raises OSError."""
+    """Read at most `most` bytes of a file; a configured one must be trusted. Raises OSError."""
     configured = isinstance(path, ConfiguredPath | ConfiguredName)
     fd = open_trusted(Path(path)) if configured else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as stream:
@@ -103,22 +103,22 @@ def read_named(path: str | Path, most: int) -> bytes:
 
 
 class HeldFolder(PosixPath):
-    """A directory of the caller that is held open, whatever its name leads to meanwhile."""
+    """A directory of the caller that is held open, even if its name is replaced meanwhile."""
 
     fd = -1
 
     @property
     def inside(self) -> Path:
-        """The directory itself, for this process and its children as long as this object is there;
-        without /proc the name."""
+        """Path of the open directory, for this process and its children while this object exists;
+        without /proc its name."""
         held = Path(f"/proc/{os.getpid()}/fd/{self.fd}")
         return held if self.fd >= 0 and held.is_dir() else Path(self)
 
 
 def hold(path: Path, name: Path | None = None) -> HeldFolder:
-    """The directory at `path`, which is no link and belongs to the caller. Raises OSError.
+    """Open the directory at `path`; it must belong to the caller and be no link. Raises OSError.
 
-    name: for messages, where `path` goes through a held directory.
+    name: for messages, if `path` goes through a held directory.
     """
     held = HeldFolder(name or path)
     if isinstance(path, HeldFolder) and path.fd >= 0:
@@ -133,17 +133,17 @@ def hold(path: Path, name: Path | None = None) -> HeldFolder:
 
 
 def sibling_path(path: Path, name: str) -> Path:
-    """Where to reach what is beside the directory, in the one that it really is in."""
+    """Return the path of a sibling of the directory, in its real parent directory."""
     return inside(path) / ".." / name if inside(path) != path else path.with_name(name)
 
 
 def inside(path: Path) -> Path:
-    """Where to reach what is in the directory: of a held one by its descriptor."""
+    """Return the path for entries of the directory: through the descriptor of a held one."""
     return path.inside if isinstance(path, HeldFolder) else path
 
 
 def is_own_folder(path: Path) -> bool:
-    """Whether there is a directory of this user, and no link to one."""
+    """Whether the path is a directory of this user, and no link."""
     try:
         found = path.lstat()
     except OSError:
@@ -152,9 +152,9 @@ def is_own_folder(path: Path) -> bool:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a device, pipe or socket is there: it is written to, never replaced by a file.
+    """Whether the path is a device, pipe or socket, which is written to and never replaced.
 
-    Not where somebody else put it there, or a link to it.
+    False if it, or a link at the path, belongs to a user other than the caller and root.
     """
     try:
         mode, owner = path.stat().st_mode, path.lstat().st_uid
@@ -165,9 +165,9 @@ def is_stream(path: Path) -> bool:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[int]:
-    """A descriptor of a new file that takes the place of `path` at the end, links included.
+    """Yield a descriptor of a new file that replaces `path`, also a link, at the end.
 
-    Whole or not at all; a stream is written to. Raises OSError.
+    The replacement is atomic; a stream is written to instead. Raises OSError.
     """
     if is_stream(path):
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -177,7 +177,7 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[int]:
             os.close(fd)
         return
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.tmp")
-    with suppress(FileNotFoundError):  # of a call that was killed, or planted
+    with suppress(FileNotFoundError):  # left by a killed call, or planted
         temporary.unlink()
     fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
@@ -190,6 +190,6 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[int]:
 
 
 def try_sharing(fd: int) -> None:
-    """Map the first page of a file as its writers will. Raises OSError where that cannot be: a
-    store that is mounted without a page cache takes no shared mapping (ENODEV)."""
+    """Map the first page of a file as its writers will. Raises OSError if that fails: a store
+    that is mounted without a page cache supports no shared mapping (ENODEV)."""
     mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE).close()

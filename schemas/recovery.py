@@ -1,7 +1,7 @@
-"""What a recorder left that did not reach its end, as the tables of a bundle.
+"""Recover the tables of a bundle from the output of a recorder that did not finish.
 
-Every reader of bundles goes through here, for all collectors. The readers of raw logs live with
-their collectors and are named, not imported, as the commands are in cli.py.
+Every reader of bundles uses this module, for all collectors. The readers of raw logs belong to
+their collectors and are named, not imported, like the commands in cli.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SPOOL_DIR = "spool"
 RAW_DIR = "raw"  # a log that is not converted yet
 JOB_SUFFIX = ".job"  # of a job's recording in one file
 _SPOOL = "tracehint.schemas.spool.convert"
-# file in RAW_DIR -> module with `recover(root, manifest)`: the tables, and problems; it completes
-# the manifest. Raises TracehintError where nothing can be read.
+# file in RAW_DIR -> module with `recover(root, manifest)`, which returns tables and problems and
+# completes the manifest. It raises TracehintError if nothing can be read.
 READERS = {
     "strace.log": "tracehint.collectors.strace.convert",
     "bpftrace.log": "tracehint.collectors.bpftrace.record",
@@ -30,9 +30,9 @@ READERS = {
 
 
 def is_unfinished(root: Path, manifest: Manifest) -> bool:
-    """Whether what was recorded is not, or not wholly, in the tables of the bundle.
+    """Whether the recording is not, or not completely, converted to the tables of the bundle.
 
-    The last thing that a recorder writes is a manifest with the end of the run.
+    A recorder writes the manifest with the end of the run last.
     """
     if not any((root / name).is_dir() for name in (SPOOL_DIR, RAW_DIR)):
         return False
@@ -42,9 +42,9 @@ def is_unfinished(root: Path, manifest: Manifest) -> bool:
 def recover_tables(
     root: Path, manifest: Manifest, tables: dict[str, pa.Table]
 ) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables with what was observed in place of what was not, or half, converted; problems.
+    """Return problems and the tables recovered from the log; `tables` where it has no rows.
 
-    Raises BundleError where neither the log can be read nor any table has a row.
+    Raises BundleError if the log cannot be read and no table has a row.
     """
     spooled = (root / SPOOL_DIR).is_dir()
     readers = [READERS[name] for name in READERS if (root / RAW_DIR / name).is_file()]
@@ -67,7 +67,7 @@ def recover_tables(
 
 
 def read_job(path: Path) -> tuple[Manifest, dict[str, pa.Table]]:
-    """The recording of a batch system's job (spool/packed.py). Raises BundleError, InputError."""
+    """Read a batch job's recording (spool/packed.py). Raises BundleError, InputError."""
     manifest, found = importlib.import_module(_SPOOL).convert_packed(path)
     if not manifest.kept_args:
         hide_command(manifest)

@@ -1,6 +1,6 @@
-"""Reading trace bundles: `NAME.trace/<table>/host=<host>/<segment>.parquet`.
+"""Read trace bundles: `NAME.trace/<table>/host=<host>/<segment>.parquet`.
 
-What cannot be read is left out and stated in the `losses` table, never raised as a traceback.
+Unreadable parts are left out and reported in the `losses` table, never raised as a traceback.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def table_from_rows(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """An Arrow table of the bundle's schema from Python rows (small tables and tests only)."""
+    """Build an Arrow table of the bundle's schema from Python rows (small tables, tests only)."""
     import pyarrow as pa
 
     from tracehint.schemas.tables import TABLES
@@ -47,14 +47,14 @@ def read_bundle(
     leave_out: Mapping[str, Collection[str]] | None = None,
     without: Collection[str] = (),
 ) -> Bundle:
-    """Read a bundle, recovering what a killed recorder left; or the file of a job's recording.
+    """Read a bundle, recovering the data of a killed recorder; or the file of a job's recording.
 
     `leave_out`: columns by table that the caller does not need; they may be missing then, and
-    the other columns of that table come in the smallest types that hold their values.
+    the other columns of that table have the narrowest types that hold their values.
     `without`: tables that are not read and have no rows, unless something is recovered.
 
     Unreadable parts are listed in `problems` and in the `losses` table (kind
-    `damaged_segment`). Raises BundleError when there is no bundle at all.
+    `damaged_segment`). Raises BundleError if there is no bundle at all.
     """
     root = Path(path)
     if root.suffix == JOB_SUFFIX and root.is_file():
@@ -62,12 +62,12 @@ def read_bundle(
     try:
         bundle, raw = _read_once(root, leave_out or {}, without)
     except BundleError:
-        # what it left cannot be read, or is gone since we looked
+        # its output cannot be read, or was removed meanwhile
         if is_unfinished(root, read_manifest(root)):
             raise
         bundle, raw = _read_once(root, leave_out or {}, without)
     if raw and not is_unfinished(root, read_manifest(root)):
-        # its recorder ended meanwhile, and took away what we were reading
+        # its recorder ended meanwhile and removed the output that was being read
         bundle, _ = _read_once(root, leave_out or {}, without)
     return state_problems(bundle)
 
@@ -75,7 +75,7 @@ def read_bundle(
 def _read_once(
     root: Path, leave_out: Mapping[str, Collection[str]], without: Collection[str]
 ) -> tuple[Bundle, bool]:
-    """As `read_bundle`; whether it was recovered. Problems are not in a table yet."""
+    """Read a bundle; also return whether it was recovered. Problems are in no table yet."""
     from tracehint.schemas.tables import TABLES
 
     manifest = read_manifest(root)
@@ -104,7 +104,7 @@ def _read_once(
 
 
 def state_missing(bundle: Bundle, counts: Mapping[str, int]) -> None:
-    """Rows that were written and are not there any more, in the table `losses`."""
+    """Report rows that were written but are missing now in the table `losses`."""
     written = bundle.manifest.rows
     gone = {name: n - counts.get(name, 0) for name, n in written.items() if name in bundle.tables}
     add_losses(bundle, [("missing_rows", n, name) for name, n in gone.items() if n > 0])
@@ -115,7 +115,7 @@ def state_missing(bundle: Bundle, counts: Mapping[str, int]) -> None:
 
 
 def add_losses(bundle: Bundle, rows: Iterable[tuple[str, int, str]]) -> None:
-    """Rows (kind, count, detail) of no process, in the table `losses`."""
+    """Add rows (kind, count, detail) of no process to the table `losses`."""
     import pyarrow as pa
 
     more = losses_table(bundle.manifest, rows)
@@ -124,7 +124,7 @@ def add_losses(bundle: Bundle, rows: Iterable[tuple[str, int, str]]) -> None:
 
 
 def losses_table(manifest: Manifest, rows: Iterable[tuple[str, int, str]]) -> pa.Table:
-    """The table `losses` of rows (kind, count, detail) of no process."""
+    """Build a `losses` table of rows (kind, count, detail) of no process."""
     host = manifest.hosts[0].name if manifest.hosts else "unknown"
     return table_from_rows(
         "losses",
@@ -136,13 +136,13 @@ def losses_table(manifest: Manifest, rows: Iterable[tuple[str, int, str]]) -> pa
 
 
 def state_problems(bundle: Bundle) -> Bundle:
-    """The bundle with its problems in the table `losses` too."""
+    """Report the bundle's problems in its table `losses` too; return the bundle."""
     add_losses(bundle, [("damaged_segment", 1, text) for text in bundle.problems])
     return bundle
 
 
 def segment_files(root: Path, name: str) -> list[Path]:
-    """The Parquet files of one table, below the bundle only, in a fixed order."""
+    """Return the Parquet files of one table, below the bundle only, in a fixed order."""
     base = root / name
     if base.is_symlink() or not base.is_dir():
         return []
@@ -161,7 +161,7 @@ def segment_files(root: Path, name: str) -> list[Path]:
 
 
 def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
-    """What lies in a directory, by name; nothing where that is not to be known."""
+    """Return the entries of a directory by name; none without permission to read it."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -170,7 +170,7 @@ def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
 
 
 def as_written(segment: str) -> tuple[int, str]:
-    """A key that puts `10.parquet` behind `9.parquet`."""
+    """Return a sort key that puts `10.parquet` after `9.parquet`."""
     return len(segment), segment
 
 
@@ -190,11 +190,11 @@ def read_parts(
     leave_out: Collection[str] = (),
     threads: int = 1,
 ) -> pa.Table:
-    """One table from its Parquet files (name inside the bundle, where to read it).
+    """Read one table from its Parquet files (name inside the bundle, path or stream).
 
-    What cannot be read is left out and added to `problems`. With `leave_out`, the columns come
-    in the smallest types that hold their values (schemas/compact.py). With several `threads`
-    files are asked for before those before them have been read.
+    Unreadable files are left out and added to `problems`. With `leave_out`, the columns have
+    the narrowest types that hold their values (schemas/compact.py). With several `threads`,
+    files are requested before the previous ones have been read.
     """
     import pyarrow as pa
 
@@ -207,7 +207,7 @@ def read_parts(
     one = partial(try_read, read_compact if compact else read_wide, schema, added)
 
     def each() -> Iterator[pa.Table]:
-        for found in in_their_order(one, parts, threads):
+        for found in map_in_order(one, parts, threads):
             if isinstance(found, str):
                 problems.append(found)
             else:
@@ -221,24 +221,24 @@ def read_parts(
 
 T = TypeVar("T")
 R = TypeVar("R")
-_MANY = 64  # files that are worth the threads
-_SMALL = 1 << 18  # bytes of a file: larger ones are unpacked by several threads as it is
-_AHEAD = 4  # results of each thread that wait at most
+_MIN_FILES_FOR_THREADS = 64  # number of files from which threads pay off
+_SMALL = 1 << 18  # bytes of a file: larger ones are decompressed by several threads anyway
+_MAX_WAITING = 4  # maximum number of waiting results per thread
 
 
 def readers(files: Sequence[Path]) -> int:
-    """Threads that read these files."""
-    if len(files) < _MANY:
+    """Return the number of threads to read these files."""
+    if len(files) < _MIN_FILES_FOR_THREADS:
         return 1
     try:
         small = all(file.stat().st_size <= _SMALL for file in files)
-    except OSError:  # its reader will say so
+    except OSError:  # its reader will report this
         return 1
     return len(os.sched_getaffinity(0)) if small else 1
 
 
-def in_their_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
-    """`work` of each item; a few more than have been asked for where there are `threads`."""
+def map_in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """Yield `work` of each item in order; with several `threads`, a few results ahead."""
     if threads < 2:
         yield from map(work, items)
         return
@@ -246,14 +246,14 @@ def in_their_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> 
         begun: deque[Future[R]] = deque()
         for item in items:
             begun.append(pool.submit(work, item))
-            if len(begun) > _AHEAD * threads:
+            if len(begun) > _MAX_WAITING * threads:
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
 
 
 def one_ahead(items: Iterator[T]) -> Iterator[T]:
-    """The items, none of which is None; each is made while the one before it is in use."""
+    """Yield the items, none of which is None; each is computed while the previous is in use."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:
@@ -267,7 +267,7 @@ def try_read(
     added: Collection[str],
     part: tuple[str, Path | BinaryIO],
 ) -> pa.Table | str:
-    """What `read` finds in the file, or why it cannot be read."""
+    """Return the table that `read` reads from the file, or why it cannot be read."""
     import pyarrow as pa
 
     relative, where = part
@@ -278,7 +278,7 @@ def try_read(
 
 
 def read_wide(where: Path | BinaryIO, schema: pa.Schema, added: Collection[str]) -> pa.Table:
-    """The columns in the types of the schema. Raises as `read_compact` does."""
+    """Read the columns in the types of the schema. Raises the errors of `read_compact`."""
     from tracehint.schemas.compact import columns_of, open_parquet, present, with_nulls
     from tracehint.schemas.footer import check_texts
 
@@ -293,37 +293,37 @@ def read_wide(where: Path | BinaryIO, schema: pa.Schema, added: Collection[str])
 
 
 def problem(relative: str, error: Exception) -> str:
-    """One line about a file that cannot be read."""
+    """Return one line about a file that cannot be read."""
     first = str(error).splitlines()[0] if str(error) else type(error).__name__
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], bytes):
         first = f"no column {os.fsdecode(error.args[0])}"  # that was to be read as a dictionary
     return f"{relative}: {first[:200]}"
 
 
-GROUP = 16 << 20  # bytes of segments that become one; larger ones stay as they are
+GROUP = 16 << 20  # maximum bytes of merged segments; larger segments stay as they are
 
 
 def coalesce_tables(
     parts: Iterable[pa.Table], schema: pa.Schema | None = None
 ) -> Iterator[pa.Table]:
-    """The tables in their order, small ones put together, each of their columns in one piece.
+    """Yield the tables in order, small ones merged, with each column of these as one chunk.
 
-    `schema`: whole numbers become as narrow as their values allow (`read_compact` leaves that for
-    the columns of small files).
+    `schema`: integers are narrowed to the range of their values (`read_compact` does not do so
+    for the columns of small files).
     """
     held: list[pa.Table] = []
     size = 0
     for part in parts:
         if held and size + part.nbytes > GROUP:
-            yield _one(held, schema)
+            yield _merge_tables(held, schema)
             held, size = [], 0
         held.append(part)
         size += part.nbytes
     if held:
-        yield _one(held, schema)
+        yield _merge_tables(held, schema)
 
 
-def _one(parts: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
+def _merge_tables(parts: list[pa.Table], schema: pa.Schema | None) -> pa.Table:
     import pyarrow as pa
 
     whole = parts[0]
@@ -344,10 +344,10 @@ def batches_of(
     leave_out: Collection[str],
     rows: int,
 ) -> Iterator[pa.Table | None]:
-    """The rows of one Parquet file of a table, at most `rows` at one time; texts as numbers into
-    the distinct ones.
+    """Yield the rows of one Parquet file of a table, at most `rows` at a time; texts are
+    dictionary-encoded.
 
-    Ends with None, and an entry in `problems`, where it cannot be read on.
+    Ends with None, and an entry in `problems`, if reading fails.
     """
     import pyarrow as pa
 
@@ -364,7 +364,7 @@ def batches_of(
 
 
 def _check_columns(part: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns as the schema wants them. Raises ArrowException or ValueError."""
+    """Return the columns in the types of the schema. Raises ArrowException or ValueError."""
     import pyarrow as pa
 
     columns = []

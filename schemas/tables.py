@@ -17,7 +17,7 @@ _HOST = pa.field("host", pa.string(), nullable=False)
 
 
 def _schema(*fields: tuple[str, pa.DataType] | tuple[str, pa.DataType, bool]) -> pa.Schema:
-    """A schema with the host column first; a third item True means nullable."""
+    """Return a schema with the host column first; a third item True means nullable."""
     rest = [pa.field(f[0], f[1], nullable=len(f) == 3 and bool(f[2])) for f in fields]
     return pa.schema([_HOST, *rest])
 
@@ -43,7 +43,7 @@ PROCESSES = _schema(
     ("io_ns", _I64, True),  # time inside its calls on files, summed; null: not measured
 )
 
-# One row per object that a descriptor can name, as the kernel identifies it.
+# One row per object that a descriptor can refer to, as the kernel identifies it.
 FILES = _schema(
     ("file", _I64),
     ("dev", _I64),
@@ -53,7 +53,7 @@ FILES = _schema(
     ("kind", _STR),  # FILE_KINDS
     ("size_bytes", _I64, True),  # last size seen; null: unknown
     ("deleted", _BOOL),  # no name left at the end
-    ("existed", _BOOL, True),  # was there before its first use in the run; null: unknown
+    ("existed", _BOOL, True),  # before its first use in the run; null: unknown
 )
 
 # Every name that a file had, in order. A rename of a directory has the directory's file id.
@@ -76,7 +76,7 @@ OPENS = _schema(
     ("fd", _I32),
     ("flags", _I32),  # O_* as given to open
     ("via", _STR),  # OPEN_VIA
-    ("created", _BOOL),  # this open made the file
+    ("created", _BOOL),  # this open created the file
     ("truncated", _BOOL),  # O_TRUNC on a file that had bytes
     ("size_at_open", _I64, True),
     ("open_ns", _I64),
@@ -87,7 +87,7 @@ OPENS = _schema(
     ("read_bytes", _I64),
     ("write_ops", _I64),
     ("write_bytes", _I64),
-    ("seq_ops", _I64),  # operations that began where the one before ended
+    ("seq_ops", _I64),  # operations that began where the previous one ended
     ("small_ops", _I64),  # operations of less than 4 KiB
 )
 
@@ -119,7 +119,7 @@ METADATA_OPS = _schema(
     ("errors", _I64),
 )
 
-# Facts about tasks that somebody stated: TRACEHINT_TASK, `tracehint task`, batch systems.
+# Facts about tasks as stated by TRACEHINT_TASK, `tracehint task`, batch systems.
 MARKS = _schema(
     ("t_ns", _I64),
     ("proc", _I64, True),
@@ -129,26 +129,26 @@ MARKS = _schema(
     ("source", _STR),
 )
 
-# What somebody stated about a file: layout on the store, objects inside a container format.
+# Stated facts about a file: layout on the store, objects inside a container format.
 ATTRIBUTES = _schema(
     ("file", _I64),
     ("name", _STR),  # lustre_stripe_size, hdf5.dataset, user.DP ...
     ("value", _STR),
 )
 
-# What hints at creation came to: a row for each hint of each file that was made.
+# Outcome of hints at creation: one row per hint and created file.
 SETTINGS = _schema(
     ("t_ns", _I64),
-    ("pid", _I32),  # of the process that made the file; 0: unknown
+    ("pid", _I32),  # of the process that created the file; 0: unknown
     ("path", _BIN),  # absolute, at its creation
     ("rule", _STR),  # of the hint file
     ("pattern", _STR),
     ("hint", _STR),  # name=value
-    ("key", _STR),  # in the store's words; empty: it has none
+    ("key", _STR),  # the store's name for it; empty: it has none
     ("value", _BIN),
     ("state", _STR),  # SETTING_STATES
-    ("error", _I32, True),  # errno of the store, where it refused
-    ("why", _STR),  # it is not in force; empty where it is
+    ("error", _I32, True),  # errno of the store, if it refused
+    ("why", _STR),  # it is not in force; empty if it is
 )
 
 LOSSES = _schema(
@@ -186,7 +186,7 @@ DECLARED_IO = _schema(
     ("size_bytes", _I64, True),
 )
 
-# Columns that tables had not from the start: null where an older bundle is without them.
+# Columns added in later versions: null if an older bundle does not have them.
 ADDED = {
     "processes": ("cpu_ns", "io_ns"),
     "declared_tasks": ("cpu_ns", "cores", "memory_bytes", "peak_bytes"),
@@ -218,7 +218,7 @@ EXTENT_HOW = (
 METADATA_OPS_KINDS = (
     "stat", "failed_open", "readdir", "unlink", "mkdir", "rename", "chmod", "xattr", "access",
 )  # fmt: skip  # a table
-# unsaid: the store has no word for it; missed: nobody saw the file being made; lost: set, and gone
+# unsaid: no such setting in the store; missed: creation not observed; lost: set, but gone later
 SETTING_STATES = ("set", "refused", "unsaid", "missed", "lost")
 LOSS_KINDS = (
     "lifecycle_records", "extent_records", "open_table_full", "path_cut", "argv_cut",

@@ -8,7 +8,7 @@ _CHOICE = re.compile(r"\[([^\[|\]]*)\|([^\[|\]]*)\]")
 
 
 def plural(count: int, word: str) -> str:
-    """A count with its noun.
+    """Return a count with its noun.
 
     >>> plural(1, "file"), plural(3000, "file")
     ('1 file', '3,000 files')
@@ -17,7 +17,7 @@ def plural(count: int, word: str) -> str:
 
 
 def agree(count: int, text: str) -> str:
-    """The text with `{n}` as the count, and of each `[one|many]` what fits it.
+    """Replace `{n}` in the text by the count, and each `[one|many]` by the form that fits it.
 
     >>> agree(1, "{n} [file is|files are] left"), agree(2, "{n} [file is|files are] left")
     ('1 file is left', '2 files are left')

@@ -1,7 +1,7 @@
-"""Writing trace bundles: `NAME.trace/<table>/host=<host>/<segment>.parquet`.
+"""Write trace bundles: `NAME.trace/<table>/host=<host>/<segment>.parquet`.
 
-A bundle grows by whole segments: a segment's files are written under a temporary name and
-renamed, so a reader never sees half of one.
+A bundle grows by complete segments: a segment's files are written under a temporary name and
+renamed, so a reader never reads a partial file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ELSEWHERE = "Choose another name with -o."
 
 
 class Writer(Protocol):
-    """Who writes the parts of a bundle: `BundleWriter`."""
+    """Interface for writing the parts of a bundle: `BundleWriter`."""
 
     def write_table(self, name: str, table: pa.Table) -> None: ...
 
@@ -46,7 +46,7 @@ class Writer(Protocol):
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Raises BundleError where something else is, or a bundle that `force` does not give away."""
+    """Raise BundleError if other files are there, or a bundle and `force` is not set."""
     if str(path) == "-":
         raise BundleError("a bundle is a directory: it cannot go to stdout", "Name it with -o.")
     try:
@@ -68,7 +68,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 
 
 def make_folder(path: Path) -> HeldFolder:
-    """The directory of a bundle, for its owner only. Raises BundleError."""
+    """Create and hold the directory of a bundle, for its owner only. Raises BundleError."""
     try:
         if not (isinstance(path, HeldFolder) and path.fd >= 0):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def make_folder(path: Path) -> HeldFolder:
 
 
 def write_bundle(writer: Writer, tables: Mapping[str, pa.Table], manifest: Manifest) -> None:
-    """The tables that have rows, and the manifest last. Raises BundleError."""
+    """Write the tables that have rows, and the manifest last. Raises BundleError."""
     manifest.rows = {name: table.num_rows for name, table in tables.items() if table.num_rows}
     for name, table in tables.items():
         if table.num_rows:
@@ -94,9 +94,9 @@ _HOST_LENGTH = 200  # `host=`, a checksum and a suffix fit into 255 bytes
 
 
 def safe_host(name: str) -> str:
-    """The host name as a part of a file name: never `.` or `..`, and no two hosts have the same.
+    """Return the host name as part of a file name: unique per host, never `.` or `..`.
 
-    Other characters become `_`; what was changed or cut is told apart by a checksum.
+    Other characters become `_`; a changed or truncated name gets a checksum.
     """
     cleaned = re.sub(r"[^A-Za-z0-9._-]", "_", name)
     if cleaned == name and len(name) <= _HOST_LENGTH and cleaned.strip("."):
@@ -110,9 +110,9 @@ def safe_host(name: str) -> str:
 class BundleWriter:
     """Writes one bundle directory (mode 0700).
 
-    Whatever is written passes the redactor (schemas/redact), unless `keep_args`; with `no_args`
-    of commands the program alone is written. The directory is held open: a user who controls the
-    one above it cannot redirect what is written.
+    All output passes the redactor (schemas/redact), unless `keep_args`; with `no_args` only the
+    program of a command is written. The directory is held open: a user who controls its parent
+    directory cannot redirect the output.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class BundleWriter:
 
     @classmethod
     def append_to(cls, path: Path) -> BundleWriter:
-        """A writer that adds segments to a bundle that is there; raises BundleError if none is."""
+        """Return a writer that adds segments to an existing bundle; raises BundleError if none."""
         writer = cls.__new__(cls)
         try:
             writer.path = hold(path)
@@ -144,7 +144,7 @@ class BundleWriter:
         return writer
 
     def discard(self) -> None:
-        """Remove what was written; also the directory, unless the caller holds it."""
+        """Remove all output; also the directory, unless the caller holds it."""
         for part in self.path.inside.iterdir():
             if part.is_dir() and not part.is_symlink():
                 shutil.rmtree(part, ignore_errors=True)
@@ -166,7 +166,7 @@ class BundleWriter:
             (part, self.path, f"{name}/host={safe_host(host)}", segment)
             for host, part in _by_host(table)
         ]
-        if len(parts) == 1:  # a recording: threads would take longer than they save
+        if len(parts) == 1:  # a recording: threads would cost more than they save
             _write_part(*parts[0])
             return
         from concurrent.futures import ThreadPoolExecutor
@@ -185,8 +185,8 @@ class BundleWriter:
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace `manifest.json` atomically.
 
-        `manifest` itself is changed: its command loses its secrets, and those that were taken out
-        of the tables are counted.
+        `manifest` itself is changed: its command is redacted, and the secrets redacted in the
+        tables are counted.
         """
         manifest.kept_args, manifest.no_args = self.keep_args, self.no_args
         if not self.keep_args:
@@ -206,7 +206,7 @@ class BundleWriter:
 
 
 def _write_part(part: pa.Table, bundle: HeldFolder, name: str, segment: int) -> None:
-    """The rows of one host. Raises BundleError."""
+    """Write the rows of one host. Raises BundleError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -224,7 +224,7 @@ def _write_part(part: pa.Table, bundle: HeldFolder, name: str, segment: int) -> 
 
 
 def _by_host(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each host, in their order: one sort, however many hosts there are."""
+    """Yield the rows of each host in order, with one sort for any number of hosts."""
     import numpy as np
 
     encoded = table.column("host").combine_chunks().dictionary_encode()
@@ -239,14 +239,14 @@ def _by_host(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 @contextmanager
 def whole_bundle(output: Path, *, force: bool = False) -> Iterator[Path]:
-    """Where to write a bundle that takes the place of `output` at the end, whole or not at all.
+    """Yield where to write a bundle that replaces `output` at the end, completely or not at all.
 
     Raises BundleError.
     """
     refuse_existing(output, force=force)
     made = output.with_name(f".{output.name[:200]}.{os.getpid()}.tmp")
     try:
-        if made.exists():  # of a process that was killed
+        if made.exists():  # left by a killed process
             refuse_existing(made, force=True)
             shutil.rmtree(made)
         yield made
@@ -264,7 +264,7 @@ def whole_bundle(output: Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def _take_place(made: Path, output: Path) -> None:
-    """Move a whole bundle to its name; what else lies in a directory of that name stays."""
+    """Move a complete bundle to its name; other files in a directory of that name stay."""
     if not os.path.lexists(output):
         made.rename(output)
         return
@@ -277,7 +277,7 @@ def _take_place(made: Path, output: Path) -> None:
 
 
 def _remove_bundle(path: Path) -> None:
-    """Remove only what a bundle consists of, never through a symbolic link."""
+    """Remove only the parts of a bundle, never through a symbolic link."""
     for name in [*TABLE_NAMES, SPOOL_DIR, RAW_DIR, "cache"]:
         part = path / name
         if part.is_symlink():

@@ -188,7 +188,7 @@ def test_directories_are_changed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(1_000):
         words.replace(b"/deep/in/many/directories/file_%d" % n)
     assert len([raw for raw in seen if raw]) == 1_004
-    monkeypatch.setattr("tracehint.hintgen.anonymize._REMEMBERED", 10)
+    monkeypatch.setattr("tracehint.hintgen.anonymize._MAX_CACHED", 10)
     for n in range(1_000):
         words.replace(b"/deep/other_%d" % n)
     assert len(words._components) <= 11

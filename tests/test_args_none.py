@@ -109,8 +109,8 @@ def test_it_does_not_go_with_keeping_arguments(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         assert "--args none" in done.stderr
         assert not (tmp_path / "x").exists()
-    from tracehint.collectors.ebpf.collector import wants_later
+    from tracehint.collectors.ebpf.collector import keeps_spool
 
     later = RecordRequest(("true",), tmp_path, no_args=True, options={"convert": "later"})
     with pytest.raises(UsageError, match="--args none"):
-        wants_later(later)
+        keeps_spool(later)

@@ -12,8 +12,8 @@ from tests.support.patience import PATIENCE_S
 
 BECOME = "from tracehint.collectors.run import become, runnable; become(runnable(sys.argv[1:]))"
 NODE = (
-    "from tracehint.commands.record import _become; "
-    "_become(tuple(sys.argv[2:]), [sys.argv[1], '-x'])"
+    "from tracehint.commands.record import _exec_command; "
+    "_exec_command(tuple(sys.argv[2:]), [sys.argv[1], '-x'])"
 )
 
 

@@ -16,7 +16,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.predicting import need_engine
 from tracehint.adapters.project.state import read_state
 from tracehint.app.first_run import graph_hints, graph_key
-from tracehint.app.run_loop import TRIED_S
+from tracehint.app.run_loop import TRIAL_RUN_S
 from tracehint.hintgen.hints.hintfile import dump
 
 pytestmark = pytest.mark.slow
@@ -189,7 +189,7 @@ def _run_afresh(flow: Path, words: tuple[str, ...], slow: int = 0) -> str:
         if run["number"] == slow:
             run["seconds"] = SLOW_S
         elif run["seconds"] != SLOW_S:
-            run["seconds"] = min(run["seconds"], TRIED_S / 2)
+            run["seconds"] = min(run["seconds"], TRIAL_RUN_S / 2)
         run["around"] = 0.0
     kept.write_text(json.dumps(state))
     return tracehint(*words, cwd=flow).stderr

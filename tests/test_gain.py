@@ -19,7 +19,7 @@ from tracehint.analyzer.analyze import analyze
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster
 from tracehint.app.profile import Work
 from tracehint.app.user_cluster import where_of
-from tracehint.commands.profile import _steps
+from tracehint.commands.profile import _propose_commands
 from tracehint.hintgen.gain import NO_CHANGE, Baseline, Gain
 from tracehint.hintgen.hints.model import HintFile
 from tracehint.hintgen.lint import run_rules
@@ -204,7 +204,7 @@ def test_a_run_with_hints_is_not_proposed_on_a_store_that_takes_none(tmp_path: P
     saved = chains().save(tmp_path / "run.trace")
     work = Work(saved, tmp_path / "run.tracehint", cluster="nfs")
     assert work.lint.simulation.all.pays(work.lint.simulation.baseline)
-    first, *steps = _steps(work)
+    first, *steps = _propose_commands(work)
     assert "report" in first and "--hints" not in " ".join(steps)
     assert steps[0].startswith("tracehint plan ") and "--cluster nfs" in steps[0]
 

@@ -18,7 +18,7 @@ from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.project.state import DECISION, KnownRun, forget, read_state
 from tracehint.app import run_loop
 from tracehint.app.run_loop import Learned, learn_hints, prepare_next
-from tracehint.beside import done_beside
+from tracehint.beside import run_in_background
 from tracehint.hintgen.hints.model import HintFile
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def test_it_is_kept_for_the_same_and_made_again_for_others(
 ) -> None:
     made = []
     monkeypatch.setattr("tracehint.app.planning.placing_pays", lambda _: True)
-    monkeypatch.setattr(run_loop, "TRIED_S", 3600.0)  # a trial, however slow this machine is
+    monkeypatch.setattr(run_loop, "TRIAL_RUN_S", 3600.0)  # a trial, however slow this machine is
     decide, nodes = run_loop._decide, [NODES]
     monkeypatch.setattr(run_loop, "_decide", lambda *args: (made.append(1), decide(*args))[1])
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: nodes[0])
@@ -94,8 +94,8 @@ def test_hints_that_save_nothing_are_not_worth_a_recording(
     """Until the command takes another time."""
     monkeypatch.setattr(run_loop, "_has_jobs", lambda _: True)
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
-    monkeypatch.setattr(run_loop, "TRIED_S", 0.0)
-    monkeypatch.setattr(run_loop, "_decide_s", lambda _: 1000.0)
+    monkeypatch.setattr(run_loop, "TRIAL_RUN_S", 0.0)
+    monkeypatch.setattr(run_loop, "_estimate_decision_s", lambda _: 1000.0)
     (run,) = read_state(folder).runs
     slow = replace(run, around=1000.0)
 
@@ -116,7 +116,7 @@ def test_the_next_run_is_decided_on_beside_one_by_the_graph(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tracehint.adapters.place.allocation.usable", lambda *_: NODES)
-    monkeypatch.setattr(run_loop, "TRIED_S", 0.0)
+    monkeypatch.setattr(run_loop, "TRIAL_RUN_S", 0.0)
     graph = Learned(HintFile((), {}, ()), Paths(files=()), (), first=True)
     monkeypatch.setattr(run_loop, "_learn_from_graph", lambda *_: graph)
     (run,) = read_state(folder).runs
@@ -130,7 +130,7 @@ def test_the_next_run_is_decided_on_beside_one_by_the_graph(
 
     again = [replace(known, number=number, recorded=False) for number in (2, 3)]
     assert beside() and beside(again[0])
-    with done_beside(lambda: beside(at_once=True)):
+    with run_in_background(lambda: beside(at_once=True)):
         until(decision.exists, "it is decided")
     assert not beside()
     decision.unlink()
@@ -164,7 +164,7 @@ def test_what_is_done_beside_ends_with_the_command(tmp_path: Path) -> None:
         (tmp_path / "pid").write_text(f"{os.getpid()}\n")
         os.execvp("sleep", ["sleep", "1000"])
 
-    with done_beside(work):
+    with run_in_background(work):
         until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "it began")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

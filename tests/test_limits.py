@@ -89,7 +89,7 @@ def test_a_formula_for_numbers_needs_a_number(tmp_path: Path) -> None:
 def test_a_packed_file_unpacks_to_a_likely_size(
     tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracehint.adapters.engines.unpack._FREE", 1 << 16)
+    monkeypatch.setattr("tracehint.adapters.engines.unpack._ALWAYS_ALLOWED", 1 << 16)
     header = JOBLOG.split("\n", 1)[0].encode()
     line = b"1\t:\t1700000000.5\t1.0\t0\t0\t0\t0\t" + b"x" * (1 << 20)
     (tmp_path / "jobs").write_bytes(pack(header + b"\n" + line))

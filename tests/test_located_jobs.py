@@ -154,11 +154,11 @@ def test_a_plan_uses_the_node_that_holds_a_file(
     monkeypatch.setattr(allocation, "_ask", lambda *_: rows if known == "Slurm" else "")
     also = ("10.7.0.1",) if known == "host file" else ()
     hosts = [Host(name="x"), Host(name="node2"), Host(name="n1", also=also)]
-    held = locations.held_by(path, analysis, hosts)
+    held = locations.find_holders(path, analysis, hosts)
     files = zip(*(analysis.files[name].to_pylist() for name in ("file", "path")), strict=True)
     held = {path.rpartition(b"/")[2]: held[file] for file, path in files if file in held}
     assert held == {b"near.dat": 2, b"far.dat": 1, b"lost.dat": 1, b"plain.dat": 1}
-    assert not locations.held_by(path, analysis, hosts[:1])
+    assert not locations.find_holders(path, analysis, hosts[:1])
 
 
 def test_little_and_what_nobody_knows_decides_nothing(tmp_path: Path) -> None:

@@ -303,7 +303,7 @@ def rows_wait_in_files(monkeypatch: pytest.MonkeyPatch, memory: int) -> list[Pat
 
     aside = join.set_aside
     monkeypatch.setattr(join, "set_aside", set_aside)
-    monkeypatch.setattr("tracehint.app.merging._IN_MEMORY", memory)
+    monkeypatch.setattr("tracehint.app.merging._MEMORY_BUDGET", memory)
     return waited
 
 
@@ -317,7 +317,7 @@ def test_what_is_written_part_by_part_is_what_is_written_at_once(
     for folder in ("one", "many"):
         (tmp_path / folder).mkdir()
     at_once, _ = merge(tmp_path / "one", *runs)
-    monkeypatch.setattr("tracehint.collectors.join.AT_ONCE", 1)
+    monkeypatch.setattr("tracehint.collectors.join.BATCH_BYTES", 1)
     waited = rows_wait_in_files(monkeypatch, memory=10_000)
     in_parts, said = merge(tmp_path / "many", *runs)
     assert 0 < len(waited) < len(runs)

@@ -82,7 +82,7 @@ def test_an_open_file_from_outside_keeps_its_name(tmp_path: Path) -> None:
     base = links.outside.base(b"\0" + table.format(tmp_path / "work", tmp_path).encode())
     assert links.resolve_open(base + folder + b"/file", file.stat().st_ino) == folder + b"/file"
     assert links.resolve_open(base + folder + b"/file", 1) == folder + b"/work/file"
-    found = links.of_all([(base + folder + b"/file", file.stat().st_ino)], [])
+    found = links.links_of([(base + folder + b"/file", file.stat().st_ino)], [])
     elsewhere = RealPaths(here=False, resolved=found, mounts=b"1 0 8:1 / / rw - ext4 a rw\n")
     base = elsewhere.outside.base(b"\0" + table.format(tmp_path / "work", tmp_path).encode())
     assert elsewhere.resolve_open(base + folder + b"/file", file.stat().st_ino) == folder + b"/file"

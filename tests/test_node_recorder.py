@@ -20,7 +20,7 @@ from tests.support.cli import TRACEHINT, tracehint
 from tests.support.ebpf import require_ebpf
 from tests.support.patience import PATIENCE_S, until
 from tracehint.collectors.ebpf.node import JOIN, hold_lock, node_place
-from tracehint.collectors.ebpf.segments import MOST, join_segments, segments
+from tracehint.collectors.ebpf.segments import MAX_BUNDLES, join_segments, segments
 from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [pytest.mark.slow, pytest.mark.ebpf]
@@ -200,7 +200,7 @@ def recorders() -> list[int]:
 
 def test_recorders_that_die_with_their_jobs_leave_few_bundles(node: Path) -> None:
     """As under a batch system that kills what a job leaves behind."""
-    n = MOST + 3
+    n = MAX_BUNDLES + 3
     for i in range(n):
         assert run("--", "sh", "-c", f"echo x >file{i}", str(i)).returncode == 0
         until(lambda word=b"%d" % i: noted(word), "it writes out what a task has done")
@@ -208,7 +208,7 @@ def test_recorders_that_die_with_their_jobs_leave_few_bundles(node: Path) -> Non
             os.kill(pid, signal.SIGKILL)
     run("--", "true")
     stop()
-    assert len(bundles()) <= MOST
+    assert len(bundles()) <= MAX_BUNDLES
     found = [read_bundle(p) for p in bundles()]
     lost = Counter(r["kind"] for b in found for r in b.tables["losses"].to_pylist())
     assert lost["killed_recorder"] == n

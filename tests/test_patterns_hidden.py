@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.flow_builder import FlowBuilder
-from tracehint.analyzer.patterns.confidence import sure
+from tracehint.analyzer.patterns.confidence import estimate_complete_share
 
 MB = 1 << 20
 
@@ -59,7 +59,7 @@ def test_a_pipeline_can_be_a_file_with_a_second_reader() -> None:
 def test_the_numbers_of_users_are_found(
     seen: list[int], share: float, expected: list[float] | None
 ) -> None:
-    found = sure(np.array([*seen, *[0] * 10]), share)
+    found = estimate_complete_share(np.array([*seen, *[0] * 10]), share)
     assert ((found >= 0) & (found <= 1)).all()
     if expected:
         assert found[: len(seen)] == pytest.approx(expected, abs=0.03)
@@ -67,9 +67,9 @@ def test_the_numbers_of_users_are_found(
 
 def test_files_that_nobody_was_seen_with_are_not_counted() -> None:
     """Inputs: 10,000 with two readers, half of the uses lost; 2,500 are not seen at all."""
-    found = sure(np.array([0, 5_000, 2_500, *[0] * 10]), 0.5, first=1)
+    found = estimate_complete_share(np.array([0, 5_000, 2_500, *[0] * 10]), 0.5, first=1)
     assert found[1] < 0.03
-    found = sure(np.array([0, 5_000, *[0] * 11]), 0.5, first=1)
+    found = estimate_complete_share(np.array([0, 5_000, *[0] * 11]), 0.5, first=1)
     assert found[1] > 0.97
 
 

@@ -161,9 +161,9 @@ def test_a_node_on_which_tasks_do_not_begin_gets_no_more(folder: Path) -> None:
     tasks = {key: PlacedTask(1, {}, (n,)) for n, key in enumerate(keys)}
     with dispatching(nodes("a", "b", "c", start=away), tasks, folder, steal=False) as place:
         said = [run(place, key, stdin=subprocess.DEVNULL).stdout.strip() for key in keys]
-    assert said[:2] == ["", ""] and place.missed == [0, dispatch.MISSES, 0]
+    assert said[:2] == ["", ""] and place.missed == [0, dispatch.MAX_MISSES, 0]
     assert place.located[0] == place.located[1] == 0 and 1 not in place.located.values()
-    assert place.started[1] == dispatch.MISSES
+    assert place.started[1] == dispatch.MAX_MISSES
 
 
 def test_a_missing_directory_there_is_no_task(folder: Path) -> None:

@@ -19,7 +19,7 @@ from tracehint.adapters.place.dispatch import PlacedTask
 from tracehint.adapters.place.hosts import Host
 from tracehint.adapters.place.job_commands import KnownJobs, known_jobs
 from tracehint.adapters.place.submissions import Submissions, submitting
-from tracehint.adapters.place.submitter import has_own_wish, what_runs
+from tracehint.adapters.place.submitter import read_job, restricts_nodes
 from tracehint.analyzer.model import Options
 from tracehint.collectors.preload.library import LIBRARY
 from tracehint.hintgen.inputs import load_run
@@ -38,29 +38,29 @@ KNOWN = KnownJobs({
      "--nodes 2", "--ntasks=3", "-a 1-3", "--arr=1", "-W", "-QW", "-d afterok:1", "-M other"],
 )  # fmt: skip  # a table
 def test_who_says_where_a_job_runs_is_left_alone(words: str, tmp_path: Path) -> None:
-    assert has_own_wish(words.split())
+    assert restricts_nodes(words.split())
     script = tmp_path / "job.sh"
     script.write_text(f"#!/bin/sh\n#SBATCH -J x\n#SBATCH {words}  # why\nsort a\n")
-    assert not what_runs(["-J", "y", str(script)], {})
+    assert not read_job(["-J", "y", str(script)], {})
     script.write_text("#!/bin/sh\n#SBATCH -J x\nsort a\n")
-    assert b"sort a" in what_runs(["-J", "y", str(script), *words.split()], {})  # the script's own
+    assert b"sort a" in read_job(["-J", "y", str(script), *words.split()], {})  # the script's own
 
 
 def test_what_a_job_is_known_by(tmp_path: Path) -> None:
     words = "-N 1 -n 1 -c 1 -D . -o /dev/null -p long --mem=3G --export=ALL -J makeflow0"
     usual = words.split()
-    assert not has_own_wish(usual)
-    assert what_runs([*usual, "./slurm.wrapper"], {"BATCH_JOB_COMMAND": "sort a"}) == b"sort a"
-    assert not what_runs(usual, {"BATCH_JOB_COMMAND": "sort a", "SBATCH_CONSTRAINT": "gpu"})
+    assert not restricts_nodes(usual)
+    assert read_job([*usual, "./slurm.wrapper"], {"BATCH_JOB_COMMAND": "sort a"}) == b"sort a"
+    assert not read_job(usual, {"BATCH_JOB_COMMAND": "sort a", "SBATCH_CONSTRAINT": "gpu"})
     wrap = "--wrap=python -m snakemake --target-jobs 'count:s=a' x"
-    assert KNOWN.find(what_runs(["--wrap=(cd x && sort 'a')"], {})) is SORT
-    assert wrap.encode() in what_runs([wrap], {})
+    assert KNOWN.find(read_job(["--wrap=(cd x && sort 'a')"], {})) is SORT
+    assert wrap.encode() in read_job([wrap], {})
     for name, text in (
         (".command.run", "#!/bin/bash\nnxf_main\n"),
         (".command.sh", "#!/b\nsort a"),
     ):
         (tmp_path / name).write_text(text)
-    assert KNOWN.find(what_runs([str(tmp_path / ".command.run")], {})) is SORT
+    assert KNOWN.find(read_job([str(tmp_path / ".command.run")], {})) is SORT
 
 
 def test_a_job_is_the_one_that_ran_the_longest_command_alone(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_node_of_a_job_and_when_it_may_leave(monkeypatch: pytest.MonkeyPatch
         return said.get(words[0], "")
 
     monkeypatch.setattr(submissions, "_ask", ask)
-    monkeypatch.setattr(submissions, "_FRESH_S", 0.0)
+    monkeypatch.setattr(submissions, "_MAX_AGE_S", 0.0)
     jobs = Submissions(NODES, KNOWN)
     assert jobs.answer(b"something else") == b""
     assert jobs.answer(b"join a c") == b"0\0"  # nothing is known of its input
@@ -178,7 +178,7 @@ def test_jobs_that_slurm_does_not_free_are_tried_again(
         return None if busy else ""
 
     monkeypatch.setattr(submissions, "_ask", ask)
-    monkeypatch.setattr(submissions, "_LOOK_S", 0.0)
+    monkeypatch.setattr(submissions, "_CHECK_S", 0.0)
     monkeypatch.setattr(submissions, "_RELEASE_S", PATIENCE_S if answered else 0.0)
     jobs = Submissions(NODES, KNOWN)
     for number in (b"77", b"78"):
@@ -195,11 +195,11 @@ def test_what_was_not_submitted_waits_for_no_node(monkeypatch: pytest.MonkeyPatc
     """An sbatch that failed, and one that was killed."""
     answers(monkeypatch, squeue="12|PENDING|\n")
     jobs = Submissions(NODES, KNOWN)
-    for ticket in range(submissions.QUEUE):
+    for ticket in range(submissions.PER_SLOT):
         jobs.answer(b"sort a")
         jobs.note_submission(b"%d" % ticket, b"")
     assert jobs.pause is None and not str(jobs)
-    for _ in range(submissions.QUEUE):
+    for _ in range(submissions.PER_SLOT):
         assert jobs.answer(b"sort a").endswith(b"b")
         jobs.sent[-1].since -= submissions.MAX_WAIT_S + 1
     assert jobs.answer(b"sort a").endswith(b"b")
@@ -208,8 +208,8 @@ def test_what_was_not_submitted_waits_for_no_node(monkeypatch: pytest.MonkeyPatc
 def test_no_more_jobs_wait_for_a_node_than_it_starts_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(submissions, "_ask", lambda *_: "")
     jobs = Submissions(NODES, KNOWN)
-    found = [jobs.answer(b"sort a").partition(b"\0")[2] for _ in range(submissions.QUEUE + 2)]
-    assert found == [b"b"] * submissions.QUEUE + [b"", b""]
+    found = [jobs.answer(b"sort a").partition(b"\0")[2] for _ in range(submissions.PER_SLOT + 2)]
+    assert found == [b"b"] * submissions.PER_SLOT + [b"", b""]
 
 
 SBATCH = """#!/bin/sh

@@ -16,7 +16,7 @@ from tests.support.hints import rule
 from tests.support.hostile import HOSTILE_NAMES
 from tests.support.plans import HOSTS, planned, save_plan
 from tracehint.adapters.engines.emitters import EmitRequest, emit
-from tracehint.adapters.engines.makeflow.parts import in_turns
+from tracehint.adapters.engines.makeflow.parts import interleave_parts
 from tracehint.adapters.engines.makeflow.workflow import read_workflow
 from tracehint.adapters.engines.planned import find_parts
 from tracehint.adapters.place.parts import read_task
@@ -157,7 +157,7 @@ d: a b c
 
 
 def test_the_parts_take_turns_in_a_makeflow_file(tmp_path: Path) -> None:
-    assert in_turns([0, 0, 0, 1, 1, None, 2]) == [5, 0, 3, 6, 1, 4, 2]
+    assert interleave_parts([0, 0, 0, 1, 1, None, 2]) == [5, 0, 3, 6, 1, 4, 2]
     source = tmp_path / "w.mf"
     source.write_text(TURNS)
     hints = save_plan(tmp_path, planned({"a": 0, "b": 0, "c": 1, "d": 1}))

@@ -28,7 +28,14 @@ from tracehint.hintgen.plan.neighbours import (
     shift_tasks,
     ties_of,
 )
-from tracehint.hintgen.plan.objective import BYTES, Bench, Worth, bound_ahead, choose, leanest
+from tracehint.hintgen.plan.objective import (
+    BYTES_EXPONENT,
+    Bench,
+    Objective,
+    bound_ahead,
+    choose,
+    leanest,
+)
 from tracehint.hintgen.plan.search import TRIALS, ChangedDraft, LocalSearch
 
 CHAINS, NODES = 8, 4
@@ -98,8 +105,8 @@ def test_single_tasks_find_their_data(wrong: int) -> None:
     draft = crossed(bench.problem, wrong)
     before = bench.run([draft], range(1))[0][0]
     assert before.network_bytes == pytest.approx(wrong * 10 * MB, rel=0.01)
-    search = LocalSearch(bench, Worth(before.network_bytes), until=bench.spent + 500)
-    found = search.climb(search.begin(draft))
+    search = LocalSearch(bench, Objective(before.network_bytes), until=bench.spent + 500)
+    found = search.climb(search.start(draft))
     after = bench.run([found.draft], range(1))[0][0]
     assert after.network_bytes < 1000 * CHAINS and after.seconds < before.seconds
     assert found.changes.endswith("in other parts")
@@ -110,7 +117,7 @@ def test_the_budget_is_kept_and_the_answer_is_the_same_again() -> None:
     found = []
     for budget in (0, 20, 400, 400):
         bench = Bench(chains())
-        search = LocalSearch(bench, Worth(80.0 * MB))
+        search = LocalSearch(bench, Objective(80.0 * MB))
         states = search.best_of({"crossed": crossed(bench.problem)}, budget)
         assert bench.spent <= budget
         parts = {name: cast(Ints, s.draft.part).tolist() for name, s in states.items()}
@@ -124,7 +131,7 @@ def test_a_move_of_a_kind_is_made_on_what_the_draft_is_by_then() -> None:
     problem = chains()
     draft, cut = crossed(problem), np.zeros(2 * CHAINS, np.int32)
     moves = {move.text: move for move in moves_of_kinds(problem, draft, cut)}
-    state = ChangedDraft(draft, np.ones(3)).after([moves["make bound"], moves["use released"]])
+    state = ChangedDraft(draft, np.ones(3)).apply([moves["make bound"], moves["use released"]])
     assert state.draft.part is not None and state.draft.placement.target is not None
     assert state.draft.part.tolist() == [0] * CHAINS + [-1] * CHAINS
     assert (state.draft.placement.target[:CHAINS] == 0).all()
@@ -154,8 +161,8 @@ def alone(
     ]
     sizes = {f"o{i}": 1000 for i in range(len(lengths))}
     problem = Problem(cast(Analysis, None), workload(tasks, sizes), plain(nodes, slots))
-    search = LocalSearch(Bench(problem), Worth(0.0), until=300)  # the time alone
-    return search, search.begin(pin_tasks(problem, "alone", np.array(part), nodes, "unplanned"))
+    search = LocalSearch(Bench(problem), Objective(0.0), until=300)  # the time alone
+    return search, search.start(pin_tasks(problem, "alone", np.array(part), nodes, "unplanned"))
 
 
 def test_a_full_node_gives_as_many_tasks_as_run_at_one_time() -> None:
@@ -167,7 +174,7 @@ def test_a_full_node_gives_as_many_tasks_as_run_at_one_time() -> None:
     two = [move for move in found if len(move.tasks) == 2]
     assert two, "one leaves the other where it waits"
     assert state.mean == pytest.approx(2.0, rel=0.05)
-    moved = search.begin(two[0].change(state.draft))
+    moved = search.start(two[0].change(state.draft))
     assert moved.mean == pytest.approx(1.0, rel=0.05)
     assert search.climb(state).mean == pytest.approx(1.0, rel=0.05)
     assert moved.draft.part is not None and sorted(moved.draft.part.tolist()) == [0, 0, 1, 1]
@@ -204,10 +211,10 @@ def test_the_best_of_several_drafts_is_found_and_those_that_come_to_the_same_are
     need_engine()
     bench = Bench(chains())
     drafts = {str(wrong): crossed(bench.problem, wrong) for wrong in (CHAINS, 3, 1)}
-    found = LocalSearch(bench, Worth(80.0 * MB)).best_of(drafts, 5000)
+    found = LocalSearch(bench, Objective(80.0 * MB)).best_of(drafts, 5000)
     means = [state.mean for state in found.values()]
-    lone = LocalSearch(Bench(chains()), Worth(80.0 * MB), until=500)
-    assert min(means) <= lone.climb(lone.begin(drafts["1"])).mean
+    lone = LocalSearch(Bench(chains()), Objective(80.0 * MB), until=500)
+    assert min(means) <= lone.climb(lone.start(drafts["1"])).mean
     assert len({round(mean, 9) for mean in means}) == len(means)
 
 
@@ -320,11 +327,11 @@ def bound(e: Estimate) -> Estimate:
 
 
 def test_a_tenth_of_the_bytes_is_as_good_as_a_hundredth_of_the_time() -> None:
-    worth = Worth(1000.0)
-    more, less = worth.of(10.0, 1000.0), worth.of(10.0, 900.0)
-    assert less / more == pytest.approx(0.9**BYTES, rel=0.001)
-    assert worth.of(10.0, 0.0) > 0.5 * more, "nothing moved is not everything"
-    assert Worth(0.0).of(3.0, 7.0) == 3.0, "nothing to compare with"
+    goal = Objective(1000.0)
+    more, less = goal.value(10.0, 1000.0), goal.value(10.0, 900.0)
+    assert less / more == pytest.approx(0.9**BYTES_EXPONENT, rel=0.001)
+    assert goal.value(10.0, 0.0) > 0.5 * more, "nothing moved is not everything"
+    assert Objective(0.0).value(3.0, 7.0) == 3.0, "nothing to compare with"
 
 
 def test_of_near_times_the_leanest_is_chosen_and_never_a_slow_one() -> None:
@@ -347,16 +354,16 @@ def test_a_plan_gives_little_of_the_time_of_what_needs_none() -> None:
 
 
 def test_time_beyond_the_most_weighs_more_than_any_bytes() -> None:
-    worth = Worth(1000.0, most=10.0)
-    assert worth.of(10.0, 500.0) == Worth(1000.0).of(10.0, 500.0)
-    assert worth.of(11.0, 100.0) > worth.of(10.0, 500.0)
+    goal = Objective(1000.0, max_time=10.0)
+    assert goal.value(10.0, 500.0) == Objective(1000.0).value(10.0, 500.0)
+    assert goal.value(11.0, 100.0) > goal.value(10.0, 500.0)
 
 
 def test_of_equal_times_the_one_that_chance_moves_less_counts() -> None:
     default = estimate("default", 10.0, 100, simple=True)
     loose = replace(estimate("loose", 6.0, 8), runs=(5.4, 6.0, 6.0, 6.0, 6.6))
     every = [default, loose, bound(estimate("sure", 6.1, 7))]
-    assert every[2].sure == pytest.approx(6.1) and loose.sure > 6.3
+    assert every[2].mean_plus_std == pytest.approx(6.1) and loose.mean_plus_std > 6.3
     assert leanest(every, every).name == "sure"
     every[1] = replace(loose, runs=(6.0,) * 5)
     every[2] = bound(estimate("sure", 6.2, 7))
@@ -364,6 +371,6 @@ def test_of_equal_times_the_one_that_chance_moves_less_counts() -> None:
 
 
 def test_bytes_beyond_those_of_what_needs_no_plan_weigh_more() -> None:
-    worth = Worth(1000.0, room=200.0)
-    assert worth.of(10.0, 150.0) == Worth(1000.0).of(10.0, 150.0)
-    assert worth.of(9.4, 300.0) > worth.of(10.0, 200.0) > Worth(1000.0).of(9.4, 300.0)
+    goal = Objective(1000.0, max_bytes=200.0)
+    assert goal.value(10.0, 150.0) == Objective(1000.0).value(10.0, 150.0)
+    assert goal.value(9.4, 300.0) > goal.value(10.0, 200.0) > Objective(1000.0).value(9.4, 300.0)

@@ -25,7 +25,7 @@ from tracehint.analyzer.predict.cluster import TABLES, Flag, Number, Range, Word
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster, ready_made
 from tracehint.analyzer.predict.model import Workload, default
 from tracehint.analyzer.predict.prediction import (
-    GUESS,
+    GUESS_ERROR,
     Configuration,
     draw_cluster,
     interval,
@@ -34,7 +34,7 @@ from tracehint.analyzer.predict.prediction import (
 from tracehint.analyzer.predict.simulator import build
 from tracehint.app.prediction import _interval_text
 from tracehint.errors import InputError
-from tracehint.hintgen.plan.objective import unsure
+from tracehint.hintgen.plan.objective import min_difference
 
 REPOSITORY = Path(__file__).parents[1]
 GB = 1 << 30
@@ -169,13 +169,13 @@ def test_what_calibrate_writes_is_what_was_measured() -> None:
 
 @pytest.mark.parametrize("guessed", [0.0, 0.5, 1.0])
 def test_what_is_guessed_widens_the_interval(guessed: float) -> None:
-    assert half(guessed) == pytest.approx(GUESS * guessed)
+    assert half(guessed) == pytest.approx(GUESS_ERROR * guessed)
 
 
 def test_a_choice_asks_for_a_difference_that_was_measured() -> None:
-    assert unsure(MODEL_ERROR) == pytest.approx(0.12, abs=0.005)
-    assert unsure(0.4) == 0.2
-    assert math.isclose(unsure(0.0), 0.0)
+    assert min_difference(MODEL_ERROR) == pytest.approx(0.12, abs=0.005)
+    assert min_difference(0.4) == 0.2
+    assert math.isclose(min_difference(0.0), 0.0)
 
 
 @pytest.mark.parametrize(

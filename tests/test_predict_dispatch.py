@@ -17,7 +17,7 @@ from tracehint.analyzer.predict.cluster_file import read_cluster
 from tracehint.analyzer.predict.model import NODE, SPENT, Placement, Workload, default
 from tracehint.analyzer.predict.prediction import Configuration, link_of_waiting, predict
 from tracehint.analyzer.predict.workload import dispatch_of, from_analysis
-from tracehint.app.planning import QUICK, load_analysis, with_link
+from tracehint.app.planning import QUICK_BUDGET_S, load_analysis, with_link
 from tracehint.hintgen.learn.rules import learn
 from tracehint.hintgen.plan.model import Problem
 from tracehint.hintgen.plan.objective import Bench
@@ -180,7 +180,7 @@ def test_a_plan_of_montage_keeps_the_slots_of_all_nodes_busy(tmp_path: Path) -> 
     cluster = read_cluster("moosefs").with_nodes(5)
     part = cluster.nodes[0].with_number("cores", 2).with_number("link_mbit", 100 * MBIT)
     problem = Problem(run_, work, replace(cluster, nodes=(part,)), learn([run_]))
-    planning = plan(problem, QUICK)
+    planning = plan(problem, QUICK_BUDGET_S)
     chosen = planning.estimate(planning.chosen)
     assert chosen.seconds < 0.8 * planning.estimate("default").seconds
     nodes = Counter(Bench(problem).trace_tasks(chosen.draft, 1)[:, 0].astype(int).tolist())

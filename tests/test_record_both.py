@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import record
-from tracehint.collectors.both import _bytes, differences
+from tracehint.collectors.both import _sum_bytes, differences
 from tracehint.collectors.registry import check
 from tracehint.schemas.store import read_bundle
 
@@ -65,7 +65,7 @@ def test_one_run_has_the_same_bytes_in_both(
     preload = read_bundle(tmp_path / "run.preload.trace")
     assert differences(ebpf, preload).to_pylist() == []
     assert "tracehint: 0 differences" in done.stderr
-    assert len(_bytes(preload)) > 60
+    assert len(_sum_bytes(preload)) > 60
     ends = [
         {(r["pid"], r["exit_code"], r["exit_signal"]) for r in b.tables["processes"].to_pylist()}
         for b in (ebpf, preload)

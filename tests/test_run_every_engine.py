@@ -20,7 +20,7 @@ from tests.support import shaped
 from tests.support.bed import Node, ok
 from tests.support.cli import TRACEHINT
 from tests.test_created_engines import ENGINES, Row, prepared
-from tracehint.adapters.project.discover import of_names, single_classes
+from tracehint.adapters.project.discover import map_from_names, single_classes
 from tracehint.adapters.project.state import read_state
 
 PROGRAM = TRACEHINT
@@ -41,10 +41,10 @@ ssd : 1 ; admin_only: NO ; mode: STD ; create_labels: [S] ; keep_labels: [S]
     [("a1", "node_{host}"), ("b2", "node_{host}"), ("c3", None), ("ssd", None), ("", None)],
 )
 def test_classes_are_known_by_their_names(host: str, local: str | None) -> None:
-    text = of_names(single_classes(LISTING), [host])
+    text = map_from_names(single_classes(LISTING), [host])
     assert (f'local = "{local}"' in text) == (local is not None)
     assert ('groups = ["node_a1", "node_b2"]' in text) == (local is not None)
-    assert of_names(single_classes(""), ["a1"]) == ""
+    assert map_from_names(single_classes(""), ["a1"]) == ""
 
 
 @pytest.fixture(scope="module")

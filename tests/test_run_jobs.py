@@ -303,7 +303,7 @@ def test_a_recording_of_a_job_that_is_gone_is_not_waited_for(
     (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '{queue}'\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(jobs, "_SEEN_S", 0.5)
+    monkeypatch.setattr(jobs, "_VISIBLE_S", 0.5)
     (tmp_path / "7.node1.1.job").touch()
     begin = time.monotonic()
     assert len(wait_for_jobs(tmp_path, 1.0 if seconds else PATIENCE_S)) == 1

@@ -1,7 +1,7 @@
-"""Workflow engines: one package or module per engine, and here what they share.
+"""Workflow engines: one package or module per engine, and shared modules.
 
-registry  what is known of each engine, one row each; adding an engine is its module and a row
-graphs    reading an engine's graph or log (base: graph_base)
-emitters  writing hints for an engine (base of each emitter)
-run_logs  the logs that the engines of a run left behind
+registry  facts about each engine, one row each; a new engine needs a module and a row
+graphs    choose the reader of an engine's graph or log (base: graph_base)
+emitters  request and result of the emitters, which write hints for an engine
+run_logs  find the logs that the engines of a run wrote
 """

@@ -1,12 +1,12 @@
-"""Confuga: the workflow with the file lists that its tasks really use, the same as JSON jobs, and
-the threshold of its URI. Tried with Confuga of cctools 9.9.
+"""Confuga: the workflow with file lists trimmed to the files in use, the same as JSON jobs, and the
+pull threshold of the URI. Tested with Confuga of cctools 9.9.
 
-Confuga brings every declared input to the node of a job: below the threshold for each job anew,
-above it once, to stay. So lists are trimmed to what was read, and the threshold belongs between the
-largest private input and the smallest that several tasks read. The head takes jobs in the order in
-which they came, each to the free node that has most of its inputs: with more jobs than nodes on
-their way a node is taken by a stranger before the reader of what it wrote is there (10 chains on
-five nodes, 42 MB between their tasks: 17 MB over the links with -J 20, 2 MB with -J 5, no slower).
+Confuga copies each declared input to the node of a job: below the threshold for every job, above it
+once and permanently. So lists are trimmed to the files read, and the threshold belongs between the
+largest private input and the smallest shared one. The head assigns jobs in order of arrival, each
+to the free node that stores most of its inputs. With more jobs submitted than nodes, an unrelated
+job can occupy a node before the reader of the node's data arrives (10 chains on five nodes, 42 MB
+between tasks: 17 MB of network traffic with -J 20, 2 MB with -J 5, no slower).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tracehint.adapters.engines.emitters import EmitRequest, Emitted
 from tracehint.adapters.engines.makeflow.file_lists import (
     Lists,
     Observed,
-    about_lists,
     declare_listed_files,
+    describe_lists,
 )
 from tracehint.adapters.engines.makeflow.workflow import Workflow
 from tracehint.hintgen.hints.model import INPUT, HintFile
 from tracehint.hintgen.text.units import size
 
-MIN_THRESHOLD = 4096  # bytes; smaller inputs cost a round trip, whatever is done with them
+MIN_THRESHOLD = 4096  # bytes; a smaller input costs one round trip, kept on the node or not
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The trimmed workflow, FILE.jobs.json, and what to start the store and the workflow with."""
+    """Return the trimmed workflow, FILE.jobs.json, and how to start the store and the workflow."""
     made = declare_listed_files(request, ".confuga")
     workflow, observed, lists, output = made.workflow, made.observed, made.lists, made.output
     base = request.shared_dir.rstrip("/")
@@ -40,7 +40,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     return Emitted(
         files={output: made.text, Path(f"{output}.jobs.json"): document},
         remarks=[
-            *about_lists(lists, observed.sizes, made.left),
+            *describe_lists(lists, observed.sizes, made.left),
             *_about_store(hints, lists, observed),
             *_how_to_run(workflow, base, output.name, request.nodes or hints.given_nodes),
         ],
@@ -48,7 +48,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
 
 
 def jobs_of(workflow: Workflow, lists: Sequence[Lists], base: str) -> list[dict[str, Any]]:
-    """One job per rule, as a Chirp server takes it; rules that are workflows have none."""
+    """Return one job per rule in the Chirp server's format; rules that are workflows have none."""
     return [
         {
             "executable": "/bin/sh",
@@ -71,25 +71,25 @@ def _file(base: str, path: bytes, kind: str) -> dict[str, str]:
 
 
 def pull_threshold(private: Sequence[int], shared: Sequence[int]) -> int | None:
-    """Bytes from which an input is kept where it was brought; None: no input is shared.
+    """Return the size in bytes from which inputs stay on a node; None: no input is shared.
 
-    A power of two where there is one between the largest private input and the smallest shared
-    one; else the smallest shared one, though some private inputs are kept as well then.
+    A power of two between the largest private and the smallest shared input, if there is one;
+    otherwise the size of the smallest shared input, which also keeps some private inputs.
 
     >>> pull_threshold([100_000, 300_000], [4_000_000, 64_000_000])
     2097152
     """
-    worth = [bytes_ for bytes_ in shared if bytes_ >= MIN_THRESHOLD]
-    if not worth:
+    large = [bytes_ for bytes_ in shared if bytes_ >= MIN_THRESHOLD]
+    if not large:
         return None
-    least = min(worth)
-    power = 1 << (least.bit_length() - 1)
-    below = max((bytes_ for bytes_ in private if bytes_ < least), default=0)
-    return power if power > below else least
+    smallest = min(large)
+    power = 1 << (smallest.bit_length() - 1)
+    largest_private = max((bytes_ for bytes_ in private if bytes_ < smallest), default=0)
+    return power if power > largest_private else smallest
 
 
 def threshold_of(lists: Sequence[Lists], observed: Observed) -> tuple[int | None, int]:
-    """(threshold, bytes of private inputs that lie above it)."""
+    """Return (threshold, bytes of private inputs that reach it)."""
     uses: dict[bytes, int] = {}
     for mine in lists:
         for path in mine.inputs:
@@ -118,8 +118,8 @@ def _about_store(hints: HintFile, lists: Sequence[Lists], observed: Observed) ->
 
 
 def _how_to_run(workflow: Workflow, base: str, name: str, nodes: int | None) -> list[str]:
-    """The command line. The head gives a storage node one job at a time; a job that waits there
-    takes the node that is free, while one that Makeflow still holds comes when its writer's is."""
+    """Return the command line and the reason for -J. The head runs one job per storage node; a job
+    queued there gets any free node, one held by Makeflow is sent when its writer's node is free."""
     flag = " --json" if workflow.data is not None else ""
     jobs = str(nodes) if nodes else "NODES"
     run = f"makeflow{flag} -T chirp -J {jobs} --working-dir=chirp://HEAD:PORT{base or '/'} {name}"

@@ -1,9 +1,9 @@
-"""CWL: the workflow, or an input document, with hints in a namespace of ours; and the plan.
+"""CWL: a workflow or input document with hints in tracehint's namespace, and the plan.
 
-CWL's own hints may be ignored by a runner, and cwltool ignores these (one warning): nothing is
-staged, no network is needed, and the document stays valid for every runner. A runner that places
-tasks reads `tracehint:Part` of each step, or FILE.plan.json. Given an input document, each File in
-it gets the hints of its path. Accepted and run by cwltool 3.3.
+Runners may ignore CWL hints, and cwltool ignores these with one warning: nothing is staged, no
+network is needed, and the document stays valid for every runner. A runner that places tasks reads
+`tracehint:Part` of each step, or FILE.plan.json. In an input document, each File gets the hints of
+its path. Tested with cwltool 3.3.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FILE = TextFile(kind="A CWL document", limit="names-bytes", check="Check the pa
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The annotated document, to -o beside it, and the plan."""
+    """Return the annotated document, which is written next to its source, and the plan."""
     if request.workflow is None:
         raise UsageError(
             "no workflow given",
@@ -70,7 +70,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
 
 
 def _declare(top: Any, source: Path) -> None:
-    """Our namespace in the document. Raises InputError: another one has its prefix."""
+    """Declare tracehint's namespace. Raise InputError if its prefix means another one."""
     known = child(top, "$namespaces")
     before = text_of(get(known, PREFIX))
     if before not in ("", NAMESPACE):
@@ -79,13 +79,13 @@ def _declare(top: Any, source: Path) -> None:
 
 
 def _processes(top: Any) -> list[Any]:
-    """The document's process, or those of its $graph; none: an input document."""
+    """Return the document's process or those of its $graph; none for an input document."""
     found = [node for node in items(get(top, "$graph")) if get(node, "class") is not None]
     return found or ([top] if get(top, "class") is not None else [])
 
 
 def _annotate(processes: list[Any], hints: HintFile, request: EmitRequest) -> list[str]:
-    """Hints on the main process and on the steps with a part; what to tell."""
+    """Add hints to the main process and to steps with a part; return remarks for the user."""
     main = next((p for p in processes if text_of(get(p, "id")).lstrip("#") == "main"), processes[0])
     rules = [
         {
@@ -119,12 +119,12 @@ def _node(nodes: Mapping[int, str], part: int) -> dict[str, str]:
 
 
 def _pairs(values: Mapping[str, str]) -> list[dict[str, str]]:
-    """Names are values, never keys: a key like `$import` would mean something to CWL."""
+    """Return hint names as values, not as keys: CWL interprets keys such as `$import`."""
     return [{"hint": name, "value": value} for name, value in values.items()]
 
 
 def step_parts(plan: Plan, steps: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Step -> its tasks of the plan: cwltool calls them `step`, `step_2`, ... where it scatters."""
+    """Map steps to their tasks in the plan; cwltool names scattered ones `step`, `step_2`, ..."""
     found: dict[str, dict[str, int]] = {}
     for task in plan.tasks:
         base = re.sub(r"_[0-9]{1,9}$", "", task.name)
@@ -135,7 +135,7 @@ def step_parts(plan: Plan, steps: Mapping[str, Any]) -> dict[str, dict[str, int]
 
 
 def _steps(process: Any) -> Iterator[tuple[str, Any]]:
-    """(id, step) of a workflow, in either form; embedded workflows are steps, not looked into."""
+    """Yield (id, step) of a workflow in list or map form; nested workflows are not expanded."""
     steps = get(process, "steps")
     for step in items(steps):
         yield text_of(get(step, "id")).rpartition("#")[2].rpartition("/")[2], step
@@ -145,7 +145,7 @@ def _steps(process: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _add_hint(process: Any, name: str, value: Mapping[str, Any]) -> None:
-    """One of our hints, in the form that the process writes hints in; an older one goes."""
+    """Add a tracehint hint in the process's own form of hints, replacing an older one."""
     kind = f"{PREFIX}:{name}"
     known = get(process, "hints")
     if getattr(known, "id", "") == "sequence":
@@ -156,7 +156,7 @@ def _add_hint(process: Any, name: str, value: Mapping[str, Any]) -> None:
 
 
 def _inputs(top: Any, hints: HintFile, source: Path) -> str:
-    """Hints on the files of an input document, in place."""
+    """Add hints to the files of an input document in place; return a remark for the user."""
     found: dict[bytes, list[Any]] = {}
     todo = [top]
     while todo:
@@ -181,7 +181,7 @@ def _inputs(top: Any, hints: HintFile, source: Path) -> str:
 
 # CWL: the research object that `cwltool --provenance DIR` writes (CWLProv, PROV-JSON).
 #
-# Files are known by their entity, not by their content: equal contents share a checksum. Host paths
+# Files are identified by entity, not by content: equal contents share a checksum. Host paths
 # and pids are not recorded; names are the base names.
 
 
@@ -189,17 +189,17 @@ _PROVENANCE = Path("metadata") / "provenance" / "primary.cwlprov.json"
 
 
 def sniff(path: Path, _head: bytes) -> bool:
-    """A directory with a primary provenance file, or that file."""
+    """Return whether this is a directory with a primary provenance file, or that file."""
     return (path / _PROVENANCE).is_file() or path.name == _PROVENANCE.name
 
 
 def read(path: Path) -> DeclaredGraph:
-    """One task per activity that ran a step."""
+    """Read one task per activity that ran a step."""
     file = path / _PROVENANCE if path.is_dir() else path
     data = parse_json(read_text(file), file)
     if not isinstance(data, dict) or not isinstance(data.get("activity"), dict):
         raise InputError(f"{file}: not CWL provenance", "Record it: cwltool --provenance DIR")
-    # names of files are unique per entity, not per path: each gets a place of its own
+    # file names are unique per entity, not per path: each entity gets its own directory
     out = GraphBuilder("cwl", os.fsencode(file.absolute().parent))
     _Document(data).fill(out)
     return out.graph()
@@ -221,7 +221,7 @@ class _Document:
         }
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
-        """The relations of one kind."""
+        """Return the relations of one kind."""
         table = self.data.get(kind)
         if not isinstance(table, dict):
             return []
@@ -231,7 +231,7 @@ class _Document:
         return [row for row in flat if isinstance(row, dict)]
 
     def files(self, entity: str) -> list[str]:
-        """The files of an entity: itself, or the members of a collection, each once."""
+        """Return the files of an entity: itself, or the members of a collection, each once."""
         found: list[str] = []
         seen: set[str] = set()
         todo = [entity]
@@ -247,7 +247,7 @@ class _Document:
         return found
 
     def name(self, entity: str) -> str:
-        """The base name of a file entity; empty for values that are no files."""
+        """Return the base name of a file entity; empty for values that are not files."""
         facts = self.entities.get(entity)
         for fact in facts if isinstance(facts, list) else [facts]:
             if isinstance(fact, dict) and isinstance(fact.get("cwlprov:basename"), str):
@@ -284,7 +284,7 @@ def _id(row: dict[str, Any], role: str) -> str:
 
 
 def _step(facts: Any) -> str:
-    """The step that an activity ran: `Run of workflow/packed.cwl#main/step_2` -> step_2."""
+    """Return the step that an activity ran: `Run of workflow/packed.cwl#main/step_2` -> step_2."""
     for fact in facts if isinstance(facts, list) else [facts]:
         label = fact.get("prov:label") if isinstance(fact, dict) else None
         if isinstance(label, str) and label.startswith("Run of ") and "#main/" in label:

@@ -1,4 +1,4 @@
-"""What every engine's emitter takes and gives."""
+"""Request and result of an engine's emitter, and its call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tracehint.hintgen.hints.model import HintFile
 
 @dataclass(frozen=True, kw_only=True)
 class EmitRequest:
-    """What the user asked for. `workflow` is the engine's own file, where the engine needs it."""
+    """Options of one emit call. `workflow` is the engine's own file, if the engine needs it."""
 
     engine: str
     workflow: Path | None
@@ -23,18 +23,18 @@ class EmitRequest:
     output: Path | None
     nodes: int | None = None
     allow_trusted: bool = False
-    local_dir: str = ""  # a directory that every node has for itself; empty: the engine's own
-    shared_dir: str = ""  # where all nodes see the data; empty: not known
-    temporary: bool = False  # let the engine delete what hints call temporary
+    local_dir: str = ""  # node-local directory on all nodes; empty: the engine's default
+    shared_dir: str = ""  # path of the data on all nodes; empty: unknown
+    temporary: bool = False  # let the engine delete files hinted as temporary
     locations: Path | None = None  # JSON of `tracehint locate`
     run: Path | None = None  # a recorded run of the same workflow
-    hosts: Path | None = None  # host file: the nodes of a plan's parts, in its order
-    precreate: bool = False  # make outputs, empty and tagged, before the task that writes them
+    hosts: Path | None = None  # host file: the nodes of a plan's parts, in order
+    precreate: bool = False  # create outputs, empty and tagged, before their task
 
 
 @dataclass(kw_only=True)
 class Emitted:
-    """Files to write (None: standard output), which of them are programs, and what to tell."""
+    """Files to write (None: standard output), the executable ones, and remarks for the user."""
 
     files: dict[Path | None, bytes]
     executable: set[Path] = field(default_factory=set)
@@ -42,15 +42,15 @@ class Emitted:
     gaps: dict[Gap, int] = field(default_factory=dict)
 
 
-_LOOKED_AT = 1 << 20  # bytes
+_SEARCHED_BYTES = 1 << 20  # bytes searched for a statement
 
 
 def refuse_other_files(engine: str, workflow: Path) -> None:
-    """Raises InputError for a file that is none of this engine."""
+    """Raise InputError for a file that is unreadable or not a workflow of this engine."""
     try:
         fd = os.open(workflow, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as stream:
-            text = stream.read(_LOOKED_AT)
+            text = stream.read(_SEARCHED_BYTES)
     except OSError as error:
         raise InputError(
             f"{workflow}: {error.strerror}", f"Name the workflow file of {engine}."
@@ -64,7 +64,7 @@ def refuse_other_files(engine: str, workflow: Path) -> None:
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """Run the engine's emitter. Raises InputError for a workflow file of something else."""
+    """Run the engine's emitter. Raise InputError for a workflow file of another program."""
     if request.workflow is not None:
         refuse_other_files(request.engine, request.workflow)
     module, _, function = ENGINES[request.engine].emit.partition(":")

@@ -1,7 +1,7 @@
-"""What a reader of engine graphs and logs gives, and the help that all readers share.
+"""Declared graph of an engine, its builder, and helpers of all readers of graphs and logs.
 
-Files come from strangers: sizes, depths and counts are bounded, nothing that they name is opened
-except below their own directory, and what is not understood is counted, not fatal.
+Input files are untrusted: sizes, depths and counts are bounded, files that they name are opened
+only below their own directory, and unrecognised content is counted, not fatal.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _BATCH = 1 << 17
-MAX_WORD = 1 << 16  # bytes of one name or command that are kept
+MAX_WORD = 1 << 16  # bytes kept of one name or command
 
 
 @dataclass(frozen=True)
 class DeclaredGraph:
-    """What an engine declares: tables DECLARED_TASKS and DECLARED_IO of the bundle.
+    """An engine's declared graph: tables DECLARED_TASKS and DECLARED_IO of the bundle.
 
     Rows of `tasks` with equal `task` are parts of one task (the recipe lines of a make target).
-    cwd: directory that relative names were resolved against. notes: what was left out, and why.
-    placed: times follow from runtimes and order; no clock showed them.
+    cwd: base directory of relative names. notes: what was left out, and why.
+    placed: times were derived from runtimes and order, not measured.
     """
 
     engine: str
@@ -45,7 +45,7 @@ class DeclaredGraph:
     placed: bool = False
 
     def plain(self) -> DeclaredGraph:
-        """The same with texts where a reader of large graphs left them dictionary-encoded."""
+        """Return a copy with plain text columns; readers of large graphs dictionary-encode them."""
         from tracehint.schemas.tables import DECLARED_IO, DECLARED_TASKS
 
         tasks, io = self.tasks.cast(DECLARED_TASKS), self.io.cast(DECLARED_IO)
@@ -53,7 +53,7 @@ class DeclaredGraph:
 
 
 class _Rows:
-    """Rows of one table, turned into Arrow batches as they come: a graph may have millions."""
+    """Rows of one table, converted to Arrow batches incrementally: a graph may have millions."""
 
     def __init__(self, table: str) -> None:
         self.table, self.count = table, 0
@@ -61,7 +61,7 @@ class _Rows:
         self._columns: list[list[Any]] = []
 
     def add(self, *values: Any) -> None:
-        """One row, in the order of the schema. Raises InputError beyond the limit rows."""
+        """Append one row in the order of the schema. Raise InputError beyond the limit rows."""
         if not self._columns:
             self._columns = [[] for _ in values]
         for column, value in zip(self._columns, values, strict=True):
@@ -82,7 +82,7 @@ class _Rows:
         self._columns = []
 
     def arrow(self) -> pa.Table:
-        """The table."""
+        """Return the table."""
         import pyarrow as pa
 
         from tracehint.schemas.tables import TABLES
@@ -93,7 +93,7 @@ class _Rows:
 
 
 class GraphBuilder:
-    """Collects the rows of one graph. `cwd` is an absolute directory."""
+    """Builder of one graph's tables. `cwd` is an absolute directory."""
 
     def __init__(self, engine: str, cwd: bytes, host: str = "unknown") -> None:
         self.engine, self.cwd, self.host = engine, cwd, host
@@ -149,16 +149,16 @@ class GraphBuilder:
     def file(
         self, task: str, direction: str, path: bytes, size: int | None = None, *, raw: bool = False
     ) -> None:
-        """Add an input ("in") or output ("out"); relative names lie in `cwd` unless `raw`."""
+        """Add an input ("in") or output ("out"); relative names are below `cwd` unless `raw`."""
         full = path if raw else posixpath.normpath(posixpath.join(self.cwd, path))
         self._io.add(self.host, clean(task), full[:MAX_WORD], direction, bounded_int(size))
 
     def bad_line(self, number: int) -> None:
-        """A line that was not understood."""
+        """Record the number of a line that was not understood."""
         self._bad_lines.append(number)
 
     def graph(self, started_ns: int = 0, ended_ns: int | None = None) -> DeclaredGraph:
-        """The tables. Raises InputError when there is no task in them."""
+        """Return the graph. Raise InputError if it has no task."""
         import pyarrow.compute as pc
 
         if not self._tasks.count:
@@ -180,13 +180,13 @@ class GraphBuilder:
 
 
 def clean(text: str) -> str:
-    """The text, bounded, with what is no Unicode escaped: tables hold text as UTF-8."""
+    """Return the text, truncated, with invalid Unicode escaped: tables store text as UTF-8."""
     short = text[:MAX_WORD]
     return short if short.isascii() else short.encode("utf-8", "backslashreplace").decode()
 
 
 def bounded_int(value: Any, bits: int = 64) -> int | None:
-    """The value where it is a number that fits, else None: logs hold anything."""
+    """Return a number that fits into `bits` as an int, otherwise None: logs hold any value."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         return None
     if abs(value) >= 2 ** (bits - 1):
@@ -195,7 +195,7 @@ def bounded_int(value: Any, bits: int = 64) -> int | None:
 
 
 def number(text: Any) -> float | None:
-    """A finite number from text or a JSON value; None: it is none."""
+    """Return the finite number in a text or JSON value, otherwise None."""
     try:
         value = float(text)
     except (TypeError, ValueError, OverflowError):
@@ -204,20 +204,20 @@ def number(text: Any) -> float | None:
 
 
 def processor_time(percent: float | None, seconds: float | None) -> int | None:
-    """Nanoseconds of processors, of which the log tells how many were busy on average."""
+    """Return CPU nanoseconds from the mean utilisation (100: one processor) over a period."""
     if percent is None or seconds is None or percent < 0 or seconds < 0:
         return None
     return bounded_int(round(percent / 100 * seconds * 1e9))
 
 
 def nanoseconds(seconds: Any) -> int | None:
-    """Seconds since the epoch (text or number) as nanoseconds, exact to the microsecond."""
+    """Convert seconds since the epoch (text or number) to ns, exact to the microsecond."""
     value = number(seconds)
     return None if value is None else bounded_int(round(value * 1e6) * 1000)
 
 
 def iso_time(text: Any) -> int | None:
-    """A date of ISO 8601 as nanoseconds since the epoch; None: it is none."""
+    """Convert an ISO 8601 date to nanoseconds since the epoch; None if it is not one."""
     try:
         return nanoseconds(datetime.fromisoformat(text).timestamp())
     except (TypeError, ValueError, OverflowError, OSError):
@@ -225,18 +225,18 @@ def iso_time(text: Any) -> int | None:
 
 
 def raw_name(text: str) -> bytes:
-    """The bytes of a name that was read as text with surrogate escapes."""
+    """Return the bytes of a name that was decoded with surrogate escapes."""
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # surrogates that JSON spelled out
+    except UnicodeEncodeError:  # surrogates from escapes in JSON
         return text.encode("utf-8", "replace")
 
 
 def folder_of(path: Path) -> bytes:
-    """The absolute directory of a file, without following links of the last component."""
+    """Return the absolute directory of a file, without resolving links."""
     return absolute(path.parent)
 
 
 def absolute(directory: Path) -> bytes:
-    """The directory as an absolute path; no link is followed."""
+    """Return the directory as an absolute path, without resolving links."""
     return os.fsencode(posixpath.abspath(directory))

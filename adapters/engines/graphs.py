@@ -1,4 +1,4 @@
-"""Readers of engines' graphs and logs: the choice, and the bundle they make."""
+"""Choice of the reader for an engine's graph or log, and bundles of declared graphs."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 NOTHING_OBSERVED = "declared by the engine, nothing observed"
 _HEAD = 64 << 10
-_BATCH = 1 << 18  # rows that are written at once
-_MAX_FILES = 64  # looked at in a directory
+_BATCH = 1 << 18  # rows per written segment
+_MAX_FILES = 64  # files examined in a directory
 
 
 class Reader(Protocol):
-    """A module of the registry. `sniff` gets the path and the start of the file (empty for a
-    directory) and must not raise; `read` raises InputError. Where the engine prints its graph
-    before a run, `read_printed` reads it too, given the directory where that was."""
+    """Interface of a reader module. `sniff` gets the path and the start of the file (empty for a
+    directory) and must not raise; `read` raises InputError. `read_printed` exists for engines that
+    print their graph before a run, and also gets the directory where they printed it."""
 
     def sniff(self, path: Path, head: bytes) -> bool:
         """Whether this is the engine's file or directory."""
 
     def read(self, path: Path) -> DeclaredGraph:
-        """The graph."""
+        """Read the graph."""
 
     def read_printed(self, path: Path, directory: Path) -> DeclaredGraph:
-        """The same, where the engine ran in that directory."""
+        """Read the graph that the engine printed in that directory."""
 
 
 def load_reader(engine: str) -> Reader:
-    """The reader of an engine."""
+    """Load the reader of an engine. Raise InputError if there is none."""
     if engine not in READERS:
         raise InputError(f"{engine}: no reader for this engine", f"Known: {', '.join(READERS)}")
     module: Reader = load(READERS[engine].graph)
@@ -45,7 +45,7 @@ def load_reader(engine: str) -> Reader:
 
 
 def sniff(path: Path) -> str | None:
-    """The engine whose file this is; None: no reader knows it. Raises InputError (unreadable)."""
+    """Return the engine of a file; None if no reader recognises it. Raises InputError."""
     head = _head(path)
     return _find_engine(path, head) if head is not None else None
 
@@ -57,7 +57,7 @@ def is_of(engine: str, path: Path) -> bool:
 
 
 def _head(path: Path) -> bytes | None:
-    """The start of a file, nothing of a directory; None: it cannot be read."""
+    """Return the start of a file, empty for a directory; None if it cannot be read."""
     if path.is_dir():
         return b""
     try:
@@ -72,7 +72,7 @@ def _find_engine(path: Path, head: bytes) -> str | None:
 
 
 def read_graph(path: Path, engine: str | None = None) -> DeclaredGraph:
-    """The declared graph of a file or directory. Raises InputError."""
+    """Read the declared graph of a file or directory. Raises InputError."""
     return _read_one_graph(path, engine).plain()
 
 
@@ -85,7 +85,7 @@ def _read_one_graph(path: Path, engine: str | None = None) -> DeclaredGraph:
 
 
 def combine(graphs: Sequence[DeclaredGraph]) -> DeclaredGraph:
-    """Several graphs as one; their task identifiers stay apart."""
+    """Merge graphs into one, with a number before task identifiers to keep them distinct."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -118,7 +118,7 @@ def combine(graphs: Sequence[DeclaredGraph]) -> DeclaredGraph:
 
 
 def recognises(path: Path, head: bytes) -> bool:
-    """Whether a reader knows the file, for `tracehint import`; never raises."""
+    """Whether a reader recognises the file, for `tracehint import`; never raises."""
     if path.parent.name == "metadata" and path.parent.parent.name == ".snakemake":
         return True
     try:
@@ -128,7 +128,7 @@ def recognises(path: Path, head: bytes) -> bool:
 
 
 def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False) -> Manifest:
-    """Write the bundle of what the sources declare. Raises InputError when none can be read."""
+    """Write one bundle of the sources' graphs. Raise InputError if none can be read."""
     graphs: list[DeclaredGraph] = []
     left_out: list[str] = []
     for source in sources:
@@ -150,7 +150,7 @@ def import_graphs(sources: Sequence[Path], output: Path, *, force: bool = False)
 
 
 def companions(paths: Sequence[Path]) -> set[Path]:
-    """Those of the paths that are read together with another one of them."""
+    """Return the paths that are read together with another of the paths (logs, job outputs)."""
     from tracehint.adapters.engines.makeflow.graph import SUFFIX
     from tracehint.adapters.engines.pegasus.graph import OUTPUT_FILE
 
@@ -164,7 +164,7 @@ def companions(paths: Sequence[Path]) -> set[Path]:
 
 
 def _find_known_file(source: Path) -> Path:
-    """The first file of a directory that a reader knows; the source itself if there is none."""
+    """Return a directory's first file that a reader recognises, otherwise the source."""
     names = sorted(source.iterdir())[:_MAX_FILES] if source.is_dir() else []
     files = [f for f in names if f.is_file() and not f.is_symlink()]
     return next((f for f in files if sniff(f)), source)
@@ -173,7 +173,7 @@ def _find_known_file(source: Path) -> Path:
 def write_declared_bundle(
     graph: DeclaredGraph, output: Path, *, force: bool = False, notes: Sequence[str] = ()
 ) -> Manifest:
-    """A bundle of a declared graph alone: no processes, no bytes."""
+    """Write a bundle of a declared graph alone: no processes, no bytes."""
     from tracehint.schemas.writer import BundleWriter
 
     writer = BundleWriter(output, force=force)
@@ -186,8 +186,8 @@ def write_declared_bundle(
 
 
 def declared_bundle(path: Path, engine: str, folder: Path | None = None) -> Bundle:
-    """The same in memory, of an engine's file or of what it printed in a directory. Raises
-    InputError."""
+    """Return such a bundle in memory, of an engine's file or of what it printed in a directory.
+    Raises InputError."""
     from tracehint.schemas.store import Bundle
     from tracehint.schemas.tables import TABLES
 

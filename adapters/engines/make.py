@@ -1,5 +1,5 @@
-"""GNU make: the data base that `make -np` prints (targets, prerequisites, recipes) and the lines
-of `make --debug=j` (target -> pid of each recipe line). One file may hold both.
+"""GNU make: the database that `make -np` prints (targets, prerequisites, recipes) and the lines
+of `make --debug=j` (target -> pid of each recipe line). One file may contain both.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SPECIAL = frozenset(
     {".PHONY", ".SUFFIXES", ".DEFAULT", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".ONESHELL",
      ".DELETE_ON_ERROR", ".NOTPARALLEL", ".EXPORT_ALL_VARIABLES"}
 )  # fmt: skip  # a table
-_DEPTH = 16
-_LENGTH = 1 << 16
+_MAX_PASSES = 16
+_MAX_TEXT = 1 << 16
 
 
 @dataclass
 class _Target:
-    """What make knows of a target; of needs and pids each once, in their order."""
+    """One target in make's database; `needs` and `pids` are ordered sets."""
 
     needs: dict[str, None] = field(default_factory=dict)
     recipe: list[str] = field(default_factory=list)
@@ -48,19 +48,19 @@ class _Target:
 
 
 def sniff(_path: Path, head: bytes) -> bool:
-    """Make's own text: the data base's header or a line about a child."""
+    """Whether this is make's output: the database header or a line about a child."""
     return b"# Make data base, printed on" in head or bool(
         re.search(rb"Putting child 0x[0-9a-f]+ \(.*\) PID \d+ on the chain", head)
     )
 
 
 def read(path: Path) -> DeclaredGraph:
-    """The targets that have a recipe, or that a process was started for."""
+    """Read the targets that have a recipe or for which a process was started."""
     return read_printed(path, path.parent)
 
 
 def read_printed(path: Path, directory: Path) -> DeclaredGraph:
-    """What make printed in this directory."""
+    """Read the output of a make that ran in this directory."""
     lines = read_lines(path)
     out = GraphBuilder("make", absolute(directory))
     targets = _read_children(lines)
@@ -114,7 +114,7 @@ def _add(
 
 
 def _read_children(lines: list[str]) -> dict[tuple[str, str], _Target]:
-    """The pids of each target, by directory: a recursive make says where it enters."""
+    """Return the pids of targets by (directory, name), from a recursive make's messages."""
     found: dict[tuple[str, str], _Target] = {}
     folders: list[str] = []
     for line in lines:
@@ -132,7 +132,7 @@ def _read_children(lines: list[str]) -> dict[tuple[str, str], _Target]:
 
 
 def _read_database(lines: list[str]) -> tuple[dict[tuple[str, str], _Target], dict[str, str]]:
-    """Explicit targets and variables of each data base in the text."""
+    """Return the explicit targets and variables of all databases in the text."""
     targets: dict[tuple[str, str], _Target] = {}
     variables: dict[str, str] = {}
     folder = ""
@@ -168,11 +168,11 @@ def _read_database(lines: list[str]) -> tuple[dict[tuple[str, str], _Target], di
 
 def _cut_lines(lines: list[str]) -> Iterator[str]:
     for line in lines:
-        yield line[:_LENGTH]
+        yield line[:_MAX_TEXT]
 
 
 def _header(line: str, folder: str, targets: dict[tuple[str, str], _Target]) -> _Target | None:
-    """`target: prerequisites | order-only`; None for pattern rules, special targets, variables."""
+    """Parse `target: prerequisites | order-only`; None for patterns, special targets, variables."""
     name, colon, rest = line.partition(":")
     name = name.strip()
     if not colon or "=" in line.partition(":")[2][:1] or "%" in name or name in _SPECIAL:
@@ -186,7 +186,7 @@ def _header(line: str, folder: str, targets: dict[tuple[str, str], _Target]) -> 
 
 
 def _command(recipe: list[str], variables: Mapping[str, str]) -> str:
-    """The lines that make would run, as far as a table keeps them."""
+    """Return the command lines that make would run, limited to MAX_WORD."""
     lines: list[str] = []
     room = MAX_WORD
     for line in recipe:
@@ -198,12 +198,12 @@ def _command(recipe: list[str], variables: Mapping[str, str]) -> str:
 
 
 def _expand(text: str, variables: Mapping[str, str]) -> str:
-    """The text with variables put in; functions and unknown ones stay as they are.
+    """Expand the variables in a text; functions and unknown variables stay unchanged.
 
-    What becomes longer than _LENGTH stays as it was before: values may hold variables, twice.
+    Expansion stops before the text exceeds _MAX_TEXT: variables can contain others repeatedly.
     """
-    for _ in range(_DEPTH):
-        room = _LENGTH - len(text)
+    for _ in range(_MAX_PASSES):
+        room = _MAX_TEXT - len(text)
 
         def value(found: re.Match[str]) -> str:
             nonlocal room

@@ -1,4 +1,4 @@
-"""GNU parallel: the file of `--joblog`. It has no files and no pids; the join is by command."""
+"""GNU parallel: the `--joblog` file. It has no files and no pids; tasks are joined by command."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _HEADER = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCom
 
 
 def sniff(_path: Path, head: bytes) -> bool:
-    """The header line of a job log."""
+    """Whether the head is the header line of a job log."""
     return head.startswith(_HEADER.encode())
 
 
 def read(path: Path) -> DeclaredGraph:
-    """One task per line; a job that was tried again has several lines with one number."""
+    """Read one task per line; a retried job has several lines with one number."""
     header, *lines = read_lines(path)
     if header.rstrip("\r") != _HEADER:
         raise InputError(f"{path}: not a job log of GNU parallel", f"Its first line is {_HEADER!r}")
@@ -34,7 +34,7 @@ def read(path: Path) -> DeclaredGraph:
     for at, line in enumerate(lines, 2):
         fields = line.split("\t", 8)
         if len(fields) < 9 or nanoseconds(fields[2]) is None:
-            # a command with a newline goes on in the next lines
+            # a command with a newline continues on the next lines
             if line.strip():
                 out.bad_line(at)
             continue

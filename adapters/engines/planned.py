@@ -1,7 +1,7 @@
-"""A plan's tasks and an engine's: the same ones, found by any of the names that a task goes by.
+"""Mapping of a plan's tasks to an engine's tasks, by any of the names that a task has.
 
-The plan has the workflow's own names: of a Makeflow rule its number (`n7`) or its first output, of
-a Snakemake job an output, of a Nextflow task `PROCESS (tag)`, of a WfFormat task its id.
+The plan uses the workflow's own names: a Makeflow rule's number (`n7`) or first output, an output
+of a Snakemake job, `PROCESS (tag)` of a Nextflow task, the id of a WfFormat task.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from tracehint.schemas.wording import plural
 
 @dataclass(frozen=True)
 class Parts:
-    """The part of each task of a workflow; None: the plan does not bind it."""
+    """The part of each task of a workflow; None: the plan does not bind the task."""
 
     of_task: tuple[int | None, ...]
-    unknown: int  # tasks that the plan names and the workflow does not have
+    unknown: int  # tasks of the plan that the workflow does not contain
 
     @cached_property
     def bound(self) -> int:
-        """Tasks that have a part."""
+        """Number of tasks that have a part."""
         return sum(part is not None for part in self.of_task)
 
     @property
     def whole(self) -> bool:
-        """Whether the plan was made for this graph: nothing that it names is missing."""
+        """Whether the plan was made for this graph: the workflow contains all tasks of the plan."""
         return self.bound > 0 and not self.unknown
 
     def remarks(self) -> list[str]:
-        """What people have to know, a line each."""
+        """Return messages for the user, one per line."""
         lines = []
         if free := len(self.of_task) - self.bound:
             lines.append(f"{plural(free, 'task')} without a part in the plan: they run anywhere")
@@ -52,9 +52,9 @@ class Parts:
 
 
 def find_parts(plan: Plan, tasks: Sequence[Sequence[str]]) -> Parts:
-    """`tasks`: the names that each task of the workflow goes by, best first.
+    """Find the part of each task; `tasks` lists the names of each task, best first.
 
-    A name that several tasks go by tells nothing about any of them.
+    A name that several tasks share identifies none of them.
     """
     by_name = {task.name: task.part for task in plan.tasks}
     shared: dict[str, int] = {}
@@ -71,7 +71,7 @@ def find_parts(plan: Plan, tasks: Sequence[Sequence[str]]) -> Parts:
 
 
 def require_plan(hints: HintFile, engine: str) -> Plan:
-    """The plan of the hint file. Raises UsageError: there is none, or it binds no task."""
+    """Return the plan of the hint file. Raise UsageError if it has none or binds no task."""
     if hints.plan is None:
         raise UsageError(
             f"{engine} takes a plan, and the hint file has none",
@@ -86,7 +86,7 @@ def require_plan(hints: HintFile, engine: str) -> Plan:
 
 
 def nodes_of(plan: Plan, hosts: Path | None) -> Mapping[int, Host]:
-    """The node of each part that a task has, by a host file; empty without one."""
+    """Return the node of each part that has a task, from a host file; empty without one."""
     if hosts is None:
         return {}
     rows = read_hosts(hosts)
@@ -94,7 +94,7 @@ def nodes_of(plan: Plan, hosts: Path | None) -> Mapping[int, Host]:
 
 
 def require_nodes(plan: Plan, hosts: Path | None, engine: str) -> Mapping[int, Host]:
-    """The same where the engine cannot do without. Raises UsageError."""
+    """Return the nodes of the parts. Raise UsageError without a host file."""
     if hosts is None:
         raise UsageError(
             f"{engine} needs the names of the nodes",
@@ -103,7 +103,7 @@ def require_nodes(plan: Plan, hosts: Path | None, engine: str) -> Mapping[int, H
     return nodes_of(plan, hosts)
 
 
-# `--workflow-engine json`: the plan for anybody's scheduler, as plain JSON.
+# `--workflow-engine json`: the plan for any scheduler, as plain JSON.
 #
 # {"schema": "tracehint.parts/1", "cluster", "strategy", "seconds": {"default", "planned"},
 #  "parts": [{"part": 0, "node": "node1" or null, "tasks": [names], "files": [paths]}],
@@ -111,7 +111,7 @@ def require_nodes(plan: Plan, hosts: Path | None, engine: str) -> Mapping[int, H
 
 
 def emit_json(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The file, to -o or standard output."""
+    """Return the file, for -o or standard output."""
     plan = require_plan(hints, "json")
     nodes = nodes_of(plan, request.hosts)
     parts: dict[int, dict[str, Any]] = {}
@@ -139,11 +139,11 @@ def emit_json(hints: HintFile, request: EmitRequest) -> Emitted:
 
 # Options of sbatch and srun for the node of a part.
 #
-# Names passed the allow-list of host files, so that they can stand in a command line as they are.
+# Names passed the allow-list of host files, so they need no quoting in a command line.
 
 
 def slurm_options(host: Host) -> list[str]:
-    """A feature where the host file has one (any node that has it will do), else the node."""
+    """Return the feature in the host file (any node with it is suitable), otherwise the node."""
     if host.feature:
         return [f"--constraint={host.feature}"]
     return [f"--nodelist={host.name}"]

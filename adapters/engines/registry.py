@@ -1,7 +1,7 @@
-"""What is known of each workflow engine: one table, read wherever an engine is named.
+"""Facts about each workflow engine: one table for all code that names an engine.
 
-Which of its processes are jobs is in analyzer/tasks/engine_processes.py: the analyzer imports
-nothing from here.
+The processes of engines that are jobs are in analyzer/tasks/engine_processes.py: the analyzer does
+not import from here.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ By = Literal["runs", "api", "grammar"]
 
 @dataclass(frozen=True)
 class Accepted:
-    """What took the files that an emitter writes: an engine that ran them, an API, a grammar.
+    """Evidence for an emitter's files: an engine that ran them, an API, or a grammar.
 
-    `by`: how; `what`: version, or whose grammar; `test`: FILE::FUNCTION below tests/.
+    `by`: kind; `what`: version, or source of the grammar; `test`: FILE::FUNCTION below tests/.
     """
 
     by: By
@@ -31,14 +31,13 @@ class Accepted:
 
 @dataclass(frozen=True)
 class EarlyGraph:
-    """How the graph of a command is had before its run, where all tasks run on the engine's node.
-
-    dry_run: options with which the command prints the graph and runs no task; empty: a workflow
+    """How to get the graph of a command before its run, if all tasks run on the engine's node.
+    dry_run: options that make the command print the graph and run no task; empty: a workflow
         file that the command names contains the graph.
-    remote: arguments, each behind a NUL, with which tasks run on other nodes or not at all (a
-        pattern).
+    remote: pattern of arguments, each after a NUL, with which tasks run on other nodes or not
+        at all.
     profiles: files and environment variables that can set such arguments.
-    side_effects: text of a workflow file with which a dry run would run a recipe (a pattern).
+    side_effects: pattern of workflow text that makes a dry run execute a recipe.
     """
 
     dry_run: tuple[str, ...] = ()
@@ -49,18 +48,17 @@ class EarlyGraph:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineFacts:
-    """One engine; what does not hold for it is left out.
-
-    graph: module of this package with `sniff(path, head)` and `read(path)`; `reads`: what may be
-        given to it, for messages and docs.
-    emit: MODULE:FUNCTION of this package, called with (hints, request); `accepted`: by what.
-    programs: run the engine. `start` is how that is usually typed, `again` how all of the work is
-        done again when everything is up to date.
-    files: the workflow's usual names in its directory, the first one that is there.
-    reads_unnamed: those of its files that its program reads without being given their name.
-    statement: what each of its workflow files has somewhere, if the emitter does not parse them.
-    copied: annotations go into a copy of the workflow file, which is the argument of one of
-        `options`, or the last argument that is a file.
+    """One engine; fields that do not apply keep their defaults.
+    graph: module of this package with `sniff(path, head)` and `read(path)`; `reads`: its input,
+        for messages and docs.
+    emit: MODULE:FUNCTION of this package, called with (hints, request); `accepted`: evidence.
+    programs: run the engine. `start` is the usual command line, `again` how to repeat all work
+        when everything is up to date.
+    files: the workflow's usual names in its directory; the first existing one counts.
+    reads_unnamed: workflow files that the program reads without an argument.
+    statement: pattern in each of its workflow files, if the emitter does not parse them.
+    copied: annotations are written to a copy of the workflow file, which is the argument of one
+        of `options`, or the last argument that is a file.
     early: the graph before a run.
     """
 
@@ -79,7 +77,7 @@ class EngineFacts:
     early: EarlyGraph | None = None
 
     def start_line(self, workflow: str) -> str:
-        """What starts the engine on this workflow file; empty: more than the file is needed."""
+        """Return the command for this workflow file; empty if it needs more than the file."""
         if not self.start or (workflow in self.reads_unnamed and "FILE" not in self.start):
             return self.start
         file = shlex.quote(workflow)
@@ -88,7 +86,7 @@ class EngineFacts:
         return " ".join((self.start, *self.options[:1], file))
 
     def find_workflow(self, arguments: Sequence[str]) -> str:
-        """The workflow file that a command of the engine names; empty: nothing is copied."""
+        """Return the workflow file that a command names; empty if the file is not copied."""
         if not self.copied:
             return ""
         if not self.options:
@@ -100,7 +98,7 @@ class EngineFacts:
 
 
 _SWIFT = "our reading of its grammar: no Swift installs here"
-# In the order in which readers are tried. To add an engine: its module or package, and a row here.
+# In the order in which readers are tried. A new engine needs a module or package, and a row here.
 ENGINES: dict[str, EngineFacts] = {
     "snakemake": EngineFacts(
         graph="snakemake.graph",
@@ -154,7 +152,7 @@ ENGINES: dict[str, EngineFacts] = {
         reads_unnamed=("GNUmakefile", "makefile", "Makefile"),
         early=EarlyGraph(
             dry_run=("-np",),
-            # make runs these for -n as well, and what makes the files that it includes
+            # -n still runs these recipes, and those that build included files
             side_effects=rb"\$[({]MAKE\b|(?m:^\t[ \t@-]*\+)|(?m:^ *[-s]?include\b)",
         ),
     ),
@@ -252,10 +250,10 @@ EMITTERS = {name: facts for name, facts in ENGINES.items() if facts.emit}
 
 
 def load(module: str) -> Any:
-    """A module of this package by the name that stands in the table."""
+    """Import a module of this package by its name in the table."""
     return importlib.import_module(f"tracehint.adapters.engines.{module}")
 
 
 def engine_of_program(program: str) -> str:
-    """The engine that a program runs; empty: it is none that is known."""
+    """Return the engine that a program runs; empty if it is unknown."""
     return next((name for name, facts in ENGINES.items() if program in facts.programs), "")

@@ -1,8 +1,8 @@
-"""The logs and records that the engines of a run left behind, found by what the run wrote.
+"""Logs and records written by the engines of a run, found in the run's own trace.
 
-Only regular files that an engine process of this very run wrote and that are still there are
-looked into, so nothing that a stranger's bundle names is opened unless the user asks for it by
-calling this right after recording, on the recording host.
+Only existing regular files that an engine process of this run wrote are read. So files named by an
+untrusted bundle are opened only if the user requests it, by calling this right after recording, on
+the recording host.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _MAX_FILES = 256
 _MAX_BYTES = 1 << 30
-_CLOCKS_NS = 1_000_000_000  # logs have whole seconds
+_LOG_RESOLUTION_NS = 1_000_000_000  # resolution of times in logs: one second
 _NEXTFLOW_LOG = b".nextflow.log"
 _SNAKEMAKE = re.compile(rb"^(.*)/\.snakemake/metadata/", re.DOTALL)
 
 
 def find_logs(bundle: Bundle, segmented: Segmentation) -> list[Path]:
-    """Files and directories that a reader knows, written by engine processes of the run."""
+    """Return files and directories that a reader recognises, written by the run's engines."""
     import pyarrow.compute as pc
 
     from tracehint.analyzer.path_rules import is_system
@@ -68,14 +68,13 @@ def _readable(path: Path) -> bool:
 
 
 def attach(bundle: Path) -> DeclaredGraph | None:
-    """Add what the engines of a recorded run declare to its bundle: names, rules and attempts of
-    tasks, inputs and outputs. None: no log was found, or something is declared already.
-    """
+    """Add the declarations of a recorded run's engines to its bundle: names, rules and attempts of
+    tasks, inputs and outputs. Return None if no log was found or the bundle has declarations."""
     from tracehint.analyzer.tasks.segmentation import segment_tasks
     from tracehint.schemas.store import read_bundle, segment_files
     from tracehint.schemas.writer import BundleWriter
 
-    run = read_bundle(bundle, without=("extents", "metadata_ops"))  # tasks are cut without them
+    run = read_bundle(bundle, without=("extents", "metadata_ops"))  # not needed to find tasks
     if run.tables["declared_tasks"].num_rows:
         return None
     graph = declared_by_run(run, segment_tasks(run))
@@ -88,25 +87,25 @@ def attach(bundle: Path) -> DeclaredGraph | None:
 
 
 def declared_by_run(bundle: Bundle, segmented: Segmentation) -> DeclaredGraph | None:
-    """What the engines of a run say about it, from their own logs; None: there is nothing."""
+    """Return the graph from the logs of a run's engines; None if there is none."""
     graphs: list[DeclaredGraph] = []
-    for path in sorted(find_logs(bundle, segmented), key=_is_spare):
+    for path in sorted(find_logs(bundle, segmented), key=_is_secondary):
         try:
-            graph = relocate_graph(_of_run(read_graph(path), bundle), bundle, segmented)
+            graph = relocate_graph(_drop_earlier_tasks(read_graph(path), bundle), bundle, segmented)
         except TracehintError:
-            continue  # a log of another run, or one that was cut off: the trace stands alone
-        if graph.tasks.num_rows and not (_is_spare(path) and _has_all_tasks(graph, graphs)):
+            continue  # a log of another run, or a truncated one: the trace is used alone
+        if graph.tasks.num_rows and not (_is_secondary(path) and _has_all_tasks(graph, graphs)):
             graphs.append(graph)
     return combine(graphs) if graphs else None
 
 
-def _of_run(graph: DeclaredGraph, bundle: Bundle) -> DeclaredGraph:
-    """Without what ended before the run began: engines go on with the logs of their last runs."""
+def _drop_earlier_tasks(graph: DeclaredGraph, bundle: Bundle) -> DeclaredGraph:
+    """Drop tasks that ended before the run began: engines append to logs of earlier runs."""
     import pyarrow.compute as pc
 
     graph = graph.plain()
     tasks = graph.tasks
-    began = bundle.manifest.started_ns - _CLOCKS_NS
+    began = bundle.manifest.started_ns - _LOG_RESOLUTION_NS
     now = pc.fill_null(pc.greater_equal(tasks.column("end_ns"), began), True)
     if graph.placed or pc.all(now).as_py() is not False:
         return graph
@@ -115,29 +114,29 @@ def _of_run(graph: DeclaredGraph, bundle: Bundle) -> DeclaredGraph:
     return replace(graph, tasks=tasks, io=graph.io.filter(kept))
 
 
-def _is_spare(path: Path) -> bool:
-    """A log that tells less than another file of the same run may."""
+def _is_secondary(path: Path) -> bool:
+    """Whether a log may contain less than another file of the same run."""
     return sniff(path) == "nextflow-log"
 
 
 def _has_all_tasks(graph: DeclaredGraph, graphs: list[DeclaredGraph]) -> bool:
-    """Whether all tasks of a graph stand in another one, by their work directories."""
+    """Whether other graphs contain all tasks of a graph, by their work directories."""
     known = {where for other in graphs for where in other.tasks.column("workdir").to_pylist()}
     return known.issuperset(graph.tasks.column("workdir").to_pylist())
 
 
-# Declared names where the run had them: a workflow file need not lie where its run took place.
+# Relocation of declared names: a workflow file need not be in the directory of its run.
 #
 # Relative names of a graph were resolved against the directory of its file or log. The run may have
-# been somewhere else: started in another directory, recorded elsewhere and copied here, or sent
-# down by `make -C`. The directory in which most of the names are files of the run is the right one.
+# used another one: started in another directory, recorded elsewhere and copied here, or changed
+# by `make -C`. The directory in which most of the names are files of the run is chosen.
 
 
 def relocate_graph(
     graph: DeclaredGraph, run: Bundle, segmented: Segmentation | None = None
 ) -> DeclaredGraph:
-    """The graph with its names below the directory where the run has them: that of the run's
-    command, one of its data roots, or where they are."""
+    """Return the graph with names below the directory that fits the run best: that of the run's
+    command, one of its data roots, or the graph's own."""
     from tracehint.analyzer.roots import data_roots
     from tracehint.analyzer.tasks.segmentation import segment_tasks
 
@@ -148,7 +147,7 @@ def relocate_graph(
     roots = data_roots(run, (), segmented or segment_tasks(run))
     places = dict.fromkeys([os.fsencode(run.manifest.cwd) or here, here, *roots])
     moved = {place: _move_paths(graph, place) for place in places}
-    return max(moved.values(), key=lambda graph: _hits(graph.io, known))  # the first of equal ones
+    return max(moved.values(), key=lambda graph: _count_hits(graph.io, known))  # first if equal
 
 
 def _paths(run: Bundle) -> pa.Array:
@@ -162,14 +161,14 @@ def _paths(run: Bundle) -> pa.Array:
     return pc.unique(pa.chunked_array(every, pa.binary()))
 
 
-def _hits(io: pa.Table, known: pa.Array) -> int:
+def _count_hits(io: pa.Table, known: pa.Array) -> int:
     import pyarrow.compute as pc
 
     return int(pc.sum(pc.is_in(pc.unique(io.column("path")), value_set=known)).as_py() or 0)
 
 
 def _move_paths(graph: DeclaredGraph, new: bytes) -> DeclaredGraph:
-    """Paths below the graph's directory as paths below `new`."""
+    """Return the graph with paths below its directory moved below `new`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,10 +1,10 @@
-"""The table that `tracehint-tag` reads: what to set before each task (adapters/tag).
+"""The table for `tracehint-tag`: attributes to set before or after each task (adapters/tag).
 
     tracehint-tags 1 <number of tasks, 10 digits>\\n      28 bytes
     <offset, 11 digits> <length, 11 digits>\\n            24 bytes for each task
     kind \\0 path \\0 attribute \\0 value in hexadecimal \\0   records
 
-A task finds its records with two reads, however many tasks there are.
+A task finds its records with two reads, independent of the number of tasks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AFTER = (
     "an output, tagged when its rule has ended, and the store places data when they are written; "
     "directory defaults act, and --precreate makes outputs beforehand"
 )
-_PLACE = "a file outside the directory of the workflow, or a name that is too long"
+_OUTSIDE = "a file outside the directory of the workflow, or a name that is too long"
 _TOO_LATE = {"F": _LATE, "A": _AFTER}  # kinds of files that hold data when they are tagged
 MAX_RECORD = 6000  # bytes
 _DRIVER = Path(__file__).resolve().parent.parent / "tag" / "tag.sh"
@@ -39,11 +39,11 @@ _DRIVER = Path(__file__).resolve().parent.parent / "tag" / "tag.sh"
 
 @dataclass(frozen=True, kw_only=True)
 class TagTarget:
-    """One file or directory to tag before a task, or after it.
+    """One file or directory to tag before or after a task.
 
-    `kind`: D directory, F file, A output that is tagged when the task has ended, C file to be made
-    (removed again when the task leaves it alone), K file to be made and kept. Directories are
-    never made: a task that says `mkdir out` would fail.
+    `kind`: D directory, F file, A output that is tagged after the task, C file to create (removed
+    again if the task does not write it), K file to create and keep. Directories are never created:
+    a task that runs `mkdir out` would fail.
     """
 
     path: bytes
@@ -54,7 +54,7 @@ class TagTarget:
 def encode(
     tasks: Sequence[Sequence[TagTarget]], store: Store, *, allow_trusted: bool = False
 ) -> tuple[bytes, list[Gap], int]:
-    """The table, what the store cannot say, and the number of settings."""
+    """Return the table, the hints that the store cannot express, and the number of settings."""
     store = prepare_for_script(store)
     payload = bytearray()
     index: list[tuple[int, int]] = []
@@ -81,7 +81,7 @@ def encode(
                      script_value(setting), b"")
                 )  # fmt: skip  # a table
                 if len(record) > MAX_RECORD or (target.path and not inside(target.path)):
-                    gaps.append(Gap(hint=setting.hint, level="none", reason=_PLACE))
+                    gaps.append(Gap(hint=setting.hint, level="none", reason=_OUTSIDE))
                     continue
                 payload += record
                 count += 1
@@ -92,7 +92,7 @@ def encode(
 
 
 def tag_files(folder: Path, table: bytes) -> dict[Path | None, bytes]:
-    """The files of a tag folder: driver, table, and the program that reads it."""
+    """Return the files of a tag folder: driver, table, and the program that reads it."""
     program = find_tagger()
     if program is None:
         raise MissingDependencyError(f"{TAGGER} is not built", "Build it: make tracer")
@@ -104,7 +104,7 @@ def tag_files(folder: Path, table: bytes) -> dict[Path | None, bytes]:
 
 
 def check_folder_name(name: str) -> None:
-    """The folder's name becomes part of commands: only plain characters."""
+    """Raise UsageError for unusual characters: the folder's name becomes part of commands."""
     import re
 
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):

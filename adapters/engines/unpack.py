@@ -1,4 +1,4 @@
-"""Files of engines, packed or not: opened and read within limits, as text, lines or JSON."""
+"""Reading of engines' files, packed or not, within limits: as text, lines or JSON."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tracehint.errors import InputError
 from tracehint.limits import check, limit, limit_error, values_of
 
 _PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
-_FREE = 64 << 20  # bytes that may come out of a packed file of any size
+_ALWAYS_ALLOWED = 64 << 20  # unpacked bytes allowed for a file of any size
 
 
 class _Counted(io.RawIOBase):
-    """What comes out of a packed file; raises InputError when it is too much for its size."""
+    """Unpacked data of a file; raises InputError if it is too large for the packed size."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream, self._path, self._read = stream, path, 0
-        self._most = max(_FREE, path.stat().st_size * limit("unpack-ratio"))
+        self._most = max(_ALWAYS_ALLOWED, path.stat().st_size * limit("unpack-ratio"))
 
     def readable(self) -> bool:
         return True
@@ -41,12 +41,12 @@ class _Counted(io.RawIOBase):
 
 
 def is_packed(head: bytes) -> bool:
-    """Whether a file that starts so is gzip, bzip2 or xz."""
+    """Whether a file with this start is gzip, bzip2 or xz."""
     return head.startswith(tuple(_PACKED))
 
 
 def open_packed(path: Path) -> IO[bytes]:
-    """The file, unpacked when it is gzip, bzip2 or xz. Raises InputError, also when read."""
+    """Open a file, unpacked if it is gzip, bzip2 or xz. Raises InputError, also when read."""
     try:
         if not path.is_file():
             raise InputError(f"{path}: not a file", "Give the file itself.")
@@ -61,9 +61,9 @@ def open_packed(path: Path) -> IO[bytes]:
 
 
 def read_text(path: Path, most: int | None = None) -> str:
-    """The whole file as text; bytes that are not UTF-8 become surrogates. Raises InputError.
+    """Read the whole file as text; invalid UTF-8 becomes surrogates. Raises InputError.
 
-    `most`: bytes, instead of the limit text-bytes.
+    `most`: limit in bytes, if below the limit text-bytes.
     """
     size = limit("text-bytes") if most is None else min(most, limit("text-bytes"))
     try:
@@ -79,12 +79,12 @@ def read_text(path: Path, most: int | None = None) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a log, without their ends. Raises InputError."""
+    """Read the lines of a log, without line ends. Raises InputError."""
     return lines_of(read_text(path), path)
 
 
 def lines_of(text: str, path: Path) -> list[str]:
-    """The same of text that was read. Raises InputError."""
+    """Split text that was read from `path` into lines. Raises InputError."""
     check("rows", f"{path}: lines", text.count("\n"))
     lines = text.split("\n")
     check("line-bytes", str(path), max(map(len, lines)))
@@ -92,7 +92,7 @@ def lines_of(text: str, path: Path) -> list[str]:
 
 
 def parse_json(text: str, path: Path) -> Any:
-    """JSON, with the `\\'` that jx2json writes. Raises InputError."""
+    """Parse JSON, including the `\\'` that jx2json writes. Raises InputError."""
     check("json-values", str(path), values_of(text))
     try:
         return json.loads(text.replace("\\'", "'") if "\\'" in text else text)

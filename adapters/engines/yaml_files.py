@@ -1,8 +1,8 @@
-"""YAML of an engine, changed in places and written again: all that is not touched keeps its text.
+"""An engine's YAML, changed in place and written again: unchanged values keep their text.
 
-Values are never turned into numbers, dates or truth values and back: what `yes`, `010` or `1e3`
-means differs between the YAML of one engine and of another. Comments are lost. Input is bounded as
-in yaml_text.py.
+Values are never converted to numbers, dates or booleans and back: the meaning of `yes`, `010` or
+`1e3` differs between the YAML of different engines. Comments are lost. Input is bounded
+(check_yaml).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LIST = "tag:yaml.org,2002:seq"
 
 
 def read_node(text: str, path: Path) -> Any:
-    """The document as a tree of PyYAML's nodes; its top is a mapping.
+    """Read the document as a tree of PyYAML nodes with a mapping at its top.
 
     Raises InputError; MissingDependencyError without PyYAML.
     """
@@ -37,31 +37,31 @@ def read_node(text: str, path: Path) -> Any:
 
 
 def render(node: Any) -> bytes:
-    """The document's text, UTF-8."""
+    """Return the document's text in UTF-8."""
     yaml = importlib.import_module("yaml")
     text = yaml.serialize(node, Dumper=yaml.BaseDumper, allow_unicode=True, width=1 << 30)
     return str(text).encode()
 
 
 def get(node: Any, key: str) -> Any:
-    """The node of a mapping's key; None: it has none, or is no mapping."""
+    """Return the node of a mapping's key; None if it is missing or `node` is not a mapping."""
     if getattr(node, "id", "") != "mapping":
         return None
     return next((value for name, value in node.value if name.value == key), None)
 
 
 def text_of(node: Any) -> str:
-    """A scalar's text; empty for anything else."""
+    """Return a scalar's text; empty for anything else."""
     return str(node.value) if getattr(node, "id", "") == "scalar" else ""
 
 
 def items(node: Any) -> list[Any]:
-    """The nodes of a sequence; empty for anything else."""
+    """Return the nodes of a sequence; empty for anything else."""
     return list(node.value) if getattr(node, "id", "") == "sequence" else []
 
 
 def set_key(node: Any, key: str, value: Any) -> Any:
-    """Set a mapping's key to a plain value; the new node."""
+    """Set a mapping's key to a plain value; return the new node."""
     made = node_of(value)
     for at, (name, _) in enumerate(node.value):
         if name.value == key:
@@ -72,13 +72,13 @@ def set_key(node: Any, key: str, value: Any) -> Any:
 
 
 def child(node: Any, key: str) -> Any:
-    """The mapping below a key, made where there is none."""
+    """Return the mapping below a key, created if it is missing."""
     found = get(node, key)
     return found if getattr(found, "id", "") == "mapping" else set_key(node, key, {})
 
 
 def node_of(value: Any) -> Any:
-    """Nodes for str, int, bool, list and dict; texts are quoted, so that they stay texts."""
+    """Return nodes for str, int, bool, list and dict; texts are quoted, so they stay texts."""
     yaml = importlib.import_module("yaml")
     if isinstance(value, dict):
         rows = [(node_of(str(name)), node_of(part)) for name, part in value.items()]
@@ -90,14 +90,14 @@ def node_of(value: Any) -> Any:
     return yaml.ScalarNode(_TEXT, json.dumps(value))
 
 
-# YAML from strangers: texts, lists and mappings, no aliases or anchors, bounded depth and size.
+# Untrusted YAML: texts, lists and mappings, no aliases or anchors, bounded depth and size.
 
 
 MAX_DEPTH = 64
 
 
 def load_yaml(text: str, path: Path) -> Any:
-    """The document as str, list and dict: numbers and dates stay texts, tags mean nothing.
+    """Load the document as str, list and dict: numbers and dates stay texts, tags are ignored.
 
     path: for messages. Raises InputError; MissingDependencyError without PyYAML.
     """
@@ -111,7 +111,7 @@ def load_yaml(text: str, path: Path) -> Any:
 
 
 def yaml_module(path: Path) -> Any:
-    """PyYAML, to read `path`. Raises MissingDependencyError."""
+    """Import PyYAML, to read `path`. Raises MissingDependencyError."""
     try:
         return importlib.import_module("yaml")
     except ImportError:
@@ -121,16 +121,16 @@ def yaml_module(path: Path) -> Any:
 
 
 def not_yaml(path: Path, error: Exception) -> InputError:
-    """The error for a file that PyYAML rejects."""
+    """Return the error for a file that PyYAML rejects."""
     return InputError(f"{path}: not YAML: {str(error)[:200]}", "Check the file.")
 
 
 def _loader(yaml: Any) -> Any:
-    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C where PyYAML was built so
+    return getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # in C if PyYAML was built with it
 
 
 def check_yaml(text: str, path: Path) -> None:
-    """Look at the events alone first: building the document would already be the damage.
+    """Check the events first, because building the document could already exhaust memory.
 
     Raises InputError, and PyYAML's own errors.
     """
@@ -143,7 +143,7 @@ def check_yaml(text: str, path: Path) -> None:
             depth += 1
         elif isinstance(event, ends):
             depth -= 1
-        if getattr(event, "anchor", None) is not None:  # of an alias, or of what one may name
+        if getattr(event, "anchor", None) is not None:  # of an alias or its target
             raise InputError(
                 f"{path}: YAML aliases and anchors are not read", "Write it without them."
             )

@@ -1,9 +1,9 @@
-"""Start a task on the node that holds its inputs (`tracehint place`, placed runs).
+"""Start of a task on the node that stores its inputs (`tracehint place`, placed runs).
 
-hosts         the host file: nodes, and how a command is started on one
-allocation    the nodes of the batch job that this process is in
-choose        the node for a task by its inputs; nodes that do not answer, slots in use
-parts         the node for a task by its part of a plan
+hosts         the host file: nodes, and the command line that starts a command on one
+allocation    the nodes of the batch job of this process
+choose        a task's node by its inputs; unreachable nodes, slots in use
+parts         a task's node by its part of a plan
 dispatch      start each task of a running workflow on its node
-starter       runs in the place of a task and asks where it starts
+starter       runs in place of a task and requests its node
 """

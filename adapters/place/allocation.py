@@ -1,8 +1,8 @@
-"""The nodes of the allocation that this process is in, as hosts that tasks can be started on.
+"""The nodes of this process's batch allocation, as hosts on which tasks can be started.
 
-Slurm says which nodes and how many processors (a job script, `salloc`); `srun` starts a step on one
-of them, beside all other steps: `run` counts the tasks of each node itself. Before tasks are placed
-one step is tried, which also measures the link.
+Slurm reports the nodes and their processors (in a job script or `salloc`); `srun` starts a step on
+one of them, alongside all other steps: `run` counts the tasks of each node itself. Before tasks are
+placed, one trial step is run, which also measures the link.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _STEP = (
 _TIMES = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
 _ADDRESS = re.compile(rf"\bNodeName=({NAME.pattern}) .*?\bNodeAddr=({NAME.pattern})(?!\S)")
 _TIMEOUT_S = 10
-_TRIAL_S = 20  # for a step to begin
-_LOOK_S = 0.2
-_MARK = 32  # bytes that show who sends
-_BURST = 1 << 20  # bytes that a link takes at once
+_TRIAL_S = 20  # for a step to start
+_POLL_S = 0.2
+_MARK = 32  # bytes that identify the sender
+_BURST = 1 << 20  # bytes that a link may buffer
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """Nodes that a step can be started on. `here`: the place of this one, None where it is none of
-    them; `start_s`: what it takes until a step's program runs."""
+    """Nodes on which a step can be started. `here`: index of this node, None if it is not one of
+    them; `start_s`: seconds until a step's program runs."""
 
     hosts: tuple[Host, ...]
     here: int | None
@@ -57,16 +57,16 @@ class Allocation:
 
 
 def usable(hosts: tuple[Host, ...], patience_s: float | None = None) -> Allocation | None:
-    """The nodes, with what a trial on one of them measured; None: there are none, or it failed,
-    as where its step did not begin within `patience_s` (default: 20 s)."""
+    """Return the nodes with the measurements of a trial on one of them; None without another node,
+    or if the trial failed, such as a step not started within `patience_s` (default: 20 s)."""
     here = _place_here(hosts)
     other = next((host for i, host in enumerate(hosts) if i != here), None)
-    measured = _trial(other, patience_s or _TRIAL_S) if other is not None else None
+    measured = _measure_step(other, patience_s or _TRIAL_S) if other is not None else None
     return None if measured is None else measured_before(hosts, *measured)
 
 
 def measured_before(hosts: tuple[Host, ...], link_mbit: float, start_s: float) -> Allocation:
-    """The nodes, with what an earlier trial measured."""
+    """Return the nodes with the measurements of an earlier trial."""
     linked = tuple(replace(host, link_mbit=link_mbit) for host in hosts)
     return Allocation(linked, _place_here(hosts), link_mbit, start_s)
 
@@ -75,11 +75,11 @@ def _place_here(hosts: tuple[Host, ...]) -> int | None:
     return next((i for i, host in enumerate(hosts) if is_here(host)), None)
 
 
-def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
-    """Mbit/s that the node sends here, and seconds until a step of it begins."""
+def _measure_step(host: Host, patience_s: float) -> tuple[float, float] | None:
+    """Return Mbit/s from the node to this one, and seconds until a step on it starts."""
     mark = secrets.token_hex(_MARK // 2)
     with socket.create_server(("", 0)) as server:
-        server.settimeout(_LOOK_S)
+        server.settimeout(_POLL_S)
         send = [sys.executable, "-I", "-S", starter.__file__, "--send"]
         words = start_words(host, [*send, str(server.getsockname()[1]), mark], "/")
         begin = time.monotonic()
@@ -94,7 +94,7 @@ def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
             with _accept_call(server, process, patience_s) as line:
                 line.settimeout(_TRIAL_S)
                 start_s = time.monotonic() - begin
-                rate = _rate(line, mark.encode())
+                rate = _measure_rate(line, mark.encode())
         except OSError:
             rate = None
             process.terminate()
@@ -109,7 +109,7 @@ def _trial(host: Host, patience_s: float) -> tuple[float, float] | None:
 def _accept_call(
     server: socket.socket, process: subprocess.Popen[bytes], patience_s: float
 ) -> socket.socket:
-    """Who calls. Raises OSError where the process ended before, or nobody does."""
+    """Accept the trial's connection. Raise OSError without one in time or after the end."""
     end = time.monotonic() + patience_s
     while True:
         ended = process.poll() is not None
@@ -120,8 +120,8 @@ def _accept_call(
                 raise
 
 
-def _rate(line: socket.socket, mark: bytes) -> float | None:
-    """Mbit/s of what arrives, beyond the first burst; None: somebody else sends."""
+def _measure_rate(line: socket.socket, mark: bytes) -> float | None:
+    """Return Mbit/s of received data, after the first burst; None for an unknown sender."""
     if line.recv(_MARK, socket.MSG_WAITALL) != mark:
         return None
     got, begin, before = 0, time.monotonic(), 0
@@ -134,7 +134,7 @@ def _rate(line: socket.socket, mark: bytes) -> float | None:
 
 
 def allocated_hosts() -> tuple[Host, ...]:
-    """The nodes, this one first; empty: there is none, or of one node only."""
+    """Return the nodes, this one first; empty without an allocation of several nodes."""
     env = os.environ
     if not env.get("SLURM_JOB_ID") or not env.get("SLURM_JOB_NODELIST"):
         return ()
@@ -142,7 +142,7 @@ def allocated_hosts() -> tuple[Host, ...]:
     slots = slots_of(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
     if not 1 < len(names) == len(slots) <= MAX_HOSTS:
         return ()
-    binds = _binds()
+    binds = _are_steps_bound()
     words = [word for word in _STEP if binds or not word.startswith("--cpu-bind")]
     hosts = [
         Host(
@@ -156,7 +156,7 @@ def allocated_hosts() -> tuple[Host, ...]:
 
 
 def named_hosts(path: Path) -> tuple[Host, ...]:
-    """The nodes of the project's host file that have slots; empty where it cannot be read."""
+    """Return the nodes of the host file; none if it is unreadable, has one node or no slots."""
     try:
         hosts = read_hosts(path)
     except InputError:
@@ -165,12 +165,12 @@ def named_hosts(path: Path) -> tuple[Host, ...]:
 
 
 def addresses_of(names: Sequence[str]) -> dict[str, str]:
-    """By node the address that Slurm has for it; empty where there is no Slurm."""
+    """Return Slurm's address of each node; empty without Slurm."""
     return dict(_ADDRESS.findall(_ask("--oneliner", "show", "node", ",".join(names))))
 
 
 def slots_of(text: str) -> list[int]:
-    """Slurm's "2(x3),4" as a number for each node; empty where it is something else."""
+    """Parse Slurm's "2(x3),4" to a number per node; empty if the text is invalid."""
     found: list[int] = []
     for part in text.split(","):
         match = _TIMES.fullmatch(part)
@@ -180,8 +180,8 @@ def slots_of(text: str) -> list[int]:
     return found
 
 
-def _binds() -> bool:
-    """Whether steps are bound to processors; where they are not, `srun` complains of the option."""
+def _are_steps_bound() -> bool:
+    """Whether steps are bound to processors; otherwise `srun` warns about the option."""
     return any(
         plugin in _ask("show", "config").partition("TaskPlugin ")[2].partition("\n")[0]
         for plugin in ("affinity", "cgroup")
@@ -194,7 +194,7 @@ def _names(nodelist: str) -> list[str]:
 
 
 def _ask(*words: str) -> str:
-    """What scontrol says; empty where it fails."""
+    """Return the output of scontrol; empty if it fails."""
     try:
         done = subprocess.run(
             ["scontrol", *words], capture_output=True, text=True, timeout=_TIMEOUT_S,

@@ -1,12 +1,12 @@
-"""Which node a task should run on: the one that holds most bytes of its inputs.
+"""Choice of a task's node: the one that stores most bytes of its inputs.
 
 Policies, with the meaning of Swift/T's @location:
-  soft  that node, or the next one with a free slot when it is full
-  hard  that node, even when it is full
-Neither ever waits or refuses: an unknown or unreachable node is reported,
+  soft  that node, or the next one with a free slot if it is full
+  hard  that node, even if it is full
+Neither policy waits or fails: an unknown or unreachable node is reported,
 and the task runs elsewhere.
 
-Nodes that do not answer and slots in use are shared by all tracehint place of one driver.
+All `tracehint place` processes of one driver share the state of nodes and slots.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AWAY_S, THERE_S = 60.0, 10.0
 
 @dataclass
 class Roll:
-    """`ask` is the host file's check. `folder` None: every task asks. `messages`: new ones."""
+    """Reachability of nodes, cached in `folder` (None: no cache). `ask`: the host file's check."""
 
     folder: Path | None
     ask: Callable[[Host], bool]
@@ -66,7 +66,7 @@ class Roll:
             return False
 
     def _mark(self, host: Host, what: str) -> bool:
-        """Renew the marker; True: there was none."""
+        """Renew the marker; return True if it did not exist."""
         path = self._path(host, what)
         if path is None:
             return True
@@ -94,14 +94,14 @@ class Roll:
 
 @dataclass
 class Slots:
-    """`folder` None: nobody counts, every slot is free. `problem` says why, where it should be."""
+    """Slots of nodes, locked by files. `folder` None: every slot is free; `problem`: the reason."""
 
     folder: Path | None
     problem: str = ""
     held: dict[str, int] = field(default_factory=dict)  # name of a node -> descriptor
 
     def take(self, host: Host) -> bool:
-        """Take a slot of the node; False: all are taken."""
+        """Take a slot of the node; return False if all are taken."""
         if self.folder is None or host.slots == 0 or host.name in self.held:
             return True
         for number in range(host.slots):
@@ -120,7 +120,7 @@ class Slots:
         return found
 
     def _lock(self, name: str) -> int | None:
-        """Descriptor of the locked file; None: somebody has it, or (`problem`) it cannot be."""
+        """Return a descriptor of the locked file; None if it is locked or fails (`problem`)."""
         assert self.folder is not None
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -140,7 +140,7 @@ class Slots:
         return fd
 
     def keep(self, host: Host | None) -> None:
-        """Let go of all slots but the node's, which the command that is started inherits."""
+        """Release all slots except the node's, which the started command inherits."""
         for name, fd in self.held.items():
             if host is not None and name == host.name:
                 os.set_inheritable(fd, True)
@@ -150,7 +150,7 @@ class Slots:
 
 
 def open_slots(folder: Path) -> Slots:
-    """The slots below `folder`, which is made; where that cannot be, nobody counts."""
+    """Return the slots in `folder`, which is created; on failure slots are not counted."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         info = folder.stat()
@@ -161,36 +161,36 @@ def open_slots(folder: Path) -> Slots:
     return Slots(folder)
 
 
-MAX_SILENT = 3  # nodes that do not answer, after which a task is not held up any longer
+MAX_SILENT = 3  # unreachable nodes after which a task is not delayed further
 
 
 @dataclass
 class InputPlaces:
-    """What the store reported about the inputs. `unknown`: path -> why its place is not known.
+    """Locations of the inputs as reported by the store. `unknown`: path -> reason.
 
-    `unasked` files were left out because they cannot change which node has most.
+    `unasked`: files not queried because they cannot change which node has most bytes.
     """
 
     total_bytes: int = 0
-    bytes: dict[str, int] = field(default_factory=dict)  # name of a node -> bytes that lie there
-    nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # path -> nodes, as the store
+    bytes: dict[str, int] = field(default_factory=dict)  # name of a node -> bytes stored there
+    nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # path -> nodes in the store
     unknown: dict[str, str] = field(default_factory=dict)
     unasked: int = 0
 
 
 @dataclass(frozen=True)
 class NodeChoice:
-    """The node, None for this one, and the reason in words."""
+    """The node (None: this one), and the reason in words."""
 
     host: Host | None
     reason: str
-    fallback: bool  # True: not where most bytes lie
+    fallback: bool  # True: not the node with most bytes
 
 
 def share(location: Location, node: str) -> float:
-    """Part of a file that lies on the node, 0 to 1. Copies are counted where the store tells them.
+    """Return the fraction of a file on the node, 0 to 1, from copies that the store reports.
 
-    Without a number of chunks, the copies of a file are taken to be spread evenly over it.
+    Without a number of chunks, the copies of a file are assumed to be spread evenly over it.
     """
     copies = location.detail.get("copies")
     if not isinstance(copies, Mapping) or node not in copies:
@@ -201,7 +201,7 @@ def share(location: Location, node: str) -> float:
 
 
 def look(store: Locator | None, hosts: Sequence[Host], inputs: Sequence[str]) -> InputPlaces:
-    """Ask the store, largest file first, until the rest cannot change the node with most bytes."""
+    """Query the store, largest file first, until the node with most bytes is certain."""
     known = InputPlaces()
     sizes: dict[str, int] = {}
     for path in dict.fromkeys(inputs):
@@ -267,10 +267,10 @@ def choose(
     free: Callable[[Host], bool],
     answers: Callable[[Host], bool],
 ) -> NodeChoice:
-    """The node for a task.
+    """Choose the node for a task.
 
-    `free` tells whether a slot is free, `answers` whether the node can be used at all; both are
-    asked only about nodes that would be taken.
+    `free` returns whether a slot is free, `answers` whether the node can be used; both are called
+    only for candidate nodes.
     """
     order = rank_hosts(hosts, known)
     holds = known.bytes.get(order[0].name, 0) if order else 0
@@ -296,7 +296,7 @@ def choose(
 
 
 def rank_hosts(hosts: Sequence[Host], known: InputPlaces) -> list[Host]:
-    """Nodes with most bytes first; equal ones in an order that differs from task to task."""
+    """Return nodes with most bytes first; equal ones in an order that differs between tasks."""
     salt = "\0".join(sorted({*known.nodes, *known.unknown})) or str(os.getpid())
 
     def key(host: Host) -> tuple[int, int]:

@@ -1,13 +1,13 @@
-"""Where each task of a running workflow starts: on the node that it is planned for, or that holds
-its inputs, while that one has a slot, and after a while on any that has.
+"""Placement of a running workflow's tasks: each starts on its planned node or the node of its
+inputs while that has a free slot, and after a while on any node with a free slot.
 
-An engine's child that is about to become a task (place.c knows it by its arguments) asks through a
-socket (starter.py) and is answered when there is a slot: with the words that start it there, or
-with none, to run here. Its slot is free when its process has ended, however it ended. Nothing here
-can fail into the workflow: a task without an answer runs here.
+An engine's child that is about to become a task (recognised by place.c from its arguments) sends a
+request through a socket (starter.py). The answer comes when a slot is free: the words that start
+the task on a node, or none, to run here. The slot is free again when the task's process has ended,
+however it ended. No failure here can fail the workflow: a task without an answer runs here.
 
-The tasks of a recorded run (`TaskCommands`) are known as their engine started them: by directory
-and arguments of the first program.
+The tasks of a recorded run (`placed_tasks`) are identified by directory and arguments of their
+first program, as the engine started it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _HEADER = struct.Struct("<8sII")
 _CREDENTIALS = struct.Struct("3i")
 _FNV_START, _FNV_PRIME, _64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 MAX_REQUEST = 4 << 20  # bytes of a task's directory and arguments
-MIN_WAIT_S = 0.3  # for a slot on the node of a task's data
-BOUND_WAIT_S = 10.0  # the same of a task that the plan binds to its node
-MISSES = 2  # tasks that did not begin on a node: it gets no more
-MAX_WAIT_S = 30.0  # for any slot; then a task starts all the same
+MIN_WAIT_S = 0.3  # for a slot on the node of a task's inputs
+BOUND_WAIT_S = 10.0  # the same for a task that the plan binds to its node
+MAX_MISSES = 2  # tasks that failed to start on a node, after which it gets no more
+MAX_WAIT_S = 30.0  # for any slot; then a task starts without one
 _TICK_S = 0.1
 
 Key = tuple[bytes, tuple[bytes, ...]]  # working directory and arguments
@@ -60,8 +60,8 @@ Key = tuple[bytes, tuple[bytes, ...]]  # working directory and arguments
 
 @dataclass(frozen=True)
 class PlacedTask:
-    """A task of an earlier run. `part`: of the plan, None: it is bound to none; `inputs`: bytes by
-    number of the file, `outputs`: such numbers."""
+    """A task of an earlier run. `part`: of the plan, None: not bound to one; `inputs`: file number
+    -> bytes; `outputs`: file numbers."""
 
     part: int | None = None
     inputs: Mapping[int, int] = field(default_factory=dict)
@@ -70,18 +70,18 @@ class PlacedTask:
 
 @dataclass
 class _Request:
-    """A task that waits for a node (`line` is open), or runs on one (`node`)."""
+    """A task that waits for a node (`line` is open), or runs on `node`."""
 
     pid: int
     since: float
     task: PlacedTask
     line: socket.socket | None
     node: int = 0
-    mark: Path | None = None  # made when it begins on another node, gone when it has ended
+    mark: Path | None = None  # exists while the task runs on another node
 
 
 def checksum(argv: Sequence[bytes]) -> int:
-    """As place.c computes it: FNV-1a of the arguments, each with its NUL."""
+    """Return FNV-1a of the arguments, each with its NUL, as place.c computes it."""
     found = _FNV_START
     for byte in b"".join(word + b"\0" for word in argv):
         found = (found ^ byte) * _FNV_PRIME & _64
@@ -89,7 +89,7 @@ def checksum(argv: Sequence[bytes]) -> int:
 
 
 def table(sums: set[int], words: Sequence[bytes]) -> bytes:
-    """The table that place.c reads."""
+    """Return the table that place.c reads."""
     buckets = [0] * (1 << (2 * len(sums)).bit_length())
     for number in sums:
         at = number
@@ -102,9 +102,9 @@ def table(sums: set[int], words: Sequence[bytes]) -> bytes:
 
 @dataclass
 class Dispatcher:
-    """The nodes, and who runs where. `here`: the node of the engine, None where it is none of them;
-    `steal`: whether a task may leave the node of its part; `shared`: a directory of all nodes;
-    `environment`: what switches it on."""
+    """Nodes, and waiting and running tasks. `here`: the engine's node, None if it is not in
+    `hosts`; `steal`: whether a task may leave its part's node; `shared`: a directory visible on all
+    nodes; `environment`: variables that enable placement."""
 
     hosts: Sequence[Host]
     tasks: Mapping[Key, PlacedTask]
@@ -114,11 +114,11 @@ class Dispatcher:
     environment: dict[str, str] = field(default_factory=dict)
     running: dict[int, _Request] = field(default_factory=dict)  # by pidfd
     waiting: list[_Request] = field(default_factory=list)
-    located: dict[int, int] = field(default_factory=dict)  # file -> node of the task that wrote it
-    started: list[int] = field(default_factory=list)  # tasks by node
-    most: int = 0  # tasks at one time
-    local: int = 0  # tasks that ran here because nothing else could be done
-    missed: list[int] = field(default_factory=list)  # by node, tasks that did not begin on it
+    located: dict[int, int] = field(default_factory=dict)  # file -> node of its writer
+    started: list[int] = field(default_factory=list)  # tasks per node
+    most: int = 0  # largest number of waiting and running tasks
+    local: int = 0  # tasks that could only run here
+    missed: list[int] = field(default_factory=list)  # per node, tasks that failed to start on it
 
     def __post_init__(self) -> None:
         self.started = [0] * len(self.hosts)
@@ -126,12 +126,12 @@ class Dispatcher:
 
     @property
     def slots(self) -> int:
-        """Of all nodes."""
+        """Number of slots of all nodes."""
         return sum(host.slots for host in self.hosts)
 
     @property
     def seen(self) -> int:
-        """Tasks that came here: those that were recognised."""
+        """Number of recognised tasks."""
         return sum(self.started) + self.local
 
     @property
@@ -140,26 +140,26 @@ class Dispatcher:
         return not self.seen
 
     def free(self, node: int) -> int:
-        """Slots of the node that no task has; none of a node on which tasks do not begin."""
-        if self.missed[node] >= MISSES:
+        """Return the node's free slots; none if tasks fail to start on it."""
+        if self.missed[node] >= MAX_MISSES:
             return 0
         return self.hosts[node].slots - sum(r.node == node for r in self.running.values())
 
     def choose_preferred_node(self, task: PlacedTask) -> tuple[int | None, int]:
-        """The node that the task is planned for or that holds most of its inputs, and how many
-        bytes of them are there."""
+        """Return the node of the task's part or of most of its inputs, and the bytes of its inputs
+        on it."""
         held = [0] * len(self.hosts)
         for number, size in task.inputs.items():
-            if number in self.located and self.missed[self.located[number]] < MISSES:
+            if number in self.located and self.missed[self.located[number]] < MAX_MISSES:
                 held[self.located[number]] += size
-        if task.part is not None and self.missed[task.part % len(self.hosts)] < MISSES:
+        if task.part is not None and self.missed[task.part % len(self.hosts)] < MAX_MISSES:
             node = task.part % len(self.hosts)
             return node, max(held[node], 1)
         node = max(range(len(held)), key=lambda i: (held[i], self.free(i)))
         return (node, held[node]) if held[node] else (None, 0)
 
     def choose(self, request: _Request, now: float) -> int | None:
-        """The node that the task starts on now; None: it waits."""
+        """Return the node on which the task starts now; None: it waits."""
         node, held = self.choose_preferred_node(request.task)
         waited = now - request.since
         if node is not None:
@@ -173,8 +173,8 @@ class Dispatcher:
         best = max(range(len(self.hosts)), key=lambda i: (self.free(i), i == node, i == self.here))
         return best if self.free(best) > 0 or waited > MAX_WAIT_S else None
 
-    def miss(self, mark: str) -> None:
-        """The task of this mark did not begin on its node, and runs here."""
+    def record_miss(self, mark: str) -> None:
+        """Record that the task of this mark failed to start on its node, and runs here."""
         for request in self.running.values():
             if str(request.mark) == mark:
                 self.missed[request.node] += 1
@@ -182,7 +182,7 @@ class Dispatcher:
                 self.located.update(dict.fromkeys(request.task.outputs, request.node))
 
     def grant(self, now: float) -> list[_Request]:
-        """Those of the waiting tasks that start now; their node is set."""
+        """Return the waiting tasks that start now, with their nodes set."""
         granted = []
         self.most = max(self.most, len(self.waiting) + len(self.running))
         for request in list(self.waiting):
@@ -201,7 +201,7 @@ class Dispatcher:
         return granted
 
     def answer(self, request: _Request) -> bytes:
-        """The words that start a task on its node; none: here."""
+        """Return the words that start a task on its node; empty: here."""
         host = self.hosts[request.node]
         if request.node == self.here:
             return b""
@@ -211,7 +211,7 @@ class Dispatcher:
 
 
 class _Server(threading.Thread):
-    """Answers until it is closed. It takes no signals: they are for the command."""
+    """Answers requests until it is closed. Signals are blocked: they are for the command."""
 
     def __init__(self, place: Dispatcher, address: Path) -> None:
         super().__init__(name="tracehint-place", daemon=True)
@@ -223,10 +223,10 @@ class _Server(threading.Thread):
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.socket, selectors.EVENT_READ, self._accept)
         self.selector.register(self.stopped, selectors.EVENT_READ, None)
-        self.begun: dict[socket.socket, bytes] = {}  # what came of each request until now
+        self.begun: dict[socket.socket, bytes] = {}  # bytes received of each request
 
     def run(self) -> None:
-        """Until close()."""
+        """Serve until close()."""
         while True:
             waits = _TICK_S if self.place.waiting else None
             events = [key for key, _ in self.selector.select(waits)]
@@ -238,7 +238,7 @@ class _Server(threading.Thread):
                 self._reply(request)
 
     def close(self) -> None:
-        """Whoever waits still runs here."""
+        """Stop; tasks that still wait run here."""
         self.stop.close()
         self.join(timeout=5)
         for line in [*self.begun, *(r.line for r in self.place.waiting if r.line is not None)]:
@@ -267,7 +267,7 @@ class _Server(threading.Thread):
         self.selector.unregister(line)
         cwd, *argv = self.begun.pop(line).split(b"\0")[:-1] or [b""]
         if not cwd and len(argv) == 1:
-            self.place.miss(os.fsdecode(argv[0]))
+            self.place.record_miss(os.fsdecode(argv[0]))
         task = self.place.tasks.get((cwd, tuple(argv)))
         if task is None or part:
             line.close()
@@ -287,7 +287,7 @@ class _Server(threading.Thread):
         request.line = None
 
     def _end_task(self, pidfd: int) -> None:
-        messages = (self._accept, self._read)  # what the task sent before it ended is read first
+        messages = (self._accept, self._read)  # messages sent before the task ended are read first
         while ready := [key for key, _ in self.selector.select(0) if key.data in messages]:
             for key in ready:
                 key.data(key.fileobj)
@@ -299,7 +299,7 @@ class _Server(threading.Thread):
 
 
 def _end_step(mark: bytes) -> None:
-    """End the step of a task whose starter was killed: only it has the task's mark as a word."""
+    """Terminate the step of a task whose starter was killed, identified by the task's mark."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if mark in (entry / "cmdline").read_bytes().split(b"\0"):
@@ -310,9 +310,9 @@ def _end_step(mark: bytes) -> None:
 def dispatching(
     nodes: Allocation, tasks: Mapping[Key, PlacedTask], folder: Path, *, steal: bool
 ) -> Iterator[Dispatcher]:
-    """Place the tasks of what gets the environment. `folder`: one that all nodes see.
+    """Place the tasks of a command that gets the environment. `folder`: visible on all nodes.
 
-    Raises OSError where that cannot be begun.
+    Raises OSError if this cannot be started.
     """
     with ExitStack() as stack:
         own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tracehint-")))
@@ -330,17 +330,17 @@ def dispatching(
         yield place
 
 
-# These start their work on another node themselves.
+# Programs that start their work on another node themselves.
 _REMOTE = frozenset({*SUBMIT, "ssh", "mpirun", "mpiexec", "pbsdsh", "blaunch"})
 
 
 def placed_tasks(
     bundle: Bundle, path: Path, analysis: Analysis, plan: Plan | None, folder: Path
 ) -> dict[Key, PlacedTask]:
-    """By directory and arguments, as they will be in a run in `folder`.
+    """Return tasks by directory and arguments, as they will be in a run in `folder`.
 
-    Left out: tasks of several first programs (a pipeline), ranks of MPI, what has no program, and
-    commands of which one text stands for several tasks of different parts.
+    Left out: tasks with several first programs (a pipeline), MPI ranks, tasks without a program,
+    and commands that occur in several tasks of different parts.
     """
     planned = planned_by_task(analysis, plan)
     was, now = os.fsencode(read_manifest(path).cwd), os.fsencode(folder)
@@ -362,7 +362,7 @@ def placed_tasks(
 
 
 def planned_by_task(analysis: Analysis, plan: Plan | None) -> dict[int, PlacedTask]:
-    """Each task of a run as a plan has it; not those of the engine, and no ranks of MPI."""
+    """Return each task of a run with its part and files, without engine tasks and MPI ranks."""
     parts = {task.name: task.part for task in plan.tasks} if plan is not None else {}
     reads = _by_task(analysis.consumers, analysis)
     writes = _by_task(analysis.producers, analysis)
@@ -376,7 +376,7 @@ def planned_by_task(analysis: Analysis, plan: Plan | None) -> dict[int, PlacedTa
 
 
 def _by_task(rows: Any, analysis: Analysis) -> defaultdict[int, dict[int, int]]:
-    """Bytes by file, by task; all versions of a path are one file."""
+    """Return bytes per file for each task; all versions of a path count as one file."""
     files = analysis.files.select(["file", "lineage"])
     lineage = dict(zip(*files.to_pydict().values(), strict=True))
     found: defaultdict[int, dict[int, int]] = defaultdict(dict)
@@ -387,7 +387,7 @@ def _by_task(rows: Any, analysis: Analysis) -> defaultdict[int, dict[int, int]]:
 
 
 def _heads(bundle: Bundle, analysis: Analysis) -> dict[int, tuple[bytes, tuple[bytes, ...]]]:
-    """Directory and arguments of each task's only process that another task started."""
+    """Return directory and arguments of each task's first process, if there is only one."""
     columns = ["proc", "parent", "prev", "argv", "cwd"]
     rows = {row["proc"]: row for row in bundle.tables["processes"].select(columns).to_pylist()}
     assert analysis.proc_task is not None

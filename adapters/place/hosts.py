@@ -1,18 +1,18 @@
-"""The host file: nodes that tasks may run on, and how a command is started on one.
+"""The host file: nodes on which tasks may run, and the words that start a command on one.
 
 start = "ssh"                     # here, ssh, srun, or a list of words
 check = ["ssh", "{host}", "true"] # optional: a node that fails this is not used
 [[host]]
 name = "node1"
-also = ["10.0.0.1"]               # what the store calls it, where that differs
-slots = 4                         # tasks at the same time; 0: any number
-link_mbit = 1000                  # of the node; how long a planned task waits for it
-minutes = 600                     # longest batch job there, for jobs sent as one; 0: not known
-feature = "rack1"                 # what Slurm calls a group of nodes, where a part may use any
+also = ["10.0.0.1"]               # the store's names of the node, if different
+slots = 4                         # concurrent tasks; 0: any number
+link_mbit = 1000                  # of the node; sets how long a planned task waits for it
+minutes = 600                     # longest batch job there, for grouped jobs; 0: unknown
+feature = "rack1"                 # Slurm's feature of a group of nodes, if a part may use any
 
-Words of `start` may hold {host}, {cwd} and {command} (the whole command, quoted for a remote
-shell); the word {argv} alone stands for the command's own words. No shell reads them here. Only
-nodes of this file are ever used: a store that names another one cannot send a task there.
+Words of `start` may contain {host}, {cwd} and {command} (the whole command, quoted for a remote
+shell); the single word {argv} is replaced by the command's own words. No local shell is used. Only
+nodes of this file are ever used: a store that reports another node cannot send a task there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ STARTS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A node: its name for `start`, the names that the store may use, and how it is reached."""
+    """A node: its name for `start`, the names that the store may use, and its start command."""
 
     name: str
     also: tuple[str, ...] = ()
@@ -67,12 +67,12 @@ class Host:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name of the node."""
+        """All names of the node."""
         return (self.name, *self.also)
 
 
 def read_hosts(path: Path) -> tuple[Host, ...]:
-    """Read a host file; raises InputError naming what is wrong with it."""
+    """Read a host file. Raise InputError with the invalid key."""
     data = _FILE.toml(path)
     unknown = sorted(set(data) - {"start", "check", "host"})
     if unknown:
@@ -141,7 +141,7 @@ def _words(origin: str, key: str, value: Any) -> tuple[str, ...]:
 
 
 def by_name(hosts: Sequence[Host]) -> dict[str, Host]:
-    """Every name of every node -> the node; what follows the first dot may be left out."""
+    """Map every name of every node to the node; the part after the first dot is optional."""
     table = {
         name.partition(".")[0]: host
         for host in hosts
@@ -153,17 +153,16 @@ def by_name(hosts: Sequence[Host]) -> dict[str, Host]:
 
 
 def find(table: Mapping[str, Host], node: str) -> Host | None:
-    """The node that a store calls `node`, with or without its domain and port."""
+    """Return the node that a store reports as `node`, with or without its domain and port."""
     bare = node.rpartition(":")[0] if node.count(":") == 1 else node
     short = bare.partition(".")[0]
     return table.get(node) or table.get(bare) or (None if short.isdigit() else table.get(short))
 
 
 def start_words(host: Host, argv: Sequence[str], cwd: str) -> list[str]:
-    """The words to execute, so that `argv` runs on the node in the directory `cwd`.
+    """Return the words that run `argv` on the node in the directory `cwd`.
 
-    On the node itself there is nothing to reach: the command runs as it is, unless the node has a
-    template of words of its own.
+    On the node itself the command runs directly, unless the node has its own template of words.
     """
     template = host.start
     if template in (STARTS["ssh"], STARTS["srun"]) and is_here(host):
@@ -180,6 +179,6 @@ def start_words(host: Host, argv: Sequence[str], cwd: str) -> list[str]:
 
 
 def is_here(host: Host) -> bool:
-    """True when this process runs on the node."""
+    """Whether this process runs on the node."""
     own = socket.gethostname()
     return any(name in (own, own.partition(".")[0], "localhost") for name in host.names)

@@ -1,9 +1,9 @@
-"""The jobs of a recorded run by the commands that ran in them, to find them in what is submitted.
+"""The jobs of a recorded run, indexed by their commands to find them in submitted jobs.
 
-A command is known by its words without a shell's quotes and signs, wherever they stand in the text
-of a job: the rule's command of Makeflow, a job script, the words of `sbatch --wrap`. One that ran
-in several jobs tells nothing. Of Snakemake, which gives its own commands names of the day, the
-word behind `--target-jobs` counts as one.
+A command is identified by its words without shell quotes and operators, anywhere in a job's text: a
+Makeflow rule's command, a job script, the words of `sbatch --wrap`. A command of several jobs
+identifies none of them. Snakemake's own commands contain names that change from run to run, so
+`--target-jobs` with its argument counts as a command too.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 Words = tuple[bytes, ...]
 _WORD = re.compile(rb"[^\s'\"\\();&|<>`=]+")
-_LEAST = 2  # words that are a command
-_MOST_BYTES = 1 << 16  # of a command line
+_MIN_WORDS = 2  # minimum number of words of a command
+_MAX_COMMAND = 1 << 16  # of a command line
 _KEYS = (b"--target-jobs",)
 
 
 def words_of(text: bytes) -> Words:
-    """The words of a text, without what a shell takes out."""
+    """Return the words of a text, without shell quotes and operators."""
     return tuple(_WORD.findall(text))
 
 
 @dataclass(frozen=True)
 class KnownJobs:
-    """Jobs by their commands: the first words of each, then all of them."""
+    """Jobs by their commands: first words -> all words -> job."""
 
     commands: Mapping[Words, Mapping[Words, PlacedTask]]
 
@@ -44,12 +44,12 @@ class KnownJobs:
         return sum(map(len, self.commands.values()))
 
     def find(self, text: bytes) -> PlacedTask | None:
-        """The job that the text is of; None: of none, or of several."""
+        """Return the job whose command the text contains; None if there is none or several."""
         words = words_of(text)
         best: list[PlacedTask] = []
         longest = 0
         for at in range(len(words)):
-            for command, job in self.commands.get(words[at : at + _LEAST], {}).items():
+            for command, job in self.commands.get(words[at : at + _MIN_WORDS], {}).items():
                 if len(command) < longest or words[at : at + len(command)] != command:
                     continue
                 if len(command) > longest:
@@ -60,7 +60,7 @@ class KnownJobs:
 
 
 def known_jobs(bundle: Bundle, analysis: Analysis, plan: Plan | None) -> KnownJobs:
-    """Those whose programs were recorded; of a run without jobs none."""
+    """Return the jobs whose programs were recorded; none for a run without jobs."""
     columns = ["proc", "parent", "prev", "argv"]
     rows = {row["proc"]: row for row in bundle.tables["processes"].select(columns).to_pylist()}
     root_of = _roots(rows)
@@ -84,14 +84,14 @@ def known_jobs(bundle: Bundle, analysis: Analysis, plan: Plan | None) -> KnownJo
     commands: defaultdict[Words, dict[Words, PlacedTask]] = defaultdict(dict)
     for command, job in seen.items():
         if job is not None:
-            commands[command[:_LEAST]][command] = job
+            commands[command[:_MIN_WORDS]][command] = job
     return KnownJobs(dict(commands))
 
 
 def _commands(argv: Iterable[bytes]) -> Iterator[Words]:
     argv = list(argv)
-    words = words_of(b" ".join(argv)[:_MOST_BYTES])
-    if len(words) >= _LEAST:
+    words = words_of(b" ".join(argv)[:_MAX_COMMAND])
+    if len(words) >= _MIN_WORDS:
         yield words
     for key, value in pairwise(argv):
         if key in _KEYS and (named := words_of(key + b" " + value))[1:]:
@@ -99,7 +99,7 @@ def _commands(argv: Iterable[bytes]) -> Iterator[Words]:
 
 
 def _roots(rows: Mapping[int, Any]) -> dict[int, int]:
-    """The process that each one comes from in its recording."""
+    """Return the first process of each process's recording."""
     found: dict[int, int] = {}
     for proc in rows:
         way, at = [], proc
@@ -116,7 +116,7 @@ def _roots(rows: Mapping[int, Any]) -> dict[int, int]:
 
 
 def _join_tasks(tasks: list[PlacedTask]) -> PlacedTask:
-    """All tasks of a job as one; the part is that of the task that reads most."""
+    """Merge all tasks of a job; the part is that of the task that reads most."""
     parts = [task for task in tasks if task.part is not None]
     largest = max(parts, key=lambda task: sum(task.inputs.values()), default=None)
     made = tuple(dict.fromkeys(number for task in tasks for number in task.outputs))

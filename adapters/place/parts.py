@@ -1,10 +1,10 @@
-"""Which node a task of a plan runs on: its part's, as long as that brings more than an idle node.
+"""Choice of a planned task's node: its part's, unless an idle node is the better choice.
 
-Part p belongs to node p of the host file, counted round. A part whose node is away goes to one
-other node, the same for all its tasks. A task whose node is full waits there as long as bringing
-its inputs to another node would take (so it never loses more than twice what the better choice
-would have cost), then it runs on a node that idles, if there is one: a slot is free and nobody who
-waits for that node takes it.
+Part p belongs to node p of the host file, modulo the number of nodes. If a part's node is
+unreachable, all its tasks use one other node. A task whose node is full waits for as long as moving
+its inputs to another node would take (so it never loses more than twice the cost of the better
+choice). Then it runs on an idle node, if there is one: a node with a free slot that no task waiting
+for it takes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tracehint.errors import InputError, UsageError
 from tracehint.hintgen.hints.pathtext import to_bytes, to_text
 
 POLL_S = 0.1
-MIN_PATIENCE_S = 2 * POLL_S  # what waits for a node has seen a free slot of it by then
+MIN_PATIENCE_S = 2 * POLL_S  # tasks waiting for a node have polled it by then
 
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """How a task sees the nodes. `take` holds a slot, `free` only looks; both never wait."""
+    """A task's access to the nodes. `take` takes a slot, `free` only checks; neither waits."""
 
     take: Callable[[Host], bool]
     free: Callable[[Host], bool]
@@ -39,13 +39,13 @@ class Queue:
 
 
 def home_of(part: int, hosts: Sequence[Host]) -> Host:
-    """The node of a part when all nodes are there."""
+    """Return the node of a part if all nodes are available."""
     return hosts[part % len(hosts)]
 
 
 def order_of(part: int, hosts: Sequence[Host]) -> list[Host]:
-    """The part's node, then the others in an order of the part's own: when a node is away, its
-    parts are spread over the rest, and those of the rest stay where they are."""
+    """Return the part's node, then the others in an order specific to the part: parts of a failed
+    node are spread over the rest, and all other parts stay on their nodes."""
     home = home_of(part, hosts)
 
     def mixed(host: Host) -> int:
@@ -55,7 +55,7 @@ def order_of(part: int, hosts: Sequence[Host]) -> list[Host]:
 
 
 def patience(input_bytes: int, host: Host) -> float:
-    """Seconds that a full node is waited for: those that moving the inputs would take."""
+    """Return how many seconds to wait for a full node: the time to move the inputs."""
     return max(MIN_PATIENCE_S, input_bytes * 8 / (host.link_mbit * 1e6))
 
 
@@ -68,9 +68,9 @@ def choose_part(
     steal: bool = True,
     longest_s: float = 600.0,
 ) -> NodeChoice:
-    """The node for a task of the part, with its slot taken.
+    """Choose the node for a task of the part, with its slot taken.
 
-    `longest_s`: when no slot is to be had for so long, the task starts on its node all the same.
+    `longest_s`: after this time without a free slot the task starts on its node anyway.
     """
     order = order_of(part, hosts)
     at = next((i for i, host in enumerate(order[:MAX_SILENT]) if queue.answers(host)), None)
@@ -98,7 +98,7 @@ def choose_part(
 
 
 def _idle(others: Sequence[Host], before: set[str], queue: Queue) -> tuple[Host | None, set[str]]:
-    """A node with a slot that was free at the last look as well, taken; and those free now."""
+    """Take a slot of a node that had one at the last check too; return node and free nodes."""
     now = {host.name for host in others if queue.free(host)}
     for host in others:
         if host.name in now & before and queue.answers(host) and queue.take(host):
@@ -107,7 +107,7 @@ def _idle(others: Sequence[Host], before: set[str], queue: Queue) -> tuple[Host 
 
 
 HEADER, INDEX = 29, 24
-MAX_RECORD = 64 << 20  # bytes of one task's record that are read
+MAX_RECORD = 64 << 20  # maximum bytes of one task's record
 _HEAD = re.compile(rb"tracehint-parts 1 (\d{10})\n")
 _ROW = re.compile(rb"(\d{11}) (\d{11})\n")
 _REMEDY = "Write it again: tracehint emit HINTS --workflow-engine ..."
@@ -122,7 +122,7 @@ class Placed:
 
 
 def encode(tasks: Sequence[Placed]) -> bytes:
-    """The table's bytes."""
+    """Return the table's bytes."""
     records = [
         json.dumps({"part": task.part, "inputs": [to_text(path) for path in task.inputs]}).encode()
         + b"\n"
@@ -137,7 +137,7 @@ def encode(tasks: Sequence[Placed]) -> bytes:
 
 
 def read_task(path: Path, task: int) -> Placed:
-    """The task's record. Raises InputError: not such a table; UsageError: no such task."""
+    """Read the task's record. Raise InputError: not such a table; UsageError: no such task."""
     try:
         with path.open("rb") as stream:
             head = _HEAD.fullmatch(stream.read(HEADER))

@@ -1,12 +1,12 @@
-"""In the place of a task that an engine starts: ask for a node, and start the task there, or here.
+"""Replacement of a task that an engine starts: requests a node and starts the task there, or here.
 
     starter.py SOCKET PROGRAM ARGV...                     in the engine's child (place.c)
     starter.py --there FOLDER MARK BEFORE PROGRAM ARGV...  on the node
     starter.py --send PORT MARK                           on a node, as a trial (allocation.py)
 
-Whatever fails before the task began costs its placement: then it runs here, as it would have
-without. On the node the file MARK is made before the program begins. Only the standard library is
-loaded, and of that little: it runs once for each task.
+If anything fails before the task started, the task runs here, as it would without placement.
+On the node, the file MARK is created before the program starts. Imports are few and from the
+standard library only, because this runs once per task.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-PATIENCE_S = 3600  # for an answer: `run` gives one earlier
+PATIENCE_S = 3600  # for an answer: `run` sends one earlier
 SEND_S = 0.4
 _FORWARD = (
     signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
 )  # fmt: skip  # a table
-_SI_KERNEL = 0x80  # si_code of what the terminal sends: the program has it too
+_SI_KERNEL = 0x80  # si_code of signals from the terminal: the program gets them too
 _OURS = ("TRACEHINT_PLACE", "TRACEHINT_JOBS", "TRACEHINT_RECORD", "TRACEHINT_RECORDING")
-# Words of a task that uses other descriptors than the standard ones.
+# Parts of words of a task that uses descriptors other than the standard ones.
 _DESCRIPTORS = ("/dev/fd/", "/proc/self/fd/", *(f"{c}&{n}" for c in "<>" for n in range(3, 10)))
-# What a step has in its environment and the task does not, unless it had it before.
-_OF_STEP = ("SLURM_", "SLURMD_", "PMI_", "PMIX_")
+# Prefixes of variables that a step sets: the task keeps only its own values of them.
+_STEP_PREFIXES = ("SLURM_", "SLURMD_", "PMI_", "PMIX_")
 
 
 def main() -> None:
-    """Start the task somewhere; comes back only where it cannot be started at all."""
+    """Start the task; returns only if it cannot be started at all."""
     if sys.argv[1] == "--there":
         folder, mark, before, program = sys.argv[2:6]
         begin(folder, mark, before, program, sys.argv[6:])
@@ -46,11 +46,11 @@ def main() -> None:
 
 
 def start(address: str, program: str, argv: list[str]) -> NoReturn:
-    """Run the task where `run` says, or become it."""
+    """Run the task on the node that `run` chooses, or become the task."""
     status = None
     try:
         if can_leave(argv):
-            status = elsewhere(address, program, argv)
+            status = run_elsewhere(address, program, argv)
     except (OSError, ValueError):
         pass
     if status is None:
@@ -59,25 +59,25 @@ def start(address: str, program: str, argv: list[str]) -> NoReturn:
 
 
 def can_leave(argv: list[str]) -> bool:
-    """Whether all that the task uses of what it inherits can be had on another node: not an input
-    that others write to or read on from, nor other descriptors than the standard ones."""
+    """Whether everything that the task inherits is available on another node: no input shared with
+    other processes, and only the standard descriptors."""
     if any(part in word for word in argv for part in _DESCRIPTORS) or has_jobserver():
         return False
     try:
         mode = os.fstat(0).st_mode
     except OSError:
-        return True  # it has no input
+        return True  # stdin is closed
     if stat.S_ISREG(mode):
         return not os.lseek(0, 0, os.SEEK_CUR)
     if not stat.S_ISFIFO(mode):
         return not stat.S_ISSOCK(mode)
     look = select.poll()
     look.register(0, select.POLLIN)
-    return look.poll(0) == [(0, select.POLLHUP)]  # nothing is in it, nor can be
+    return look.poll(0) == [(0, select.POLLHUP)]  # empty and without a writer
 
 
 def has_jobserver() -> bool:
-    """Whether the task is a make that shares the slots of the one above."""
+    """Whether the task is a make that shares the jobserver of its parent."""
     fd = os.environ.get("MAKEFLAGS", "").partition("--jobserver-auth=")[2].partition(",")[0]
     try:
         return fd.isdigit() and stat.S_ISFIFO(os.fstat(int(fd)).st_mode)
@@ -85,8 +85,8 @@ def has_jobserver() -> bool:
         return False
 
 
-def elsewhere(address: str, program: str, argv: list[str]) -> int | None:
-    """Run the task where `run` says: its wait status; None: it has to run here."""
+def run_elsewhere(address: str, program: str, argv: list[str]) -> int | None:
+    """Run the task on the node that `run` chooses; return its wait status, or None to run here."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(PATIENCE_S)
         line.connect(address)
@@ -115,7 +115,7 @@ def elsewhere(address: str, program: str, argv: list[str]) -> int | None:
     status = run([*words[:at], *there, *words[at + 1 :]])
     try:
         os.unlink(mark)  # noqa: PTH108
-    except FileNotFoundError:  # the task did not begin
+    except FileNotFoundError:  # the task did not start
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(address)
             line.sendall(b"\0" + os.fsencode(mark) + b"\0")
@@ -124,22 +124,22 @@ def elsewhere(address: str, program: str, argv: list[str]) -> int | None:
 
 
 def list_own_variables() -> str:
-    """The variables of this environment that a step changes, as NAME=VALUE lines."""
-    return "\n".join(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_OF_STEP))
+    """Return the variables of this environment that a step changes, as NAME=VALUE lines."""
+    return "\n".join(f"{k}={v}" for k, v in os.environ.items() if k.startswith(_STEP_PREFIXES))
 
 
 def run(words: list[str]) -> int:
-    """Start a program without what is ours in its environment, and wait; the wait status."""
+    """Run a program without tracehint's variables in its environment; return the wait status."""
     env = {name: value for name, value in os.environ.items() if name not in _OURS}
     files = [] if has_input() else [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
     return wait_for(words[0], words, env, files)
 
 
 def wait_for(program: str, argv: Sequence[str], env: Mapping[str, str], files: list[Any]) -> int:
-    """Start a program with these file actions, pass signals on to it, and wait: its status."""
+    """Run a program with these file actions, forwarding signals; return its wait status."""
     waiting = {*_FORWARD, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waiting)
-    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # of an engine: nothing would come
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # inherited: no SIGCHLD would arrive
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         pid = os.posix_spawnp(
@@ -160,7 +160,7 @@ def wait_for(program: str, argv: Sequence[str], env: Mapping[str, str], files: l
 
 
 def has_input() -> bool:
-    """Whether the task may read something: not a terminal, which belongs to the engine."""
+    """Whether the task's input is a regular file; a terminal belongs to the engine."""
     try:
         return stat.S_ISREG(os.fstat(0).st_mode)
     except OSError:
@@ -168,7 +168,7 @@ def has_input() -> bool:
 
 
 def send(port: int, mark: bytes) -> None:
-    """Send for a moment to where this was started from: `srun` and `ssh` say where that is."""
+    """Send data for a moment to the node that started this step, as `srun` or `ssh` reports it."""
     source = os.environ.get("SSH_CONNECTION", "").split(" ")[0]
     address = os.environ.get("SLURM_LAUNCH_NODE_IPADDR") or source or "127.0.0.1"
     end = time.monotonic() + SEND_S
@@ -179,9 +179,9 @@ def send(port: int, mark: bytes) -> None:
 
 
 def begin(folder: str, mark: str, before: str, program: str, argv: list[str]) -> None:
-    """On the node: become the task, in its directory and with its environment."""
+    """Become the task, on its node, in its directory and with its environment."""
     kept = dict(line.partition("=")[::2] for line in before.split("\n"))
-    env = {k: v for k, v in os.environ.items() if not k.startswith(_OF_STEP)} | kept
+    env = {k: v for k, v in os.environ.items() if not k.startswith(_STEP_PREFIXES)} | kept
     env.pop("", None)
     os.chdir(folder)
     if "/" in program and not os.access(program, os.X_OK):
@@ -191,7 +191,7 @@ def begin(folder: str, mark: str, before: str, program: str, argv: list[str]) ->
 
 
 def become(program: str, argv: list[str], env: Mapping[str, str]) -> NoReturn:
-    """As execve, with the signals that Python ignores as they were."""
+    """Call execve, after resetting the signals that Python ignores."""
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     try:
@@ -202,7 +202,7 @@ def become(program: str, argv: list[str], env: Mapping[str, str]) -> NoReturn:
 
 
 def end(status: int) -> NoReturn:
-    """End as the task ended."""
+    """End in the same way as the task."""
     if os.WIFSIGNALED(status):
         os.kill(os.getpid(), os.WTERMSIG(status))
     os._exit(os.waitstatus_to_exitcode(status))

@@ -1,11 +1,11 @@
-"""Which node each job of a running workflow is submitted for: the one that its task is planned for,
-or that made most of its inputs.
+"""Choice of a node for each job that a running workflow submits: its task's planned node, or the
+node that produced most of its inputs.
 
-A process that is about to become `sbatch` (place.c) asks through a socket (submitter.py). Slurm
-knows no wish for a node, only `--nodelist`, which a job waits for: no more wait for a node than it
-will soon have started, and a job that waits longer than moving its inputs would take, while another
-node has a processor free, gets rid of its node; so do all that wait when `run` ends or is killed.
-Nothing here can fail into the workflow: a job without an answer is submitted as it is.
+A process that is about to become `sbatch` (place.c) sends a request through a socket
+(submitter.py). Slurm has no preference for a node, only `--nodelist`, for which a job waits. So no
+more jobs wait for a node than it will start soon, and a job is released from its node if it waits
+longer than moving its inputs would take while another node has a free processor, or when `run` ends
+or is killed. No failure here can fail the workflow: a job without an answer is submitted unchanged.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tracehint.adapters.place.submitter import ASK, TELL
 from tracehint.interrupts import start_without_signals
 
 SUBMIT = b"sbatch"
-MOST_NODES = 64
-QUEUE = 3  # jobs that wait for a node, by its processors
-MIN_WAIT_S = 2.0  # for a node, while others are free
-MAX_WAIT_S = 30.0  # for a node, whatever the others do
-_LOOK_S = 1.0  # between two looks at waiting jobs
-_RARE_S = 10.0  # the same where none waits: one may be requeued, and wait for its node again
-_RELEASE_S = 10.0  # for Slurm to free the jobs that still wait at the end
-_FRESH_S = 0.5  # what is known of full nodes that long is not asked for again
-_TIMEOUT_S = 5.0  # of what asks Slurm, while a job may be waiting for an answer
-_MOST_BYTES = 4 << 20  # of a request
+MAX_NODES = 64
+PER_SLOT = 3  # maximum jobs waiting for a node, per processor
+MIN_WAIT_S = 2.0  # for a node while others are free
+MAX_WAIT_S = 30.0  # for a node in any case
+_CHECK_S = 1.0  # interval of checks while jobs wait
+_IDLE_CHECK_S = 10.0  # interval if none waits: a job may be requeued and wait again
+_RELEASE_S = 10.0  # for Slurm to release the jobs that still wait at the end
+_MAX_AGE_S = 0.5  # age up to which the state of full nodes is reused
+_TIMEOUT_S = 5.0  # of Slurm commands, while a job may wait for an answer
+_MAX_REQUEST = 4 << 20  # of a request
 _SCRIPT = """import os, sys
 sys.path[:] = {path!r}
 try:
@@ -48,10 +48,10 @@ except Exception:
     os.execv(sys.argv[2], sys.argv[3:])
 main()
 """
-# Reads the numbers of jobs that have a node; when nobody can write any more, `run` was killed, and
-# those that wait get rid of it. It is no child of `run`, which waits for its own. The shell gives
-# what it starts in the background another input.
-_AFTERWARDS = """exec 3<&0
+# Reads the numbers of jobs with a node; end of input means that `run` was killed, and waiting jobs
+# are released from their nodes. It is not a child of `run`, which waits for its children. Input is
+# passed as descriptor 3, because the shell redirects stdin of background processes.
+_RELEASE_SCRIPT = """exec 3<&0
 {
     while read -r job; do
         [ "$job" != end ] || exit 0
@@ -64,21 +64,21 @@ _AFTERWARDS = """exec 3<&0
 """
 _USABLE = ("idle", "mixed", "allocated", "completing")
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED")
-_GOING, _ENDED_WELL = ("RUNNING", "COMPLETING", "SUSPENDED"), "COMPLETED"
+_RUNNING, _ENDED_WELL = ("RUNNING", "COMPLETING", "SUSPENDED"), "COMPLETED"
 
 
 def batch_nodes() -> tuple[Host, ...]:
-    """Nodes with free processors that jobs can be submitted to from here, most first; empty: there
-    are none, or this runs in a job itself."""
+    """Return nodes with free processors for jobs from here, at most the MAX_NODES freest; empty if
+    there are none or this runs in a job itself."""
     if "SLURM_JOB_ID" in os.environ:
         return ()
     free = _free()
-    order = sorted(free, key=lambda name: (-free[name], name))[:MOST_NODES]
+    order = sorted(free, key=lambda name: (-free[name], name))[:MAX_NODES]
     return tuple(Host(name=name, slots=free[name]) for name in sorted(order))
 
 
 def _free() -> dict[str, int]:
-    """Free processors by node, of those that have some."""
+    """Return the number of free processors per node, without full nodes."""
     found: dict[str, int] = {}
     for line in (_ask("sinfo", "-h", "-N", "-o", "%N|%T|%C") or "").splitlines():
         name, state, counts = (*line.split("|"), "", "")[:3]
@@ -89,7 +89,7 @@ def _free() -> dict[str, int]:
 
 
 def _ask(*words: str) -> str | None:
-    """What a command of Slurm prints; None where it fails."""
+    """Return the output of a Slurm command; None if it fails."""
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL
@@ -101,8 +101,8 @@ def _ask(*words: str) -> str | None:
 
 @dataclass
 class SubmittedJob:
-    """A job that was submitted. `node`: that it is for, None: for none; `waits`: it has not begun,
-    or not again; `ended`: nothing of it changes any more."""
+    """A submitted job. `node`: its requested node, or None; `waits`: not started, or requeued;
+    `ended`: final state."""
 
     task: PlacedTask
     node: int | None
@@ -110,23 +110,23 @@ class SubmittedJob:
     number: bytes = b""
     waits: bool = True
     ended: bool = False
-    kept: int = 0  # times that Slurm did not free it of the node
+    kept: int = 0  # failed attempts to release it from its node
 
 
 @dataclass
 class Submissions:
-    """The nodes, and what was submitted; `steal`: whether a job may leave the node of its part."""
+    """Nodes and submitted jobs; `steal`: whether a job may leave the node of its part."""
 
     hosts: Sequence[Host]
     jobs: KnownJobs
     steal: bool = True
     environment: dict[str, str] = field(default_factory=dict)
-    sent: list[SubmittedJob] = field(default_factory=list)  # by ticket
-    located: dict[int, int] = field(default_factory=dict)  # file -> node of the job that made it
+    sent: list[SubmittedJob] = field(default_factory=list)  # index: ticket
+    located: dict[int, int] = field(default_factory=dict)  # file -> node of the job that wrote it
     looked: float = 0.0
     unknown: int = 0  # jobs that were not recognised
-    afterwards: int | None = None  # where the numbers of jobs with a node are written
-    released: int = 0  # jobs that got rid of their node
+    afterwards: int | None = None  # descriptor for numbers of jobs with a node
+    released: int = 0  # jobs released from their node
 
     def __str__(self) -> str:
         counts = {
@@ -140,7 +140,7 @@ class Submissions:
 
     @property
     def seen(self) -> int:
-        """Jobs that came here."""
+        """Number of jobs in requests."""
         return len(self.sent) + self.unknown
 
     @property
@@ -156,13 +156,13 @@ class Submissions:
 
     @property
     def problem(self) -> str:
-        """Jobs that Slurm did not free in the end, and the command that does it; empty: none."""
+        """Message about jobs that Slurm did not release, with the command for it; empty: none."""
         numbers = ",".join(os.fsdecode(job.number) for job in self.bound)
         command = f"scontrol update JobId={numbers} ReqNodeList="
         return f"jobs wait for their node, as Slurm did not answer: {command}" if numbers else ""
 
     def answer(self, text: bytes) -> bytes:
-        """Ticket and node (empty: any) of a job; nothing: it is not known."""
+        """Return ticket and node (empty: any) of a job; empty if the job is unknown."""
         task = self.jobs.find(text)
         if task is None:
             self.unknown += 1
@@ -172,7 +172,7 @@ class Submissions:
             self.look(now)
         node = self.choose_preferred_node(task)
         if node is not None and self.is_full(node):
-            if now - self.looked > _FRESH_S:
+            if now - self.looked > _MAX_AGE_S:
                 self.look(now)
             node = None if self.is_full(node) else node
         self.sent.append(SubmittedJob(task, node, now))
@@ -180,14 +180,14 @@ class Submissions:
         return b"%d\0%s" % (len(self.sent) - 1, os.fsencode(name))
 
     def made_by_running(self, task: PlacedTask) -> bool:
-        """Whether inputs come of jobs that were not seen to have ended: their place is not sure."""
+        """Whether a producer of inputs is not known to have ended, so its node is uncertain."""
         return any(
             not job.ended and not task.inputs.keys().isdisjoint(job.task.outputs)
             for job in self.sent
         )
 
     def choose_preferred_node(self, task: PlacedTask) -> int | None:
-        """The node of the task's part, or that holds most of its inputs."""
+        """Return the node of the task's part, or the node with most of its inputs."""
         if task.part is not None:
             return task.part % len(self.hosts)
         held = [0] * len(self.hosts)
@@ -199,17 +199,17 @@ class Submissions:
 
     @property
     def pause(self) -> float | None:
-        """Seconds until the jobs are looked at again; None: all have ended."""
+        """Seconds until the next check of the jobs; None: all have ended."""
         going = [job.waits and job.node is not None for job in self.sent if not job.ended]
-        return (_LOOK_S if any(going) else _RARE_S) if going else None
+        return (_CHECK_S if any(going) else _IDLE_CHECK_S) if going else None
 
     def is_full(self, node: int) -> bool:
-        """Whether as many jobs wait for the node as it will soon have started."""
+        """Whether the maximum number of jobs waits for the node."""
         waiting = sum(job.node == node and job.waits and not job.ended for job in self.sent)
-        return waiting >= QUEUE * self.hosts[node].slots
+        return waiting >= PER_SLOT * self.hosts[node].slots
 
     def note_submission(self, ticket: bytes, number: bytes) -> None:
-        """The number of a job that was submitted; without one it was not, or not as requested."""
+        """Record a job's number; without one it was not submitted, or not as requested."""
         if ticket.isdigit() and int(ticket) < len(self.sent):
             job = self.sent[int(ticket)]
             job.number, job.ended = number, not number
@@ -218,7 +218,7 @@ class Submissions:
                     os.write(self.afterwards, number + b"\n")
 
     def look(self, now: float) -> None:
-        """Where the jobs run, and which of them wait."""
+        """Update where the jobs run and which of them wait."""
         rows = _ask("squeue", "-h", "-u", str(os.getuid()), "-t", "all", "-o", "%i|%T|%N")
         if not rows:
             return  # Slurm did not answer
@@ -227,17 +227,17 @@ class Submissions:
         found = {row.split("|")[0]: row.split("|")[1:] for row in rows.splitlines()}
         for job in self.sent:
             if job.ended or not job.number:
-                job.ended = job.ended or now - job.since > MAX_WAIT_S  # it is not submitted
+                job.ended = job.ended or now - job.since > MAX_WAIT_S  # it was not submitted
                 continue
             state, node = (*found.get(os.fsdecode(job.number), ()), "", "")[:2]
             job.waits = state in _WAITING
-            job.ended = not job.waits and state not in _GOING
-            if node in names and (state in _GOING or state == _ENDED_WELL):
+            job.ended = not job.waits and state not in _RUNNING
+            if node in names and (state in _RUNNING or state == _ENDED_WELL):
                 self.located.update(dict.fromkeys(job.task.outputs, names[node]))
 
     def release(self, *, every: bool = False) -> None:
-        """Free jobs that wait too long of their node, or all of them, until one is not freed: these
-        are the last ones of the next time."""
+        """Release jobs that wait too long for their node, or all, until one release fails: failed
+        jobs are last in the next call."""
         now = time.monotonic()
         self.look(now)
         late = [job for job in self.bound if every or self.is_late(job, now)]
@@ -254,15 +254,15 @@ class Submissions:
             self.released += 1
 
     def release_all(self) -> None:
-        """Free all jobs of their node; some time is spent on those that Slurm does not free."""
+        """Release all jobs from their nodes; retry for some time if Slurm fails to."""
         end = time.monotonic() + _RELEASE_S
         self.release(every=True)
         while self.bound and time.monotonic() < end:
-            time.sleep(_LOOK_S)
+            time.sleep(_CHECK_S)
             self.release(every=True)
 
     def is_late(self, job: SubmittedJob, now: float) -> bool:
-        """Whether moving the job's inputs would take less than it has waited."""
+        """Whether moving the job's inputs would take less time than it has waited."""
         if not self.steal and job.task.part is not None:
             return now - job.since > MAX_WAIT_S
         assert job.node is not None
@@ -271,7 +271,7 @@ class Submissions:
 
 
 class SubmissionServer(threading.Thread):
-    """Answers until it is closed. It takes no signals: they are for the command."""
+    """Answers requests until it is closed. Signals are blocked: they are for the command."""
 
     def __init__(self, jobs: Submissions, address: Path) -> None:
         super().__init__(name="tracehint-submit", daemon=True)
@@ -279,18 +279,18 @@ class SubmissionServer(threading.Thread):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(os.fspath(address))
         self.socket.listen(1024)
-        self.socket.settimeout(_LOOK_S)
+        self.socket.settimeout(_CHECK_S)
         self.closing = threading.Event()
 
     def run(self) -> None:
-        """Until close(); where it fails, whoever asks sees at once that there is no answer."""
+        """Serve until close(); after a failure, clients get a connection error at once."""
         looked = time.monotonic()
         try:
             while not self.closing.is_set():
                 with suppress(OSError):
                     line, _ = self.socket.accept()
                     with line:
-                        line.settimeout(_LOOK_S)
+                        line.settimeout(_CHECK_S)
                         self._serve(line)
                 pause = self.jobs.pause
                 if pause is not None and time.monotonic() - looked >= pause:
@@ -300,7 +300,7 @@ class SubmissionServer(threading.Thread):
             self.socket.close()
 
     def close(self) -> None:
-        """No job waits for a node any more."""
+        """Stop, and release all jobs from their nodes."""
         self.closing.set()
         self.join(timeout=30)
         if self.jobs.pause is not None:
@@ -308,27 +308,27 @@ class SubmissionServer(threading.Thread):
 
     def _serve(self, line: socket.socket) -> None:
         request = b""
-        while (part := line.recv(1 << 16)) and len(request) <= _MOST_BYTES:
+        while (part := line.recv(1 << 16)) and len(request) <= _MAX_REQUEST:
             request += part
         kind, _, rest = request.partition(b"\0")
         if kind == ASK and not part:
             answer = self.jobs.answer(rest)
             try:
                 line.sendall(answer)
-            except OSError:  # whoever asked has submitted the job as it is
+            except OSError:  # the client has submitted the job unchanged
                 self.jobs.note_submission(answer.partition(b"\0")[0], b"")
         elif kind == TELL:
             self.jobs.note_submission(*rest.partition(b"\0")[::2])
 
 
 @contextmanager
-def _freed_afterwards() -> Iterator[int]:
-    """Where numbers of jobs are written that get rid of their node should this process be killed.
-    Raises OSError."""
+def _release_if_killed() -> Iterator[int]:
+    """Yield a descriptor for the numbers of jobs to release if this process is killed. Raises
+    OSError."""
     read, write = os.pipe()
     try:
         with os.fdopen(read) as numbers:
-            words = ["/bin/sh", "-c", _AFTERWARDS, "sh", str(os.getuid())]
+            words = ["/bin/sh", "-c", _RELEASE_SCRIPT, "sh", str(os.getuid())]
             subprocess.run(
                 words, stdin=numbers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
                 start_new_session=True, check=False,
@@ -342,15 +342,15 @@ def _freed_afterwards() -> Iterator[int]:
 
 @contextmanager
 def submitting(nodes: Sequence[Host], jobs: KnownJobs, *, steal: bool) -> Iterator[Submissions]:
-    """Choose the nodes of jobs that the command with the environment submits. Raises OSError where
-    that cannot be begun."""
+    """Choose the nodes of jobs that the command with the environment submits. Raises OSError if
+    this cannot be started."""
     with (
         tempfile.TemporaryDirectory(prefix="tracehint-") as name,
-        _freed_afterwards() as afterwards,
+        _release_if_killed() as afterwards,
     ):
         own = Path(name)
         path = [os.path.abspath(entry) for entry in sys.path if entry]  # noqa: PTH100
-        script = own / os.fsdecode(SUBMIT)  # so that a recording takes it for that
+        script = own / os.fsdecode(SUBMIT)  # recordings count it as sbatch
         script.write_text(_SCRIPT.format(path=path, module=submitter.__name__))
         words = [sys.executable, "-I", "-S", str(script), str(own / "socket")]
         known = {checksum((b"", SUBMIT))}

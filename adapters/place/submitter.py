@@ -1,10 +1,10 @@
-"""In the place of `sbatch`: ask `run` for a node that the job would be quickest on, and submit it
-with that node, or as it is.
+"""Replacement of `sbatch`: requests from `run` a node for the job, and submits it with that node,
+or unchanged.
 
-A job whose words, script or environment say where it runs, or that is more than one plain job, is
-submitted as it is, by this very process. So is one that `run` does not know. Where Slurm refuses
-the job with a node, it is submitted again without. Only the standard library is loaded, and of that
-little: it runs once for each job.
+A job is submitted unchanged, by this process itself, if its words, script or environment select
+nodes, if it is more than one plain job, or if `run` does not know it. If Slurm rejects the job with
+a node, it is submitted again without. Imports are few and from the standard library only, because
+this runs once per job.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from contextlib import suppress
 from tracehint.adapters.place.starter import become, end, wait_for
 
 ASK, TELL = b"ask", b"tell"
-PATIENCE_S = 20.0  # for an answer: more than what asks Slurm may take
+PATIENCE_S = 20.0  # for an answer: longer than the timeout of Slurm commands
 MOST_BYTES = 1 << 20  # of a script
-# What says where a job runs, or makes it another thing than one job that runs when it can.
+# Options that select nodes, or make it something other than one job that runs when it can.
 _LONG = (
     "--nodelist", "--nodefile", "--exclude", "--constraint", "--cluster-constraint", "--prefer",
     "--array", "--wait", "--clusters", "--dependency", "--test-only", "--contiguous", "--switches",
@@ -31,7 +31,7 @@ _LONG = (
 )  # fmt: skip  # a table
 _SHORT = "wFxCaWMdhV"
 _FLAGS = "HIkOQsuv"  # short options without a value
-_ONE = {"--nodes": "N", "--ntasks": "n"}  # they may say 1
+_MAY_BE_ONE = {"--nodes": "N", "--ntasks": "n"}  # allowed with the value 1
 _VARIABLES = (
     "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SBATCH_CLUSTER_CONSTRAINT", "SBATCH_CONSTRAINT",
     "SBATCH_PREFER", "SBATCH_REQ_SWITCH", "SBATCH_SPREAD_JOB", "SBATCH_WAIT", "SLURM_CLUSTERS",
@@ -39,11 +39,11 @@ _VARIABLES = (
 )  # fmt: skip  # a table
 _NUMBER = re.compile(rb"(?:^|job )(\d{1,10})(?:;\S*)?$", re.M)
 _REFUSED = b"submission failed"
-_UNSURE = (b"timed out", b"contact", b"communication", b"zero bytes")  # it may have been submitted
+_UNSURE = (b"timed out", b"contact", b"communication", b"zero bytes")  # it may be submitted
 
 
 def main() -> None:
-    """Submit the job; comes back only where that cannot be done at all."""
+    """Submit the job; returns only if that is impossible."""
     address, program, argv = sys.argv[1], sys.argv[2], sys.argv[3:]
     status = None
     if (known := ask_for_node(address, argv[1:])) is not None:
@@ -54,22 +54,22 @@ def main() -> None:
 
 
 def ask_for_node(address: str, words: Sequence[str]) -> tuple[bytes, bytes] | None:
-    """Ticket and node (empty: any) of the job; None: it is left alone, whatever went wrong."""
+    """Return ticket and node (empty: any) of the job; None: submit it unchanged, also on errors."""
     with suppress(Exception):
-        text = what_runs(words, os.environ)
-        ticket, node = sent(address, ASK, text).split(b"\0") if text else (b"", b"")
+        text = read_job(words, os.environ)
+        ticket, node = send_message(address, ASK, text).split(b"\0") if text else (b"", b"")
         return (ticket, node) if ticket else None
     return None
 
 
-def what_runs(words: Sequence[str], env: Mapping[str, str]) -> bytes:
-    """The text that the job's task is known by; empty: the job is left alone."""
+def read_job(words: Sequence[str], env: Mapping[str, str]) -> bytes:
+    """Return the text that identifies the job's task; empty: submit it unchanged."""
     if any(name in env for name in _VARIABLES):
         return b""
     at, script = next(((i, t) for i, w in enumerate(words) if (t := script_text(w))), (None, b""))
     lines = (line for line in script.splitlines() if line.startswith(b"#SBATCH"))
     inside = [w for line in lines for w in shlex.split(os.fsdecode(line[7:]), comments=True)]
-    if has_own_wish(words[:at]) or has_own_wish(inside):
+    if restricts_nodes(words[:at]) or restricts_nodes(inside):
         return b""
     if command := env.get("BATCH_JOB_COMMAND"):  # of Makeflow
         return os.fsencode(command)
@@ -80,7 +80,7 @@ def what_runs(words: Sequence[str], env: Mapping[str, str]) -> bytes:
 
 
 def script_text(path: str) -> bytes:
-    """The text of a script that a job can be; empty: it is none."""
+    """Return the text of a job script; empty if it is not one."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -94,28 +94,28 @@ def script_text(path: str) -> bytes:
     return text if text.startswith(b"#!") else b""
 
 
-def has_own_wish(words: Sequence[str]) -> bool:
-    """Whether options of sbatch say where the job runs, or ask for more than one plain job."""
+def restricts_nodes(words: Sequence[str]) -> bool:
+    """Whether sbatch options select nodes, or request more than one plain job."""
     for at, word in enumerate(words):
         name, given, value = word.partition("=")
         following = words[at + 1] if at + 1 < len(words) else ""
-        if name.startswith("--") and name in _ONE:
+        if name.startswith("--") and name in _MAY_BE_ONE:
             if (value if given else following) != "1":
                 return True
         elif name.startswith("--"):
-            if any(option.startswith(name) for option in (*_LONG, *_ONE)):
-                return True  # also where it is shortened
+            if any(option.startswith(name) for option in (*_LONG, *_MAY_BE_ONE)):
+                return True  # also abbreviated options
         elif word.startswith("-"):
             rest = word[1:].lstrip(_FLAGS)
-            if rest[:1] in _ONE.values() and (rest[1:] or following) != "1":
+            if rest[:1] in _MAY_BE_ONE.values() and (rest[1:] or following) != "1":
                 return True
             if rest and rest[0] in _SHORT:
                 return True
     return False
 
 
-def sent(address: str, *fields: bytes) -> bytes:
-    """What `run` answers; it does not answer a report."""
+def send_message(address: str, *fields: bytes) -> bytes:
+    """Send a message and return the answer of `run`; reports have no answer."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(PATIENCE_S)
         line.connect(address)
@@ -130,19 +130,19 @@ def sent(address: str, *fields: bytes) -> bytes:
 def submit_job(
     address: str, program: str, argv: Sequence[str], ticket: bytes, node: bytes
 ) -> int | None:
-    """Submit the job and tell `run` its number, or that it has none: the wait status; None: Slurm
-    refuses the node."""
+    """Submit the job and report its number, if any, to `run`. Return the wait status; None if Slurm
+    rejects the node."""
     pinned = [f"--nodelist={os.fsdecode(node)}"] if node else []
     try:
         status, out, err = run(program, [argv[0], *pinned, *argv[1:]])
     except OSError:
-        return None  # it was not started
+        return None  # sbatch was not started
     number = _NUMBER.search(out) if not status else None
     answered = False
     with suppress(OSError):
-        sent(address, TELL, ticket, number[1] if number else b"")
+        send_message(address, TELL, ticket, number[1] if number else b"")
         answered = True
-    if node and number and not answered:  # nobody else frees the job of its node
+    if node and number and not answered:  # nothing else would release the job
         with suppress(OSError):
             freed = ["scontrol", "update", f"JobId={os.fsdecode(number[1])}", "ReqNodeList="]
             run(freed[0], freed)
@@ -157,7 +157,7 @@ def submit_job(
 
 
 def run(program: str, argv: Sequence[str]) -> tuple[int, bytes, bytes]:
-    """Run a program: its wait status and what it printed."""
+    """Run a program; return its wait status and output."""
     files = [os.memfd_create("out"), os.memfd_create("err")]
     actions = [(os.POSIX_SPAWN_DUP2, fd, at) for fd, at in zip(files, (1, 2), strict=True)]
     status = wait_for(program, argv, os.environ, actions)

@@ -2,7 +2,7 @@
 
 store = "moosefs"            # --store
 map = "site.toml"            # --map, relative to this file
-cluster = "cluster.toml"     # --cluster: a file, or a ready-made one by name
+cluster = "cluster.toml"     # --cluster: a file, or the name of a built-in one
 data_root = ["/mnt/mfs/run"] # --data-root
 engine = "makeflow"          # --workflow-engine
 """
@@ -24,8 +24,8 @@ from tracehint.schemas.plain import ConfiguredName, ConfiguredPath, distrust
 NAME = "tracehint.toml"
 _REMEDY = "Write it with `tracehint init`, or correct it."
 _FILE = TextFile(kind="A project file", limit="small-bytes", check=NAME, remedy=_REMEDY)
-_WANTED = ("a text", "a list of texts")
-# key of the file -> parameters of the commands that take it, type of its value
+_VALUE_KINDS = ("a text", "a list of texts")
+# key of the file -> command parameters with this default, type of its value
 KEYS: dict[str, tuple[tuple[str, ...], type]] = {
     "store": (("store",), ConfiguredName),
     "map": (("places",), ConfiguredPath),
@@ -34,12 +34,12 @@ KEYS: dict[str, tuple[tuple[str, ...], type]] = {
     "engine": (("engine",), str),
     "hosts": (("hosts",), ConfiguredPath),
 }
-OF_LINT = "lint"  # a table that lint reads itself
+LINT_TABLE = "lint"  # a table read by lint
 
 
 @dataclass(frozen=True)
 class ProjectConfig:
-    """The values of a project file, paths made absolute where they are there.
+    """The values of a project file, with paths of existing files made absolute.
 
     `ignored`: files that are not used, each with the reason.
     """
@@ -49,18 +49,18 @@ class ProjectConfig:
     ignored: tuple[str, ...] = ()
 
     def parameters(self) -> dict[str, Any]:
-        """Defaults by parameter of the commands."""
+        """Return defaults by command parameter."""
         return {name: value for key, value in self.values.items() for name in KEYS[key][0]}
 
     def texts(self) -> dict[str, Any]:
-        """The values as texts, for output."""
+        """Return the values as texts, for output."""
         return {k: v if isinstance(v, tuple) else str(v) for k, v in self.values.items()}
 
 
 def find_config(folder: Path) -> ProjectConfig | None:
-    """The project file of a directory; None: it has none. Raises InputError.
+    """Read the project file of a directory; None if it has none. Raises InputError.
 
-    What another user could have written is ignored: the file itself, or a file that it names.
+    Files that another user could have written are ignored: this file, or one that it names.
     """
     path = folder / NAME
     if not os.path.lexists(path):
@@ -72,14 +72,14 @@ def find_config(folder: Path) -> ProjectConfig | None:
     values: dict[str, Any] = {}
     ignored: list[str] = []
     for key, value in data.items():
-        if key == OF_LINT:
+        if key == LINT_TABLE:
             continue
         if key not in KEYS:
             raise InputError(f"{path}: {key[:80]!r} is not known", f"Known are {', '.join(KEYS)}.")
         kind = KEYS[key][1]
         texts = value if isinstance(value, list) and kind is tuple else [value]
         if not texts or not all(isinstance(text, str) and text for text in texts):
-            raise InputError(f"{path}: {key} is not {_WANTED[kind is tuple]}", _REMEDY)
+            raise InputError(f"{path}: {key} is not {_VALUE_KINDS[kind is tuple]}", _REMEDY)
         if kind in (ConfiguredName, ConfiguredPath):
             texts = [_path_beside_config(folder, text) for text in texts]
             if why := distrust(Path(texts[0])):
@@ -90,11 +90,11 @@ def find_config(folder: Path) -> ProjectConfig | None:
 
 
 def _path_beside_config(folder: Path, text: str) -> str:
-    """A path beside the project file; a name that is no file there stays as it is."""
+    """Return a path next to the project file; a name without such a file stays unchanged."""
     return str(folder / text) if os.path.lexists(folder / text) else text
 
 
-BY_HAND = ("map", "cluster")  # keys that only people write
+BY_HAND = ("map", "cluster")  # keys that only users write
 _HEAD = re.compile(r"^[ \t]*\[", re.M)
 _KEEP_REMEDY = (
     "Move it away, or correct it; `tracehint init --dry-run` prints what would be written."
@@ -103,7 +103,7 @@ _KEPT_FILE = TextFile(kind="A project file", limit="small-bytes", check="it", re
 
 
 def kept_from(path: Path) -> tuple[dict[str, str], str]:
-    """(lines by key, text of the tables). Raises InputError where they cannot be told apart."""
+    """Return (lines by key, text of the tables). Raise InputError if these cannot be separated."""
     path = ConfiguredPath(path)
     old = _KEPT_FILE.toml(path)
     tables = {key: value for key, value in old.items() if _is_table(value)}

@@ -1,6 +1,5 @@
-"""Finding out what a workflow runs on: its engine, its nodes, the store that its directory is on
-and the storage classes or pools that its hints need.
-"""
+"""Discovery of a workflow's environment: engine, nodes, store of its directory, and the storage
+classes or pools that its hints need."""
 
 from __future__ import annotations
 
@@ -26,26 +25,26 @@ from tracehint.schemas.mounts import mount_of
 from tracehint.schemas.plain import ConfiguredPath
 
 _TIMEOUT_S = 10
-# a class of one copy with one label of its own: NAME : 1 ; ... create_labels: [A] ; ...
-_ONE = re.compile(r"^(\S+) : 1 ;.*\bcreate_labels: \[([^\]*]+)\]", re.MULTILINE)
+# a class of one copy with a single label: NAME : 1 ; ... create_labels: [A] ; ...
+_SINGLE_COPY = re.compile(r"^(\S+) : 1 ;.*\bcreate_labels: \[([^\]*]+)\]", re.MULTILINE)
 
 
 def single_classes(listing: str) -> list[str]:
-    """Classes of one copy on one label, from `mfsscadmin list -l`."""
-    return [name for name, _ in _ONE.findall(listing)]
+    """Return the classes of one copy on one label, from `mfsscadmin list -l`."""
+    return [name for name, _ in _SINGLE_COPY.findall(listing)]
 
 
 def data_pools(listing: str) -> list[str]:
-    """Pools that files can be in, from `ceph fs ls` as JSON. Raises ValueError, KeyError, TypeError
-    for another text."""
+    """Return the data pools in `ceph fs ls` as JSON. Raise ValueError, KeyError or TypeError for
+    any other text."""
     return [str(pool) for system in json.loads(listing) for pool in system["data_pools"]]
 
 
 @dataclass(frozen=True)
 class NodePlaces:
-    """What keeps files on a node in a store: what it is called, the command that lists those that
-    are there and who reads that; `make`: what an administrator does so that there is one for
-    {node}, `each`: for each of what."""
+    """The means of a store to keep files on one node: `noun` names it, `listed` lists existing
+    ones, `names` parses that output; `make`: commands for an administrator to create one for
+    {node}, `each`: the unit in the message."""
 
     noun: str
     listed: tuple[str, ...]
@@ -69,8 +68,8 @@ NODE_PLACES = {
 
 
 def map_text(store: str, directory: Path, hosts: Sequence[str]) -> str:
-    """The text of a --map file for a directory on that store; empty: its classes or pools tell
-    nothing."""
+    """Return the text of a --map file for a directory on that store; empty if its classes or pools
+    do not suffice."""
     places = NODE_PLACES.get(store)
     if places is None:
         return ""
@@ -82,14 +81,14 @@ def map_text(store: str, directory: Path, hosts: Sequence[str]) -> str:
         names = places.names(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return ""
-    found = of_names(names, [host.partition(".")[0] for host in hosts])
+    found = map_from_names(names, [host.partition(".")[0] for host in hosts])
     head = f"# a {places.noun} for each node, found by their names: {' '.join(places.listed)}\n"
     return found and head + found
 
 
-def of_names(names: Sequence[str], hosts: Sequence[str]) -> str:
-    """The map from the names of classes or pools, for a run on these hosts: of one host, all nodes
-    that have one are its groups."""
+def map_from_names(names: Sequence[str], hosts: Sequence[str]) -> str:
+    """Return the map from the names of classes or pools, for a run on these hosts. For a single
+    host, all nodes with a class or pool are groups."""
     names = [name for name in names if NAME.fullmatch(name)]
     first = hosts[0] if hosts else ""
     for own in sorted((n for n in names if n.endswith(first)), key=len) if first else ():
@@ -103,7 +102,7 @@ def of_names(names: Sequence[str], hosts: Sequence[str]) -> str:
     return ""
 
 
-LOCAL = "local"  # attributes are kept, by the disk of one node
+LOCAL = "local"  # local disk of one node, which stores attributes
 # (type of the mount, part of its source) -> store of the registry
 STORES: tuple[tuple[str, str, str], ...] = (
     ("fuse.mfs", "", "moosefs"), ("fuse", "mfs#", "moosefs"), ("fuse.moosefs", "", "moosefs"),
@@ -118,7 +117,7 @@ STORES: tuple[tuple[str, str, str], ...] = (
     ("smb3", "", "nfs"), ("afs", "", "nfs"), ("9p", "", "nfs"),
     *((fstype, "", LOCAL) for fstype in sorted(LOCAL_TYPES)),
 )  # fmt: skip  # a table
-# store -> the ready-made cluster that plans are made for until there is a measured one
+# store -> built-in cluster model for plans until a measured one exists
 CLUSTERS = {
     "moosefs": "moosefs", "cephfs": "cephfs", "hdfs": "hdfs", "lustre": "striped",
     "beegfs7": "striped", "beegfs8": "striped", "storage-scale": "striped", "orangefs": "striped",
@@ -126,9 +125,9 @@ CLUSTERS = {
 
 
 def store_of(place: Path, table: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
-    """The store of a directory, and why in words. LOCAL: a disk of this node; "": unknown.
+    """Return the store of a directory and the reason. LOCAL: a disk of this node; "": unknown.
 
-    table: as collectors.hostinfo.mounts(); of mounts at one place the last one is on top.
+    table: as collectors.hostinfo.mounts(); of several mounts at one path the last is on top.
     """
     found = mount_of(str(place.resolve()), table)
     if found is None:
@@ -142,15 +141,15 @@ def store_of(place: Path, table: Sequence[Mapping[str, Any]]) -> tuple[str, str]
 
 
 def _version(store: str) -> str:
-    """BeeGFS 7 and 8 have tools of different names; the newer one where there is neither."""
+    """Return the BeeGFS version by the names of its tools; the newer one without tools."""
     if store != "beegfs":
         return store
     return "beegfs7" if shutil.which("beegfs-ctl") and not shutil.which("beegfs") else "beegfs8"
 
 
 @dataclass(frozen=True)
-class Here:
-    """A name for --store, a file for --map, and in words how it was found (empty: it was not)."""
+class LocatedStore:
+    """A name for --store, a file for --map, and the reason in words (empty: not found)."""
 
     store: str
     places: Path | None
@@ -158,8 +157,8 @@ class Here:
 
 
 def commands_for(store: str, hosts: Sequence[str]) -> list[str]:
-    """What an administrator does so that files can be kept on one of these hosts; empty: it is not
-    known, or not needed."""
+    """Return an administrator's commands for keeping files on one of these hosts; empty if unknown
+    or not needed."""
     places = NODE_PLACES.get(store)
     if places is None:
         return []
@@ -172,41 +171,41 @@ def commands_for(store: str, hosts: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def store_here(place: Path, nodes: Sequence[str] = ()) -> Iterator[Here]:
-    """What takes the hints of files below the directory; the map is there while this is. `nodes`:
-    those of the run, in the order of a plan's parts.
+def store_here(place: Path, nodes: Sequence[str] = ()) -> Iterator[LocatedStore]:
+    """Find the store and map for hints below the directory; the map exists inside the context.
+    `nodes`: nodes of the run, in the order of a plan's parts.
 
-    A disk of one node, and what is not known, keeps attributes.
+    Local disks and unknown stores get attributes.
     """
     store, why = store_of(place, mounts())
     if store in ("", LOCAL):
-        yield Here("xattr", None, "")
+        yield LocatedStore("xattr", None, "")
         return
     text = map_text(store, place, nodes or [host_name()])
     if not text:
         lines = commands_for(store, nodes or [host_name()])
-        yield Here(store, None, "\n  ".join([why, *lines]))
+        yield LocatedStore(store, None, "\n  ".join([why, *lines]))
         return
     with tempfile.TemporaryDirectory(prefix="tracehint-") as folder:
         path = Path(folder, "map.toml")
         path.write_text(text)
-        yield Here(store, path, f"{why}; a {NODE_PLACES[store].noun} for each node")
+        yield LocatedStore(store, path, f"{why}; a {NODE_PLACES[store].noun} for each node")
 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A batch system: what submits a job with its environment, and which nodes can run one."""
+    """A batch system: commands to submit a job with its environment and to list usable nodes."""
 
     name: str
     submit: tuple[str, ...]
     ask: tuple[str, ...]
-    ready: re.Pattern[str]  # of the answer; its group is a node
+    ready: re.Pattern[str]  # of the output; its group is a node
 
 
 SCHEDULERS = (
     Scheduler(
         "Slurm", ("sbatch",), ("sinfo", "-h", "-N", "-o", "%N %T"),
-        # a star: the node does not answer
+        # a star marks a node that does not respond
         re.compile(r"^(\S+) (?:idle|mixed|allocated|completing|planned)(?!\*)[^*\n]*$", re.M),
     ),
     Scheduler("LSF", ("bsub",), ("bhosts", "-w"),
@@ -216,16 +215,16 @@ SCHEDULERS = (
                    r"(?:free|busy|job-busy|job-exclusive)[ \t]*$", re.M)),
 )  # fmt: skip  # a table
 HOSTS = "hosts.toml"
-# a list of nodes in the directory, one name per line: what it is called
-LISTS = ("hostfile", "machinefile", "hosts.txt", "nodes.txt", "machines")
-_MOST = 100_000  # lines of such a file
+# file names of node lists in the directory, one name per line
+NODE_LISTS = ("hostfile", "machinefile", "hosts.txt", "nodes.txt", "machines")
+_MAX_LINES = 100_000  # lines read of such a file
 
 
 @dataclass(frozen=True)
 class Discovered:
-    """What was found; empty where nothing was. `why` in words, by key.
+    """Findings, empty if unknown. `why`: reason in words, by key.
 
-    `store` is what takes the hints; on a disk of one node that are attributes (`local` is true).
+    `store` receives the hints; on a disk of one node these are attributes (`local` is true).
     """
 
     engine: str
@@ -240,7 +239,7 @@ class Discovered:
 
 
 def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) -> Discovered:
-    """Look around the directory; nothing is changed, no host is asked.
+    """Inspect the directory; nothing is changed, no host is contacted.
 
     table: the mounts; None: those of this machine.
     """
@@ -259,8 +258,8 @@ def discover(directory: Path, table: Sequence[Mapping[str, Any]] | None = None) 
 
 
 def _engine(directory: Path) -> tuple[str, str]:
-    """The engine and its workflow file."""
-    for name in sorted(ENGINES, key=lambda name: name == "make"):  # it may only build programs
+    """Return the engine and its workflow file."""
+    for name in sorted(ENGINES, key=lambda name: name == "make"):  # may only build programs
         for pattern in ENGINES[name].files:
             hit = next((p for p in sorted(directory.glob(pattern)) if p.is_file()), None)
             if hit is not None:
@@ -269,7 +268,7 @@ def _engine(directory: Path) -> tuple[str, str]:
 
 
 def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
-    """The host file of the directory and its nodes; those of a plain list are only counted."""
+    """Return the directory's host file and its node count; a plain list is only counted."""
     path = directory / HOSTS
     if path.is_file():
         try:
@@ -279,10 +278,10 @@ def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
         else:
             why["nodes"] = f"{count} nodes in {HOSTS}"
             return HOSTS, count
-    for name in LISTS:
+    for name in NODE_LISTS:
         if (directory / name).is_file():
             with (directory / name).open(encoding="utf-8", errors="replace") as stream:
-                lines = [line.partition("#")[0].split() for line in islice(stream, _MOST)]
+                lines = [line.partition("#")[0].split() for line in islice(stream, _MAX_LINES)]
             count = len({words[0] for words in lines if words})
             if count:
                 why["nodes"] = f"{count} nodes in {name} (for `place` and `emit`: {HOSTS})"
@@ -291,8 +290,8 @@ def _hosts(directory: Path, why: dict[str, str]) -> tuple[str, int]:
 
 
 def count_nodes(directory: Path, wait_s: float) -> tuple[int, str]:
-    """Nodes of the host file of the directory, else of the batch system, and where the number
-    comes from; 0: unknown, or no answer in `wait_s` seconds."""
+    """Return the node count of the directory's host file, otherwise of the batch system, and its
+    source; 0: unknown, or no answer in `wait_s` seconds."""
     _, count = _hosts(directory, {})
     if count:
         return count, "nodes of the host file"
@@ -302,7 +301,7 @@ def count_nodes(directory: Path, wait_s: float) -> tuple[int, str]:
 
 
 def _nodes(scheduler: Scheduler, why: dict[str, str], wait_s: float = 10) -> int:
-    """Nodes of the batch system that can run jobs; 0: unknown."""
+    """Count the nodes of the batch system that can run jobs; 0: unknown."""
     try:
         done = subprocess.run(scheduler.ask, capture_output=True, text=True, timeout=wait_s)
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
@@ -315,9 +314,9 @@ def _nodes(scheduler: Scheduler, why: dict[str, str], wait_s: float = 10) -> int
 
 
 def project_text(found: Discovered, by_hand: Mapping[str, str], tables: str = "") -> str:
-    """The project file as TOML. What was not found stands there as a comment.
+    """Return the project file as TOML, with comments for values that were not found.
 
-    by_hand, tables: what stays of an older file (adapters/project/config.py).
+    by_hand, tables: kept from an older file (adapters/project/config.py).
     """
     lines = [f"store = {json.dumps(found.store)}  # {found.why.get('store') or 'a guess'}"]
     lines.append(f"data_root = [{json.dumps(found.data_root)}]")
@@ -341,5 +340,5 @@ def project_text(found: Discovered, by_hand: Mapping[str, str], tables: str = ""
 
 
 def _strip_controls(line: str) -> str:
-    """Without control characters: names of directories end up in comments."""
+    """Replace control characters: names of directories appear in comments."""
     return re.sub(r"[\x00-\x1f\x7f]", "?", line)

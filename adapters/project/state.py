@@ -1,9 +1,9 @@
-"""What `tracehint run` knows of a workflow: `.tracehint/` in its directory.
+"""The state of `tracehint run` for a workflow: `.tracehint/` in its directory.
 
 `state.json` lists the runs, without secrets; `runs/NUMBER.trace` are the recordings of the last
-ones, each with the hints that it had. Others may have put things there: everything must belong to
-the caller, and the directory is held open. Recordings that `profile` and `record` left in the
-workflow's directory count as runs as well.
+ones, each with the hints that it used. Files from other users are possible: everything must belong
+to the caller, and the directory is held open. Recordings by `profile` and `record` in the
+workflow's directory count as runs too.
 """
 
 from __future__ import annotations
@@ -32,32 +32,31 @@ from tracehint.schemas.redact.commands import redact_words_of
 
 SCHEMA = "tracehint.state/1"
 KEPT = 3  # recordings
-UNKNOWN_STATUS = -1  # of a run whose recorder did not report how it ended
-SLOWER = 1.02  # times: what a run with hints may take longer
-NOISE, NOISE_S = 0.05, 2.0  # of the time, and seconds: two runs of the same are that far apart
-CHANGED = 1.5  # times: a run that takes so much longer or shorter does other work
-OWN_S = 20.0  # of tracehint's own seconds that do not count: on a busy machine they vary by that
-_PROOFS = 2  # slower runs with hints until there are no more of them
-_ASIDE = "state.json.damaged"
-DECISION = "decision.json"  # of the last runs, for the next one
-FIRST = "first.json"  # the same by the workflow's graph alone
-_LISTED = 1000  # runs
-_STORED = 1 << 20  # bytes of state.json
-_COMMAND, _LEFT_OUT = 1000, 1 << 17  # characters of a run's command, and of its rules without use
-_LOOKED_AT = 100  # recordings beside .tracehint, the newest
+UNKNOWN_STATUS = -1  # of a run whose recorder did not report an exit status
+SLOWER = 1.02  # factor: tolerated slowdown of a run with hints
+NOISE, NOISE_S = 0.05, 2.0  # share and seconds: variation between equal runs
+CHANGED = 1.5  # factor: beyond this change of time a run does other work
+OWN_S = 20.0  # tracehint's own seconds that are ignored: their variation on a busy machine
+_MAX_SLOWER_RUNS = 2  # slower runs with hints after which hints are not tried again
+_DAMAGED_FILE = "state.json.damaged"
+DECISION = "decision.json"  # from the last runs, for the next one
+FIRST = "first.json"  # the same, from the workflow's graph alone
+_MAX_RUNS = 1000  # runs
+_MAX_STATE_BYTES = 1 << 20  # bytes of state.json
+_MAX_COMMAND, _MAX_LEFT_OUT = 1000, 1 << 17  # stored characters of a run's command, of left_out
+_MAX_BUNDLES = 100  # newest recordings next to .tracehint
 
 
 @dataclass(frozen=True)
 class KnownRun:
-    """One run. `hints_digest`: of what its hints ask for; `files_created`: below the data
-    roots, where there were hints; `left_out`: rules that these did without, and from then on.
+    """One run. `hints_digest`: of its hints; `files_created`: below the data roots, if it had
+    hints; `left_out`: rules that its hints omitted, and that later hints omit.
 
-    `idle`: no task ran, as where an engine finds everything there. `placed`: its tasks were started
-    on other nodes, where they were not recorded; `unrecognised`: most were not in the
-    recorded runs.
-    `tasks`: of the engine, 0 where that is unknown. `around`: seconds that tracehint itself took,
-    before and after the command. `workflow`: a hash of what distinguishes workflows. `place`: its
-    recording, where that is not below .tracehint. `recorded`: whether there was one.
+    `idle`: no task ran, for example because all files were up to date. `placed`: its tasks were
+    started on other nodes, without recording; `unrecognised`: most were not in the recorded runs.
+    `tasks`: of the engine, 0 if unknown. `around`: seconds that tracehint itself took, before and
+    after the command. `workflow`: a hash that distinguishes workflows. `place`: its recording, if
+    not below .tracehint. `recorded`: whether it has a recording.
     """
 
     number: int
@@ -93,37 +92,37 @@ class KnownRun:
 
     @property
     def program(self) -> str:
-        """The workflow, for people."""
+        """Name of the workflow, for users."""
         return workflow_name(self.command)
 
     @property
     def key(self) -> str:
-        """What tells runs of different workflows in one directory apart."""
+        """Key that distinguishes runs of different workflows in one directory."""
         return self.workflow or workflow_key(self.command)
 
     @property
     def cost(self) -> float:
-        """Seconds of the command, and of tracehint where these are many."""
+        """Seconds of the command, plus those of tracehint above OWN_S."""
         return self.seconds + max(self.around - OWN_S, 0.0)
 
     def make_storable(self) -> KnownRun:
-        """The run as it is written down: without secrets, and not longer than it may be."""
+        """Return the run for storage: without secrets, and limited in length."""
         return replace(
             self,
             workflow=self.key,
             command=_stored_command(self.command),
-            left_out=_first_words(self.left_out, _LEFT_OUT),
+            left_out=_first_words(self.left_out, _MAX_LEFT_OUT),
         )
 
     def is_like(self, other: KnownRun) -> bool:
-        """Whether their seconds can be compared; `other`: one with hints, which, not recorded, had
-        less to do than a recorded one."""
+        """Whether their times are comparable; `other` has hints and, if not recorded, less to do
+        than a recorded run."""
         how = not other.recorded or (self.collector, self.recorded) == (other.collector, True)
         return how and (self.command, self.tasks) == (other.command, other.tasks)
 
     @property
     def teaches(self) -> bool:
-        """Whether it ended well and did something."""
+        """Whether it succeeded and ran tasks."""
         return self.status == 0 and not self.idle
 
 
@@ -135,10 +134,10 @@ def _written_ns(bundle: Path) -> int:
 
 
 def _recorded_beside(directory: Path) -> list[KnownRun]:
-    """Bundles of the caller in the directory whose command ended well, at most the newest 100."""
+    """Return the caller's bundles in the directory whose command succeeded, the newest 100."""
     there = [path for path in directory.glob("*.trace") if is_own_folder(path)]
     found = []
-    for path in sorted(there, key=_written_ns)[-_LOOKED_AT:]:
+    for path in sorted(there, key=_written_ns)[-_MAX_BUNDLES:]:
         try:
             manifest = read_manifest(path)
         except TracehintError:
@@ -151,32 +150,32 @@ def _recorded_beside(directory: Path) -> list[KnownRun]:
 
 
 def workflow_key(command: Sequence[str]) -> str:
-    """A hash of the workflow that a command line runs."""
+    """Return a hash of the workflow that a command line runs."""
     name = workflow_name(command).encode("utf-8", "surrogateescape")
     return hashlib.sha256(name).hexdigest()[:16]
 
 
 def _stored_command(command: Sequence[str]) -> tuple[str, ...]:
-    """A command line without secrets, cut to what is stored."""
-    return _shorten_words(redact_words_of([*_first_words(command, 4 * _COMMAND)])[0])
+    """Return a command line without secrets, truncated for storage."""
+    return _shorten_words(redact_words_of([*_first_words(command, 4 * _MAX_COMMAND)])[0])
 
 
 def _first_words(words: Sequence[str], most: int) -> tuple[str, ...]:
-    """The words that begin within so many characters."""
+    """Return the words that begin within the first `most` characters."""
     starts = accumulate((len(word) + 1 for word in words), initial=0)
     return tuple(word for word, at in zip(words, starts, strict=False) if at < most)
 
 
 def _shorten_words(words: Sequence[str]) -> tuple[str, ...]:
-    """The words, cut where they are longer than a command is stored."""
-    return tuple(word[:_COMMAND] for word in _first_words(words, _COMMAND))
+    """Return the words, truncated to the stored length of a command."""
+    return tuple(word[:_MAX_COMMAND] for word in _first_words(words, _MAX_COMMAND))
 
 
 @dataclass(frozen=True)
 class Slower:
-    """The cost of a run with learned hints, and the usual one without; `by_graph`: the latter had
-    the hints of a first run, which the workflow's graph gives alone; `proven`: there is no other
-    try."""
+    """The cost of a run with learned hints, and the usual one without; `by_graph`: the latter used
+    the hints of a first run, from the workflow's graph alone; `proven`: hints are not tried
+    again."""
 
     seconds: float
     usual: float
@@ -186,22 +185,22 @@ class Slower:
 
 @dataclass(frozen=True)
 class ProjectState:
-    """The runs of a workflow, oldest first. `problem`: why those before are not known any more."""
+    """The runs of a workflow, oldest first. `problem`: why earlier runs are unavailable."""
 
     folder: Path  # .tracehint
     runs: tuple[KnownRun, ...] = ()
     problem: str = ""
 
     def bundle(self, run: KnownRun) -> Path:
-        """Where its recording is, or was."""
+        """Return the path of a run's recording, which may be deleted."""
         return run.place or self.folder / "runs" / f"{run.number:04}.trace"
 
     def _inside(self, run: KnownRun) -> Path:
-        """The same by the directory that is held open: to remove it."""
+        """Return the same path below the held directory, for deletion."""
         return inside(self.folder) / "runs" / f"{run.number:04}.trace"
 
     def usable(self, command: tuple[str, ...]) -> list[KnownRun]:
-        """Runs of this program that teach and whose recording is there, oldest first."""
+        """Return this program's successful runs with a recording, oldest first."""
         key = workflow_key(command)
         return [
             run
@@ -210,8 +209,8 @@ class ProjectState:
         ]
 
     def recordings(self) -> list[KnownRun]:
-        """Runs of any workflow here that teach and whose recording is there, oldest first: those
-        of `tracehint run`, and the newest bundles beside .tracehint (`profile`, `record`)."""
+        """Return successful runs of any workflow here with a recording, oldest first: those of
+        `tracehint run`, and the newest bundles next to .tracehint (`profile`, `record`)."""
         own = [
             (run, self.bundle(run))
             for run in self.runs
@@ -222,17 +221,17 @@ class ProjectState:
         return [run for _, _, run in sorted(found, key=lambda row: row[:2])]
 
     def learnable(self, command: tuple[str, ...]) -> list[KnownRun]:
-        """Those of this program, oldest first; of bundles beside .tracehint the newest ones."""
+        """Return those of this program, oldest first; at most KEPT bundles next to .tracehint."""
         key = workflow_key(command)
         runs = [run for run in self.recordings() if run.key == key]
         beside = [run for run in runs if run.place is not None][-KEPT:]
         return [run for run in runs if run.place is None or run in beside]
 
     def slower(self, command: tuple[str, ...]) -> Slower | None:
-        """The last run with hints, where it was slower than those without by more than they differ
-        among themselves; only runs of the very same command, as many tasks and the same collector
-        are compared. After the first such run and one without hints, which shows whether the
-        machine was busy, hints have another try."""
+        """Return the last run with hints if it was slower than runs without by more than their
+        variation. Only runs of the same command, number of tasks and collector are compared. After
+        the first slower run and one without hints, which shows whether the machine was busy, hints
+        are tried again."""
         key = workflow_key(command)
         runs = [run for run in self.runs if run.key == key and run.teaches]
         last = next((run for run in reversed(runs) if run.hinted), None)
@@ -246,24 +245,24 @@ class ProjectState:
         usual = median(plain)
         noise = max(NOISE_S, NOISE * usual, max(plain) - min(plain))
         slow = [run for run in alike if run.hinted and run.cost > SLOWER * usual + noise]
-        if last not in slow or (len(slow) < _PROOFS and not alike[-1].hinted):
+        if last not in slow or (len(slow) < _MAX_SLOWER_RUNS and not alike[-1].hinted):
             return None
-        proven = len(slow) >= _PROOFS
+        proven = len(slow) >= _MAX_SLOWER_RUNS
         return Slower(last.cost, usual, by_graph=bool(others[-1].store), proven=proven)
 
     def needs_recording(self, command: tuple[str, ...]) -> bool:
-        """Whether most tasks of the last run are not in the recorded ones."""
+        """Whether most tasks of the last run are not in the recorded runs."""
         key = workflow_key(command)
         last = next((run for run in reversed(self.runs) if run.key == key), None)
         return last is not None and last.unrecognised
 
     def unrecorded_since(self, last: KnownRun) -> list[KnownRun]:
-        """Runs of the same after that one, without recordings."""
+        """Return later runs of the same workflow without recordings."""
         later = [run for run in self.runs if run.number > last.number and run.key == last.key]
         return [run for run in later if not run.recorded]
 
     def changed_since(self, last: KnownRun) -> bool:
-        """Whether the last one of these took another time than that one, or created more or fewer
+        """Whether the last of these runs differs from that run in time or number of created
         files."""
         later = self.unrecorded_since(last)
         if not later:
@@ -274,18 +273,18 @@ class ProjectState:
         return long > CHANGED * short + NOISE_S
 
     def cut_off(self) -> list[Path]:
-        """Recordings of runs that did not come to their end: killed, or running now."""
+        """Return recordings of unfinished runs: killed, or running now."""
         known = {self.bundle(run) for run in self.runs}
         return sorted(p for p in (self.folder / "runs").glob("*.trace") if p not in known)
 
     @property
     def next_number(self) -> int:
-        """Of the run that comes."""
+        """Number of the next run."""
         return max((run.number for run in self.runs), default=0) + 1
 
 
 def read_state(directory: Path) -> ProjectState:
-    """The state of a workflow; empty where there is none. Raises InputError."""
+    """Read the state of a workflow; empty if there is none. Raises InputError."""
     folder = directory / os.fsdecode(PRIVATE)
     if not os.path.lexists(folder):
         return ProjectState(folder)
@@ -298,7 +297,7 @@ def _hold_folder(folder: Path, name: Path | None = None) -> HeldFolder:
     except FileNotFoundError:
         raise
     except OSError:
-        raise _strange(folder, "it is no directory of yours") from None
+        raise _error(folder, "it is no directory of yours") from None
 
 
 def _read_runs(folder: HeldFolder) -> ProjectState:
@@ -307,7 +306,7 @@ def _read_runs(folder: HeldFolder) -> ProjectState:
     except FileNotFoundError:
         return ProjectState(folder)
     except OSError as error:
-        raise _strange(folder, f"state.json {error.strerror or 'cannot be read'}") from None
+        raise _error(folder, f"state.json {error.strerror or 'cannot be read'}") from None
     with os.fdopen(fd, "rb") as stream:
         text = stream.read(limit("small-bytes") + 1)
     try:
@@ -315,10 +314,10 @@ def _read_runs(folder: HeldFolder) -> ProjectState:
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ValueError
         return ProjectState(
-            folder, tuple(_read_run(raw).make_storable() for raw in data["runs"][-_LISTED:])
+            folder, tuple(_read_run(raw).make_storable() for raw in data["runs"][-_MAX_RUNS:])
         )
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _strange(folder, "state.json is not as tracehint wrote it") from None
+        raise _error(folder, "state.json is not as tracehint wrote it") from None
 
 
 def _read_run(raw: Any) -> KnownRun:
@@ -330,7 +329,7 @@ def _read_run(raw: Any) -> KnownRun:
     return run
 
 
-def _strange(folder: Path, why: str) -> InputError:
+def _error(folder: Path, why: str) -> InputError:
     return InputError(
         f"cannot use {folder}: {why}", "Look at it; `tracehint status --forget` removes it."
     )
@@ -338,9 +337,9 @@ def _strange(folder: Path, why: str) -> InputError:
 
 @contextmanager
 def changing(directory: Path) -> Iterator[ProjectState]:
-    """The state, locked against other runs in this directory. Raises InputError.
+    """Lock the state against other runs in this directory, and yield it. Raises InputError.
 
-    One that cannot be read is put aside: the workflow runs all the same, without hints.
+    An unreadable state is put aside: the workflow runs anyway, without hints.
     """
     given = directory / os.fsdecode(PRIVATE)
     folder = given.absolute()
@@ -367,13 +366,13 @@ def _read_or_put_aside(folder: HeldFolder) -> ProjectState:
         return _read_runs(folder)
     except InputError as error:
         with suppress(OSError):
-            (folder.inside / "state.json").rename(folder.inside / _ASIDE)
-        return ProjectState(folder, problem=f"{error.what}; it is {folder / _ASIDE} now")
+            (folder.inside / "state.json").rename(folder.inside / _DAMAGED_FILE)
+        return ProjectState(folder, problem=f"{error.what}; it is {folder / _DAMAGED_FILE} now")
 
 
 def add_run(directory: Path, run: KnownRun) -> ProjectState:
-    """Write the run down; recordings beyond the last KEPT of its program go, and of those that
-    teach nothing."""
+    """Store the run. Keep the last KEPT recordings of its program (and older ones without hints, if
+    all of these have hints), of unsuccessful runs and of placed runs."""
     with changing(directory) as state:
         before = state.runs
         state = replace(state, runs=_drop_oldest_runs((*before, run.make_storable())))
@@ -396,9 +395,9 @@ def _text(runs: Sequence[KnownRun]) -> str:
 
 
 def _drop_oldest_runs(runs: tuple[KnownRun, ...]) -> tuple[KnownRun, ...]:
-    """The last runs, as many as the file takes."""
-    runs = runs[-_LISTED:]
-    while len(runs) > 1 and len(_text(runs)) > _STORED:
+    """Return the last runs that fit into the file."""
+    runs = runs[-_MAX_RUNS:]
+    while len(runs) > 1 and len(_text(runs)) > _MAX_STATE_BYTES:
         runs = runs[len(runs) // 10 + 1 :]
     return runs
 
@@ -415,7 +414,7 @@ def _write(state: ProjectState) -> None:
 
 
 def claim(directory: Path) -> tuple[ProjectState, HeldFolder]:
-    """The state, and the place of the next recording, which is made."""
+    """Return the state, and the next recording's directory, which is created."""
     with changing(directory) as state:
         number = state.next_number
         runs = inside(state.folder) / "runs"
@@ -430,13 +429,13 @@ def claim(directory: Path) -> tuple[ProjectState, HeldFolder]:
 
 
 def own_folder(directory: Path) -> Path:
-    """`.tracehint` of the directory, which is made where it is not there. Raises InputError."""
+    """Return `.tracehint` of the directory, created if missing. Raises InputError."""
     with changing(directory) as state:
         return state.folder
 
 
 def jobs_folder(directory: Path) -> Path:
-    """A new directory for the recordings of a run's jobs. Raises InputError."""
+    """Create a directory for the recordings of a run's jobs. Raises InputError."""
     with changing(directory) as state:
         runs = inside(state.folder) / "runs"
         runs.mkdir(mode=0o700, exist_ok=True)
@@ -444,18 +443,19 @@ def jobs_folder(directory: Path) -> Path:
 
 
 def jobs_folders(directory: Path) -> list[Path]:
-    """Those that earlier runs left, because a recording in them had not ended or was damaged."""
+    """Return such directories of earlier runs, with unfinished or damaged recordings."""
     runs = directory / os.fsdecode(PRIVATE) / "runs"
     return sorted(path for path in runs.glob("jobs-*") if is_own_folder(path))
 
 
 def forget(directory: Path) -> bool:
-    """Remove what tracehint knows of the runs; the journal of `apply` stays. False: nothing."""
+    """Delete the state of the runs but not the journal of `apply`. Return False if there was
+    none."""
     folder = directory / os.fsdecode(PRIVATE)
     if not os.path.lexists(folder):
         return False
     held, there = _hold_folder(folder), False
-    for name in ("state.json", DECISION, FIRST, _ASIDE, "lock"):
+    for name in ("state.json", DECISION, FIRST, _DAMAGED_FILE, "lock"):
         with suppress(FileNotFoundError):
             (held.inside / name).unlink()
             there = True
@@ -471,10 +471,10 @@ def forget(directory: Path) -> bool:
 
 
 def roots_now(roots: Sequence[str], was: Path, here: Path) -> tuple[str, ...]:
-    """The data roots of a run that was started in `was`, for one that starts in `here`.
+    """Return the data roots of a run that started in `was`, for one that starts in `here`.
 
-    Those below `was` go along. Others do where they are gone and a directory above both was
-    renamed.
+    Roots below `was` are moved. Others are moved if they no longer exist and a directory above both
+    was renamed.
     """
     if was == here:
         return tuple(roots)

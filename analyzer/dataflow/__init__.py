@@ -1,3 +1,3 @@
-"""Which task handed which bytes of which file to which task (docs/reference/flow.md)."""
+"""Data flow: which bytes of which file one task passes to another (docs/reference/flow.md)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accesses of tasks to objects, from `extents` and, where ranges are not known, from `opens`."""
+"""Accesses of tasks to objects, read from the table `extents`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _COLUMNS = (
 
 
 class EpochTasks:
-    """Task (its place in the sorted task ids) of each process epoch."""
+    """Task of each process epoch, as a position in the sorted task ids."""
 
     def __init__(self, proc_task: pa.Table, tasks: Ints) -> None:
         proc = column(proc_task, "proc")
@@ -52,15 +52,15 @@ class EpochTasks:
         self._proc, self._task = proc[order], task[order]
 
     def of(self, proc: Numbers) -> Ints:
-        """UNKNOWN for a process that has no task."""
+        """Return the task of each process; UNKNOWN for a process without a task."""
         return lookup(self._proc, self._task, proc)
 
 
 @dataclass
 class Raw:
-    """The extents with their objects and tasks; columns of the bundle are not copied.
+    """Extents with their objects and tasks; columns of the bundle are not copied.
 
-    `rows` are the extents that count: of data files, by known tasks, not damaged.
+    `rows` are the valid extents: of data files, by known tasks, not damaged.
     """
 
     rows: Ints
@@ -71,9 +71,9 @@ class Raw:
     table: pa.Table
 
     def access(self, at: Ints) -> Access:
-        """The accesses of these extents (row numbers of the table)."""
+        """Return the accesses of these extents (row numbers of the table)."""
         get = {name: ints(values[at]) for name, values in self.columns.items()}
-        joined = get["stride"] == get["length"]  # pieces without gaps are one
+        joined = get["stride"] == get["length"]  # contiguous pieces form one range
         length = np.where(joined, get["length"] * get["count"], get["length"])
         return Access(
             obj=ints(self.obj[at]),
@@ -97,7 +97,7 @@ class Raw:
 
 
 def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> Shorts:
-    """The codes of a text column."""
+    """Return the codes of a text column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -112,7 +112,7 @@ def _codes(table: pa.Table, name: str, known: dict[str, int], unknown: int) -> S
 
 
 def read_extents(table: pa.Table, objects: Objects, known: EpochTasks) -> tuple[Raw, int]:
-    """The extents with their objects and tasks, and how many damaged ones were left out."""
+    """Return the extents with their objects and tasks, and the number of damaged ones left out."""
     op = _codes(table, "op", OPS, UNKNOWN)
     obj = lookup(objects.file_ids, objects.file_obj, numbers(table, "file")).astype(np.int32)
     task = known.of(numbers(table, "proc")).astype(np.int32)
@@ -132,7 +132,7 @@ def read_extents(table: pa.Table, objects: Objects, known: EpochTasks) -> tuple[
 
 
 def clip(access: Access, objects: Objects) -> Access:
-    """Upper bounds (mapped pages) cut to the largest size that the file is known to have had."""
+    """Clip inexact ranges (mapped pages) to the largest size that the file is known to have had."""
     truncated = access.op == TRUNCATE
     loose = np.flatnonzero(~access.exact & ~truncated)
     if len(loose):
@@ -149,7 +149,7 @@ def clip(access: Access, objects: Objects) -> Access:
 
 
 def pieces(access: Access, notes: list[str]) -> Access:
-    """Strided runs as single pieces; those of too many pieces as one inexact range."""
+    """Expand strided runs into pieces; a run of too many pieces becomes one inexact range."""
     strided = access.count > 1
     if not strided.any():
         return access
@@ -179,7 +179,7 @@ def pieces(access: Access, notes: list[str]) -> Access:
 
 
 def share(amount: Ints, parts: Ints) -> Ints:
-    """Each amount divided into whole numbers, as equal as can be, that add up to it."""
+    """Divide each amount into integers that are as equal as possible and add up to it."""
     rows = np.repeat(np.arange(len(parts)), parts)
     nth = np.arange(len(rows)) - (np.cumsum(parts) - parts)[rows]
     low, rest = np.divmod(amount, np.maximum(parts, 1))
@@ -187,5 +187,5 @@ def share(amount: Ints, parts: Ints) -> Ints:
 
 
 def is_mutation(op: Ints) -> Bools:
-    """Whether the operation changes bytes of the file."""
+    """Return which operations change bytes of the file."""
     return np.asarray((op != READ) & (op != EXTEND))

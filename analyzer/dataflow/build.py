@@ -1,4 +1,4 @@
-"""Notes of several partitions as if the run had been one."""
+"""Data flow of a run: divide the accesses into partitions, solve each and join the results."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 
 from tracehint.analyzer.arrays import Bools, Ints, Shorts, column, in_order, lookup, order_by
 from tracehint.analyzer.dataflow.accesses import EpochTasks
-from tracehint.analyzer.dataflow.additions import Scene, add_declared
+from tracehint.analyzer.dataflow.additions import BaseFlow, add_declared
 from tracehint.analyzer.dataflow.copies import Copies
-from tracehint.analyzer.dataflow.declarations import Ahead, nothing_yet
+from tracehint.analyzer.dataflow.declarations import Pending, work_on_demand
 from tracehint.analyzer.dataflow.entries import (
     Entries,
-    add_empty,
+    add_makers_of_empty,
     components,
     make_entries,
     series_of,
 )
-from tracehint.analyzer.dataflow.identity import judge_objects
+from tracehint.analyzer.dataflow.identity import complete_objects
 from tracehint.analyzer.dataflow.model import (
     HOW_BIT,
     HUGE,
@@ -35,10 +35,10 @@ from tracehint.analyzer.dataflow.model import (
     Found,
     Objects,
 )
-from tracehint.analyzer.dataflow.partitions import ROWS, Batch, Partitions, divide, keep_together
+from tracehint.analyzer.dataflow.partitions import ROWS, Batch, Partitions, divide, order_copies
 from tracehint.analyzer.dataflow.tables import Part, concat_flows, make_part
 from tracehint.analyzer.dataflow.users import Tasks, consumers_of, edges_of, producers_of
-from tracehint.analyzer.dataflow.version_flow import after_their_writes, solve_general, solve_simple
+from tracehint.analyzer.dataflow.version_flow import move_early_reads, solve_general, solve_simple
 from tracehint.analyzer.memory import give_back
 from tracehint.schemas.wording import agree
 
@@ -55,8 +55,8 @@ _WORST = re.compile(r"\(up to ([0-9.]+) s\)")
 
 
 def merge_notes(notes: Iterable[str]) -> list[str]:
-    """Notes that say the same about different counts are one: counts at the front are added,
-    what agrees with them (`agree`) follows, and of `(up to X s)` the largest stays. Others stay."""
+    """Merge notes that differ only in numbers: leading counts are added, the words that depend on
+    them adapted (`agree`), and of `(up to X s)` the largest is kept. Other notes are unchanged."""
     counts: dict[str, int] = {}
     worst: dict[str, float] = {}
     for note in notes:
@@ -78,19 +78,19 @@ def merge_notes(notes: Iterable[str]) -> list[str]:
 _ACCMODE, _WRONLY, _RDWR = 3, 1, 2
 
 
-def _huge_files(bundle: Bundle) -> list[str]:
-    """A note of files whose size counts as unknown."""
+def _note_huge_files(bundle: Bundle) -> list[str]:
+    """Return a note about the files whose size counts as unknown."""
     huge = int((column(bundle.tables["files"], "size_bytes") > HUGE).sum())
     text = f"{{n}} [file|files] of more than {HUGE >> 50} PiB: [its size counts|their sizes count]"
     return [agree(huge, f"{text} as unknown")] if huge else []
 
 
-def from_opens(
+def read_opens(
     bundle: Bundle, objects: Objects, known: EpochTasks, extents: Execution, notes: list[str]
 ) -> Access:
-    """Truncations and accesses of whole files (upper bounds); notes how many of the latter.
+    """Return truncations and accesses of whole files (upper bounds); add a note about the latter.
 
-    They are numbered behind the extents.
+    They are numbered after the extents, but truncations all have number -1.
     """
     opens = bundle.tables["opens"]
     obj = lookup(objects.file_ids, objects.file_obj, column(opens, "file")).astype(np.int32)
@@ -122,7 +122,7 @@ def from_opens(
 
 
 def _truncations(opens: pa.Table, obj: Shorts, known: EpochTasks, at: Ints) -> Access:
-    """O_TRUNC of files that had bytes; a second record of the same one does nothing more."""
+    """Return O_TRUNC of files that had bytes; a second record of the same one has no effect."""
     proc, when = column(opens, "proc")[at], column(opens, "open_ns")[at]
     zero, one = np.zeros(len(at), np.int64), np.ones(len(at), np.int64)
     return Access(
@@ -144,9 +144,9 @@ def _truncations(opens: pa.Table, obj: Shorts, known: EpochTasks, at: Ints) -> A
 
 
 def _opens_without_extents(bundle: Bundle, extents: Execution, mine: Bools) -> tuple[Ints, Ints]:
-    """Opens to read and to write that have no extents.
+    """Return the opens for reading and for writing that have no extents.
 
-    A bare open without any counter is one only where the collector is blind to bytes: elsewhere
+    A bare open without any counter is an access only if the collector is blind to bytes: otherwise
     no operation happened. A read-write open of a new file has nothing to read first.
     """
     opens = bundle.tables["opens"]
@@ -177,7 +177,7 @@ def _process_ends(table: pa.Table) -> tuple[Ints, Ints]:
 def _whole_file_accesses(
     opens: pa.Table, objects: Objects, obj: Shorts, known: EpochTasks, at: Ints, op: int
 ) -> Access:
-    """Accesses of whole files; of one byte where the size is not known (`tables` shows 0)."""
+    """Return accesses of whole files, of one byte if the size is unknown (`tables` shows 0)."""
     size = np.maximum(objects.size, objects.opened_size)[obj[at]]
     at, size = at[size != 0], size[size != 0]
     rows = obj[at].astype(np.int64)
@@ -208,7 +208,7 @@ def _whole_file_accesses(
 
 
 class Segmented(Protocol):
-    """What the flow needs of `analyzer.tasks.Segmentation`."""
+    """The part of `analyzer.model.Segmentation` that the flow needs."""
 
     @property
     def tasks(self) -> pa.Table: ...
@@ -219,7 +219,7 @@ class Segmented(Protocol):
 
 
 class Roots(Protocol):
-    """What the flow needs of `analyzer.roots`."""
+    """The part of `analyzer.roots` that the flow needs."""
 
     def classify_paths(self, paths: pa.Array, roots: Sequence[bytes]) -> pa.Array: ...
     def relative_paths(self, paths: pa.Array, roots: Sequence[bytes]) -> pa.Array: ...
@@ -227,7 +227,7 @@ class Roots(Protocol):
 
 @dataclass
 class FlowSettings:
-    """What every partition is computed with. `always_general`: every file goes the long way."""
+    """Settings of every partition. `always_general`: use the general solver for every file."""
 
     tasks: Tasks
     options: Options
@@ -245,18 +245,18 @@ def build_flow(
     always_general: bool = False,
     rows: int = ROWS,
     owned: bool = False,
-    ahead: Ahead | None = None,
+    pending: Pending | None = None,
 ) -> Flow:
-    """Files by version, their producers and consumers, and the edges between tasks.
+    """Return file versions, their producers and consumers, and the edges between tasks.
 
-    `segmented`: which process epoch belongs to which task, `roots` are the data roots, `extents`
-    who has that table and computes, `rules` what is data below them. Tables have the schemas of
-    `tracehint.analyzer.model`. With `owned`, columns of the bundle that nothing needs after this
+    `segmented` maps process epochs to tasks, `roots` are the data roots, `extents` holds that
+    table and computes on it, `rules` classifies paths by the roots. Tables have the schemas of
+    `tracehint.analyzer.model`. With `owned`, columns of the bundle that are not needed afterwards
     are dropped from its tables. `rows` is the size of a partition. Never raises on damaged rows.
     """
-    notes = _huge_files(bundle)
+    notes = _note_huge_files(bundle)
     bundle = bundle if owned else replace(bundle, tables=dict(bundle.tables))
-    ahead = ahead or nothing_yet(bundle, segmented.declared_task, segmented.tasks)
+    pending = pending or work_on_demand(bundle, segmented.declared_task, segmented.tasks)
     table = in_order(segmented.tasks, "task")
     ids = column(table, "task")
     procs = EpochTasks(segmented.proc_task, ids)
@@ -264,26 +264,26 @@ def build_flow(
     settings = FlowSettings(tasks, options, always_general)
     classify = partial(rules.classify_paths, roots=roots)
     relative = partial(rules.relative_paths, roots=roots)
-    objects = judge_objects(*ahead.found(), procs.of, classify)
+    objects = complete_objects(*pending.found(), procs.of, classify)
     accesses = extents.look(objects, procs, notes)
-    more = from_opens(bundle, objects, procs, extents, notes)
-    bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])  # all that counts now
-    objects, copies = _with_copies(objects, accesses, more, tasks)
-    parts = _parts(accesses, divide(accesses, more, objects, copies, rows), settings, notes)
+    more = read_opens(bundle, objects, procs, extents, notes)
+    bundle.tables["opens"] = bundle.tables["opens"].select(["proc"])  # no other is needed now
+    objects, copies = _keep_copies_together(objects, accesses, more, tasks)
+    parts = _solve_parts(accesses, divide(accesses, more, objects, copies, rows), settings, notes)
     touched = accesses.find_touched()
-    del accesses  # the largest thing there is
-    scene = Scene(*concat_flows(parts, objects, touched, relative, notes), objects, table)
-    return add_declared(scene, bundle, ahead, classify, relative)
+    del accesses  # the largest object in memory
+    base = BaseFlow(*concat_flows(parts, objects, touched, relative, notes), objects, table)
+    return add_declared(base, bundle, pending, classify, relative)
 
 
-def _parts(
+def _solve_parts(
     accesses: Accesses, partitions: Partitions, settings: FlowSettings, notes: list[str]
 ) -> list[Part]:
-    """The rows of all partitions; those on cycles of tasks are computed again."""
+    """Solve all partitions, and solve those with edges on cycles of tasks a second time."""
     solved = accesses.compute(partitions, partial(_solve, settings))
     parts = [part for part, _ in solved]
     notes += merge_notes(note for _, remarks in solved for note in remarks)
-    cycle = _cycles(parts, settings.tasks)
+    cycle = _find_cycles(parts, settings.tasks)
     if cycle is not None:
         again = np.flatnonzero([_find_cycle_edges(part, cycle).any() for part in parts])
         solved = accesses.compute(partitions, partial(_solve, settings, cycle=cycle), again)
@@ -292,12 +292,12 @@ def _parts(
     return parts
 
 
-def _with_copies(
+def _keep_copies_together(
     objects: Objects, accesses: Accesses, more: Access, tasks: Tasks
 ) -> tuple[Objects, Copies]:
-    """The copies that engines made, and the objects so that each stands beside its source."""
+    """Return the objects, with copies next to their sources, and the engines' copies."""
     give_back()
-    copies, order = keep_together(accesses, more, objects, tasks.engine)
+    copies, order = order_copies(accesses, more, objects, tasks.engine)
     if not len(copies):
         return objects, copies
     number = np.empty(len(order), np.int64)
@@ -311,16 +311,16 @@ def _with_copies(
 def _solve(
     settings: FlowSettings, batch: Batch, cycle: Ints | None = None
 ) -> tuple[Part, list[str]]:
-    """The rows of one partition, and notes. `cycle`: per task the cycle that it is on, if known.
+    """Return the rows of one partition, and notes. `cycle`: the cycle of each task, if known.
 
     A pure function of its arguments: it may run in another process.
     """
     objects, access, tasks, options = batch.objects, batch.access, settings.tasks, settings.options
     notes: list[str] = []
     if objects.hosts > 1:
-        after_their_writes(access, objects, notes)
+        move_early_reads(access, objects, notes)
     found, alone, many = _solve_batch(batch, settings, notes)
-    add_empty(found, access, objects, tasks.engine)
+    add_makers_of_empty(found, access, objects, tasks.engine)
     entries = make_entries(found, objects, tasks.engine, alone, many, options.max_versions, cycle)
     edges = edges_of(found, entries, tasks)
     replaced = _replaced_objects(entries, objects)
@@ -340,7 +340,7 @@ def _solve(
 def _solve_batch(
     batch: Batch, settings: FlowSettings, notes: list[str]
 ) -> tuple[Found, Bools, Bools]:
-    """(found, objects that went the short way, objects of too many versions)."""
+    """Return (found, objects solved by the simple method, objects of too many versions)."""
     objects, engine = batch.objects, settings.tasks.engine
     chosen = np.full(len(objects), settings.always_general)
     chosen[batch.copies.source] = True
@@ -353,15 +353,15 @@ def _solve_batch(
 
 
 def _replaced_objects(entries: Entries, objects: Objects) -> Bools:
-    """Objects whose name a later object of the run took."""
+    """Return per object whether a later object of the run took over its name."""
     lineage = objects.lineage - int(objects.lineage.min(initial=0))
     last = np.full(int(lineage.max(initial=-1)) + 1, -1)
     np.maximum.at(last, lineage[entries.obj], objects.rank[entries.obj])
     return np.asarray(objects.rank < last[lineage])
 
 
-def _cycles(parts: list[Part], tasks: Tasks) -> Ints | None:
-    """Per task the cycle that it is on; None if there is no cycle."""
+def _find_cycles(parts: list[Part], tasks: Tasks) -> Ints | None:
+    """Return the cycle of each task, or None if there is no cycle."""
     first_write = np.full(len(tasks.ids), np.iinfo(np.int64).max)
     for part in parts:
         known = part.ends.first != UNKNOWN
@@ -374,6 +374,6 @@ def _cycles(parts: list[Part], tasks: Tasks) -> Ints | None:
 
 
 def _find_cycle_edges(part: Part, cycle: Ints) -> Bools:
-    """The edges of a partition that are on a cycle."""
+    """Return which edges of a partition are on a cycle."""
     producer, consumer = part.ends.producer, part.ends.consumer
     return np.asarray((cycle[producer] != UNKNOWN) & (cycle[producer] == cycle[consumer]))

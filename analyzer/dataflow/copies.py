@@ -1,9 +1,9 @@
-"""Complete copies by engines: what they read of one file is what they wrote into the other.
+"""Complete copies by engines: the bytes read from one file are those written to the other.
 
-A copy is one engine process that read a whole file and wrote another of the same size, or several
-whole files that it wrote one after the other into one. The bytes of the copy then belong to the
+A copy is one engine process that read a whole file and wrote another of the same size, or that
+wrote several whole files one after the other into one. The bytes of the copy then belong to the
 tasks that wrote the originals, so that the chain from a task through the engine to the next task
-stays visible. Anything less (a checksum, a look at a header) carries nothing.
+stays visible. Anything less (a checksum, a header read) is not a copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracehint.analyzer.dataflow.versions import Events, Touches, sizes
 class Copies(Rows):
     """Complete copies: object `source` to object `target`, from byte `shift` on, by process `proc`.
 
-    Several sources can follow each other in one target.
+    Several sources can be concatenated in one target.
     """
 
     source: Ints
@@ -32,14 +32,14 @@ class Copies(Rows):
 
 
 def find(access: Access, everything: Access, objects: Objects) -> Copies:
-    """The complete copies among the accesses of engines.
+    """Return the complete copies among the accesses of engines.
 
-    Of several files of the right size the one with the same base name wins, then the one whose
-    reading began last before the writing began. `everything` holds all accesses to the files
-    that engines read: they say how large the files were.
+    Of several source files of the right size, one with the same base name is preferred, then the
+    one whose reading began last before the writing began. `everything` holds all accesses to the
+    files that engines read, from which their sizes are derived.
     """
     mine = access.take(access.count == 1)
-    reads, solid = _solid(mine.take(mine.op == READ)), _solid(mine.take(mine.op == WRITE))
+    reads, solid = _gapless(mine.take(mine.op == READ)), _gapless(mine.take(mine.op == WRITE))
     reads = reads.take(reads.start == 0)
     reads = reads.take(reads.end >= _size_at(reads, everything, objects))
     writes = solid.take(solid.start == 0)
@@ -57,14 +57,14 @@ def find(access: Access, everything: Access, objects: Objects) -> Copies:
     found = Copies(reads.obj[best[w]], writes.obj[w], writes.proc[w], w * 0)
     found = found.take(found.source != found.target)
     lone = ~np.isin(solid.obj, found.target)
-    return Copies.concat_parts([found, strung(reads, solid.take(lone))])
+    return Copies.concat_parts([found, find_concatenations(reads, solid.take(lone))])
 
 
-def strung(reads: Access, writes: Access) -> Copies:
-    """The files that consist of several, read whole one after the other by the process that wrote.
+def find_concatenations(reads: Access, writes: Access) -> Copies:
+    """Return copies of several files into one, read whole in sequence by the writing process.
 
-    They are the last ones whose reading began before the writing ended, and their sizes add up.
-    One file is enough where it was appended to something.
+    The sources are the last ones whose reading began before the writing ended, and their sizes
+    add up. One source is enough if it was appended to something.
     """
     reads = reads.take(reads.end > 0)
     reads = reads.take(order_by(reads.proc, reads.first))
@@ -92,7 +92,7 @@ def strung(reads: Access, writes: Access) -> Copies:
 
 
 def _latest(keys: tuple[Ints, ...], when: Ints, wanted: tuple[Ints, ...], until: Ints) -> Ints:
-    """Row with the wanted keys and the largest `when` that is not after `until`, or UNKNOWN."""
+    """Return the row of the wanted keys with the largest `when` not after `until`, or UNKNOWN."""
     n = len(when)
     kind = np.concatenate([np.zeros(n, np.int64), np.ones(len(until), np.int64)])
     both = [np.concatenate([k, w]) for k, w in zip(keys, wanted, strict=True)]
@@ -107,7 +107,7 @@ def _latest(keys: tuple[Ints, ...], when: Ints, wanted: tuple[Ints, ...], until:
 
 
 def _size_at(reads: Access, everything: Access, objects: Objects) -> Ints:
-    """The size that each read file had when its reading ended."""
+    """Return the size of each read file at the end of its reading."""
     rows = everything.take(order_by(everything.obj, everything.first, everything.seq))
     size, _ = sizes(rows, objects)
     key, when = rows.obj, rows.first
@@ -117,13 +117,13 @@ def _size_at(reads: Access, everything: Access, objects: Objects) -> Ints:
     change = rows.op != READ
     np.maximum.at(later, rows.obj[change], rows.first[change])
     known = objects.size[reads.obj]
-    # nothing changed afterwards: the collector's last look is the best answer
+    # without later changes, the size that the collector recorded last is the most reliable
     final = (later[reads.obj] <= reads.last) & (known != UNKNOWN)
     return np.where(final, known, seen)
 
 
-def _solid(rows: Access) -> Access:
-    """(object, process) that covered one range without a gap: one row each."""
+def _gapless(rows: Access) -> Access:
+    """Return one row for each (object, process) that covered one range without a gap."""
     rows = rows.take(order_by(rows.obj, rows.proc, rows.start))
     first = starts_of(rows.obj, rows.proc)
     group, start, end = union(group_ids(first, len(rows)), rows.start, rows.end)
@@ -138,7 +138,7 @@ def _solid(rows: Access) -> Access:
 
 
 def _base_names(objects: Objects, objs: Ints) -> Ints:
-    """A number per distinct base name."""
+    """Return a number per distinct base name."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -148,13 +148,13 @@ def _base_names(objects: Objects, objs: Ints) -> Ints:
     return ints(codes)[paths.indices.to_numpy(zero_copy_only=False)] if len(objs) else ints([])
 
 
-_CHAIN = 16  # copies of copies that are followed at most
+_MAX_CHAIN = 16  # longest chain of copies of copies that is followed
 
 
 @dataclass
 class Carried(Rows):
-    """What the copying process read: disjoint ranges of the target by copy (the first row of
-    `Copies` with the same target and process), with owners."""
+    """Ranges read by the copying process, with owners: disjoint ranges of the target per copy (the
+    first row of `Copies` with the same target and process)."""
 
     copy: Ints
     start: Ints
@@ -163,22 +163,22 @@ class Carried(Rows):
 
 
 def levels(copies: Copies, count: int) -> Ints:
-    """Per object how many copies lead to it; the sources of a level are of lower ones.
+    """Return per object the number of copies that lead to it; sources have lower levels.
 
-    Files that are copied in a cycle stay at the last level and carry nothing back.
+    Files that are copied in a cycle stay at the last level and pass nothing back.
     """
     level = np.zeros(count, np.int64)
-    for _ in range(_CHAIN):
+    for _ in range(_MAX_CHAIN):
         deeper = level.copy()
         np.maximum.at(deeper, copies.target, level[copies.source] + 1)
         if np.array_equal(deeper, level):
             break
-        level = np.minimum(deeper, _CHAIN)
+        level = np.minimum(deeper, _MAX_CHAIN)
     return level
 
 
 def find_carried(copies: Copies, events: Events, touched: Touches) -> tuple[Carried, Bools]:
-    """What the copies read of the objects of these events, and which events were those reads."""
+    """Return what the copies read of the objects of these events, and which events did it."""
     at = np.flatnonzero(events.op[touched.event] == READ)
     event = touched.event[at]
     order = order_by(copies.source, copies.proc)
@@ -193,7 +193,7 @@ def find_carried(copies: Copies, events: Events, touched: Touches) -> tuple[Carr
     owner = np.where(touched.hole[rows], UNKNOWN, touched.owner[rows])
     found = Carried(copy, touched.start[rows], touched.end[rows], owner)
     found = found.take(order_by(found.copy, found.start))
-    # a process that read the file twice counts once
+    # a file that the process read twice counts once
     group = group_ids(starts_of(found.copy), len(found))
     before = np.zeros(len(found), np.int64)
     before[1:] = running_max(group, found.end)[:-1]
@@ -201,12 +201,12 @@ def find_carried(copies: Copies, events: Events, touched: Touches) -> tuple[Carr
     found.start = np.maximum(found.start, before)
     found = found.take(found.end > found.start)
     found.start, found.end = (v + copies.shift[found.copy] for v in (found.start, found.end))
-    found.copy = _first_of(copies)[found.copy]
+    found.copy = _first_rows(copies)[found.copy]
     return found.take(order_by(found.copy, found.start)), reading
 
 
-def _first_of(copies: Copies) -> Ints:
-    """Per copy the first one with the same target and process."""
+def _first_rows(copies: Copies) -> Ints:
+    """Return per copy the first one with the same target and process."""
     order = order_by(copies.target, copies.proc)
     first = starts_of(copies.target[order], copies.proc[order])
     answer = np.empty(len(copies), np.int64)
@@ -215,7 +215,7 @@ def _first_of(copies: Copies) -> Ints:
 
 
 def substitute(events: Events, copies: Copies, pieces: Carried) -> Events:
-    """The events with each copy's writes cut up among the owners of what was copied."""
+    """Return the events with the writes of each copy split among the owners of the copied bytes."""
     order = order_by(copies.target, copies.proc)
     target, proc = copies.target[order], copies.proc[order]
     low, _ = _find_row_ranges((target, proc), starts_of(target, proc), (events.obj, events.proc))
@@ -244,14 +244,14 @@ def substitute(events: Events, copies: Copies, pieces: Carried) -> Events:
 def _find_row_ranges(
     keys: tuple[Ints, Ints], starts: Ints, wanted: tuple[Ints, Ints]
 ) -> tuple[Ints, Ints]:
-    """Row ranges of the sorted pairs of keys that equal each wanted pair; empty where none."""
+    """Return the row ranges of sorted key pairs that equal each wanted pair; empty if none does."""
     none = np.zeros(len(wanted[0]), np.int64)
     if not len(starts):
         return none, none
     stops = np.append(starts[1:], len(keys[0]))
     known = [distinct(k) for k in keys]
     places = [np.searchsorted(k, v[starts]) for k, v in zip(known, keys, strict=True)]
-    table = places[0] * len(known[1]) + places[1]  # sorted, as the keys are
+    table = places[0] * len(known[1]) + places[1]  # sorted because the keys are
     spots = [
         np.minimum(np.searchsorted(k, w), len(k) - 1) for k, w in zip(known, wanted, strict=True)
     ]

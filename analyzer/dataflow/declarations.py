@@ -1,8 +1,8 @@
-"""What a workflow's graph or log declares, beside what was observed.
+"""Declared inputs and outputs of tasks, from a workflow's graph or log.
 
-A declared input or output stands for the whole file and is never exact. A task that was not
-observed becomes producer or consumer by its declaration. Between tasks that were observed a
-declaration adds an edge (via `declared`) only where the collector can have missed it (blind.py).
+A declared input or output means the whole file and is never exact. A task that was not
+observed becomes producer or consumer by its declaration. Between observed tasks a declaration
+adds an edge (via `declared`) only where the collector may have missed it (additions.py).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class DeclaredRows:
-    """The declared tasks: text, observed tasks that stand for each, and what is known of each.
+    """Declared tasks: their texts, the tasks that represent each, and its properties.
 
-    `first` and `last` are positions in the sorted task table; `read` is UNKNOWN or the bytes
-    that the log says it read.
+    `first` and `last` are positions in the sorted task table; `read` is the number of bytes read
+    according to the log, or UNKNOWN.
     """
 
     names: pa.Array
@@ -54,14 +54,14 @@ class DeclaredRows:
     last: Ints
     observed: Bools
     read: Ints
-    of_task: Ints  # per task its declared one, or UNKNOWN
-    of_row: Ints  # the same per row of the table of declared tasks
+    of_task: Ints  # declared task of each task, or UNKNOWN
+    of_row: Ints  # declared task of each row of the table of declared tasks, or UNKNOWN
     parents: tuple[Ints, Ints]  # (child, parent), sorted by child
 
 
 @dataclass
 class Uses(Rows):
-    """Distinct declared (path, task, direction), sorted by path; `size` UNKNOWN or bytes."""
+    """Distinct declared (path, task, direction), sorted by path; `size` is in bytes or UNKNOWN."""
 
     path: Ints
     task: Ints
@@ -73,20 +73,20 @@ T = TypeVar("T")
 
 
 class Start(Protocol):
-    """Begins work, where it may be beside other work; returns who waits for the result, which is
+    """Starts work, possibly in the background, and returns a function that waits for its result,
     to be called once."""
 
     def __call__(self, work: Callable[[], T], /) -> Callable[[], T]: ...
 
 
-# Waits for the distinct paths of the declared inputs and outputs, and who waits for the rest.
+# Waits for the distinct declared paths; returns them and a function that waits for the rest.
 Reading = Callable[[], tuple[pa.Array, Callable[[], tuple[DeclaredRows, Uses]]]]
 
 
-def begin(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Reading:
-    """Begin to read the declared tasks, inputs and outputs: the paths first, as others go on with
-    these. `joined` maps declared texts to task ids. The bundle is to keep the two tables until
-    all is read, and nobody needs them after that."""
+def start_reading(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Reading:
+    """Start to read the declared tasks, inputs and outputs. The paths come first, because later
+    steps need them. `joined` maps declared texts to task ids. The bundle must keep the two tables
+    until everything is read; nothing needs them afterwards."""
 
     def named() -> tuple[pa.Array, Callable[[], tuple[DeclaredRows, Uses]]]:
         declared = read_tasks(bundle, joined, in_order(tasks, "task"))
@@ -103,7 +103,7 @@ def begin(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Re
 
 
 def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRows:
-    """All but the parents. `joined` maps declared texts to task ids; `tasks` is sorted by id."""
+    """Return all but the parents. `joined` maps declared texts to task ids; `tasks` is sorted."""
     ids = column(tasks, "task")
     text = joined.column("declared").combine_chunks().dictionary_encode()
     code = ints(text.indices.to_numpy(zero_copy_only=False))
@@ -118,14 +118,14 @@ def read_tasks(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> DeclaredRow
     of_task = np.full(len(ids), UNKNOWN, np.int64)
     of_task[place[::-1]] = code[::-1]
     rows = bundle.tables["declared_tasks"]
-    at = _index(rows.column("task").combine_chunks(), text.dictionary)
+    at = _find_positions(rows.column("task").combine_chunks(), text.dictionary)
     read = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(read, at[at >= 0], column(rows, "read_bytes")[at >= 0])
     return DeclaredRows(text.dictionary, first, last, seen, read, of_task, at, (at[:0], at[:0]))
 
 
-def _index(values: pa.Array, known: pa.Array) -> Ints:
-    """Position of each value among the known ones, or UNKNOWN."""
+def _find_positions(values: pa.Array, known: pa.Array) -> Ints:
+    """Return the position of each value among the known ones, or UNKNOWN."""
     if values.equals(known):
         return np.arange(len(known))
     return ints(pc.fill_null(pc.index_in(values, value_set=known), UNKNOWN).to_numpy())
@@ -134,7 +134,7 @@ def _index(values: pa.Array, known: pa.Array) -> Ints:
 def _parents(rows: pa.Table, declared: DeclaredRows) -> tuple[Ints, Ints]:
     lists = rows.column("parents").combine_chunks()
     child = declared.of_row[ints(pc.list_parent_indices(lists).to_numpy())]
-    parent = _index(pc.list_flatten(lists), declared.names)
+    parent = _find_positions(pc.list_flatten(lists), declared.names)
     keep = (child >= 0) & (parent >= 0)
     child, parent = child[keep], parent[keep]
     order = order_by(child, parent)
@@ -142,8 +142,8 @@ def _parents(rows: pa.Table, declared: DeclaredRows) -> tuple[Ints, Ints]:
 
 
 def read_paths(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array, Ints, pa.Table]:
-    """(path of each row, the distinct absolute paths, its task, the rows) of what known tasks
-    declare."""
+    """Return (path number of each row, distinct absolute paths, task of each row, rows) of the
+    declarations of known tasks."""
     table = bundle.tables["declared_io"]
     task = _tasks_of(table.column("task"), declared.names)
     if not (task >= 0).all():
@@ -153,11 +153,11 @@ def read_paths(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array, 
 
 
 def _tasks_of(texts: pa.ChunkedArray, names: pa.Array) -> Ints:
-    """Position of each text among the names, or UNKNOWN; asked once per text and part of a column
-    of numbers into distinct ones."""
+    """Return the position of each text among the names, or UNKNOWN; a dictionary-encoded column is
+    searched once per distinct text of each chunk."""
     if not pa.types.is_dictionary(texts.type) or not texts.num_chunks:
-        return _index(texts.cast(names.type).combine_chunks(), names)
-    known = _index(pa.concat_arrays([part.dictionary for part in texts.chunks]), names)
+        return _find_positions(texts.cast(names.type).combine_chunks(), names)
+    known = _find_positions(pa.concat_arrays([part.dictionary for part in texts.chunks]), names)
     ends = np.cumsum([len(part.dictionary) for part in texts.chunks]).tolist()
     parts = [
         known[low:high][part.indices.to_numpy(zero_copy_only=False)]
@@ -167,13 +167,13 @@ def _tasks_of(texts: pa.ChunkedArray, names: pa.Array) -> Ints:
 
 
 def read_uses(table: pa.Table, path: Ints, task: Ints) -> Uses:
-    """The distinct ones of the rows, of which paths and tasks are numbered."""
+    """Return the distinct rows; `path` and `task` are the numbers of each row's path and task."""
     code, texts = encode_column(table, "direction")
     out = np.array([text == "out" for text in texts.to_pylist()], bool)[code]
     size = column(table, "size_bytes")
     order = order_by(path, task, out)
     first = starts_of(path[order], task[order], out[order])
-    if len(first) < len(order):  # of those that are there twice, the last is the one with a size
+    if len(first) < len(order):  # of duplicates keep one with a size, sorted last
         order = order[order_by(np.repeat(first, np.diff([*first, len(order)])), size[order])]
     last = order[np.append(first[1:], len(order))[: len(first)] - 1]
     return Uses(path[last], task[last], out[last], size[last])
@@ -182,9 +182,9 @@ def read_uses(table: pa.Table, path: Ints, task: Ints) -> Uses:
 def _absolute(
     bundle: Bundle, code: Ints, paths: pa.Array, task: Ints, declared: DeclaredRows
 ) -> tuple[Ints, pa.Array]:
-    """(number of each path, the distinct ones): joined to their task's directory, else to that of
-    the run. In the order of their first rows; a name is joined once for each directory. `code`:
-    which of the paths it is."""
+    """Return (number of each path, distinct paths), joined to their task's directory, else to that
+    of the run. Paths are in the order of their first rows; each is joined once per directory.
+    `code` is the index of each row's name in `paths`."""
     folder, folders = _folders(bundle, declared)
     folder = folder[task]
     alike = not len(folder) or int(folder.min()) == int(folder.max())
@@ -204,8 +204,8 @@ def _absolute(
 
 
 def _merge_paths(number: Ints, paths: pa.Array, odd: pa.Array) -> tuple[Ints, pa.Array]:
-    """Distinct paths in their shortest forms, numbered anew where two have one form: only the
-    `odd` ones change."""
+    """Normalise the `odd` ones of distinct paths, and renumber the paths where two become equal.
+    The others do not change."""
     short = _normal(paths, odd)
     if short is paths:
         return number, paths
@@ -223,7 +223,7 @@ def _merge_paths(number: Ints, paths: pa.Array, odd: pa.Array) -> tuple[Ints, pa
 
 
 def _folders(bundle: Bundle, declared: DeclaredRows) -> tuple[Ints, pa.Array]:
-    """(number of each declared task's directory, the directories)."""
+    """Return (directory number of each declared task, distinct directories)."""
     rows = bundle.tables["declared_tasks"]
     cwd = bundle.manifest.cwd.encode("utf-8", "surrogateescape")
     own = pc.fill_null(binary(rows, "workdir"), cwd).dictionary_encode()
@@ -243,7 +243,7 @@ def _join_folders(folders: pa.Array | pa.Scalar, paths: pa.Array) -> pa.Array:
 
 
 def _normal(paths: pa.Array, odd: pa.Array) -> pa.Array:
-    """Paths without `.`, `..` and doubled slashes; only `odd` ones are touched."""
+    """Return the paths without `.`, `..` and doubled slashes; only `odd` ones are changed."""
     names = paths.filter(odd).to_pylist()
     if not names:
         return paths
@@ -251,7 +251,7 @@ def _normal(paths: pa.Array, odd: pa.Array) -> pa.Array:
 
 
 def objects_of(paths: pa.Array, objects: Objects) -> Ints:
-    """The object that each path names (the last of its lineage), or UNKNOWN."""
+    """Return the object that each path names (the last of its lineage), or UNKNOWN."""
     count = len(objects)
     if not count:
         return np.full(len(paths), UNKNOWN, np.int64)
@@ -260,13 +260,13 @@ def objects_of(paths: pa.Array, objects: Objects) -> Ints:
     backwards = pa.array(np.arange(count)[::-1].copy())
     names = pa.concat_arrays([objects.path.take(backwards), pc.list_flatten(others)])
     obj = np.concatenate([np.arange(count)[::-1], owner, [UNKNOWN]])
-    return obj[_index(paths, names)]
+    return obj[_find_positions(paths, names)]
 
 
 def pairs(uses: Uses, declared: DeclaredRows) -> tuple[Ints, Ints]:
-    """Rows (out, in) of `uses` that declare a handover of one path between two tasks.
+    """Return rows (out, in) of `uses` in which two tasks declare to write and to read one path.
 
-    Where the reader's declared parents wrote the path, the other writers are left out.
+    If declared parents of the reader write the path, other writers are excluded.
     """
     order = order_by(uses.path, (~uses.out).astype(np.int64))
     first = starts_of(uses.path[order])
@@ -291,8 +291,8 @@ def pairs(uses: Uses, declared: DeclaredRows) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True)
-class Ahead:
-    """Who waits for it; each is to be called once. `start` is for what is left to do."""
+class Pending:
+    """Work started early: functions that wait for the results, each to be called once."""
 
     found: Callable[[], tuple[Objects, Ints]]  # `find_objects`
     declared: Reading | None  # None: nothing is declared
@@ -300,17 +300,17 @@ class Ahead:
 
 
 def declared_of(bundle: Bundle, joined: pa.Table, tasks: pa.Table, start: Start) -> Reading | None:
-    """Begin to read what is declared; None if nothing is. The bundle keeps its tables."""
+    """Start to read the declarations; None if there are none. The bundle must keep its tables."""
     if not bundle.tables["declared_io"].num_rows or not joined.num_rows:
         return None
-    return begin(bundle, joined, tasks, start)
+    return start_reading(bundle, joined, tasks, start)
 
 
-def nothing_yet(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> Ahead:
-    """All is computed when it is asked for."""
-    declared = declared_of(bundle, joined, tasks, _when_asked)
-    return Ahead(partial(find_objects, bundle), declared, _when_asked)
+def work_on_demand(bundle: Bundle, joined: pa.Table, tasks: pa.Table) -> Pending:
+    """Return an `Pending` that computes everything on demand."""
+    declared = declared_of(bundle, joined, tasks, _defer)
+    return Pending(partial(find_objects, bundle), declared, _defer)
 
 
-def _when_asked(work: Callable[[], T]) -> Callable[[], T]:
+def _defer(work: Callable[[], T]) -> Callable[[], T]:
     return work

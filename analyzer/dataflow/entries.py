@@ -1,8 +1,8 @@
-"""Files that tasks feed each other through both ways: found, and folded into one entry.
+"""File versions as entries; those through which tasks feed each other both ways are folded.
 
 A cycle of tasks p -> c -> ... -> p needs an edge into a task that had already written before
 its producer first wrote. Only tasks between the first writes of the ends of such edges can be on
-a cycle: that is a small part of a run or nothing, and only it is searched for components.
+a cycle: these are few or none, and only they are searched for components.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:
-    """Per task the number of its cycle, UNKNOWN for tasks on none.
+    """Return the cycle number of each task, UNKNOWN for tasks on no cycle.
 
-    `first_write` per task orders those that write; tasks that never write are on no cycle.
+    `first_write` orders the tasks that write; tasks that never write are on no cycle.
     """
     found = np.full(len(first_write), UNKNOWN, np.int64)
-    pairs = _suspicious(producer, consumer, first_write)
+    pairs = _possible_cycle_edges(producer, consumer, first_write)
     if not len(pairs[0]):
         return found
     import networkx as nx
@@ -48,8 +48,8 @@ def components(producer: Ints, consumer: Ints, first_write: Ints) -> Ints:
     return found
 
 
-def _suspicious(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints, Ints]:
-    """The edges that may be part of a cycle."""
+def _possible_cycle_edges(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints, Ints]:
+    """Return the edges that may be part of a cycle."""
     count = len(first_write)
     both = np.zeros(count, bool)
     both[consumer] = True
@@ -62,7 +62,7 @@ def _suspicious(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints
     back = np.flatnonzero(end >= begin)
     if not len(back):
         return producer[:0], consumer[:0]
-    # the segments of time that edges against the order span, joined where they touch
+    # time segments spanned by edges against the write order, merged where they overlap
     back = back[np.argsort(begin[back], kind="stable")]
     low, high = begin[back], np.maximum.accumulate(end[back])
     new = np.ones(len(back), bool)
@@ -81,7 +81,7 @@ def _suspicious(producer: Ints, consumer: Ints, first_write: Ints) -> tuple[Ints
 
 
 def both_ways(entry: Ints, producer: Ints, consumer: Ints) -> Ints:
-    """The entries in which one task both gave bytes to another and got bytes from one."""
+    """Return the entries in which one task both gave bytes to another and got bytes from one."""
     count = int(max(producer.max(), consumer.max())) + 1 if len(entry) else 1
     gave, got = distinct(entry * count + producer), distinct(entry * count + consumer)
     return distinct(np.intersect1d(gave, got, assume_unique=True) // count)
@@ -89,8 +89,8 @@ def both_ways(entry: Ints, producer: Ints, consumer: Ints) -> Ints:
 
 @dataclass
 class Entries:
-    """Versions of paths, sorted by lineage, object, version; `target` is the entry it is
-    folded into (itself, mostly), `last_of` the last entry that is folded into a target."""
+    """Versions of paths, sorted by lineage, object, version. `target` is the entry into which each
+    one is folded, mostly itself."""
 
     obj: Ints
     size: Ints
@@ -100,7 +100,7 @@ class Entries:
     shared: Bools  # concurrently shared
 
     def of(self, obj: Ints, ver: Ints) -> Ints:
-        """The entry that stands for a version of an object."""
+        """Return the entries that represent these versions of objects."""
         return np.asarray(self.target[self.base[obj] + ver])
 
     def is_last(self, obj: Ints, ver: Ints) -> Bools:
@@ -120,9 +120,9 @@ def make_entries(
     max_versions: int,
     cycle: Ints | None,
 ) -> Entries:
-    """Number the versions and fold what is concurrently shared.
+    """Number the versions and fold those that are concurrently shared.
 
-    `cycle` per task is the cycle that it is on (`fold.components`), where already known.
+    `cycle` is the cycle of each task (`components`), if already known.
     """
     versions = found.versions
     lineage = objects.lineage[versions.obj]
@@ -131,22 +131,22 @@ def make_entries(
     base = np.full(len(objects), UNKNOWN, np.int64)
     first = starts_of(obj)
     base[obj[first]] = first
-    _final_sizes(objects, obj, size, first)
+    _raise_final_sizes(objects, obj, size, first)
     entries = Entries(obj, size, lineage, base, np.arange(len(obj)), np.zeros(len(obj), bool))
-    _fold_long(entries, many, max_versions)
+    _fold_many_versions(entries, many, max_versions)
     _fold_cycles(entries, found, engine, alone, cycle)
     return entries
 
 
-def _final_sizes(objects: Objects, obj: Ints, size: Ints, first: Ints) -> None:
-    """The last version of each object ends as large as the collector saw it, at least."""
+def _raise_final_sizes(objects: Objects, obj: Ints, size: Ints, first: Ints) -> None:
+    """Raise the last size of each object to the recorded one, in place; unsized: UNKNOWN."""
     last = np.append(first[1:], len(obj))[: len(first)] - 1
     size[last] = np.maximum(size[last], objects.size[obj[last]])
     size[objects.unsized[obj]] = UNKNOWN
 
 
-def _fold_long(entries: Entries, many: Bools, max_versions: int) -> None:
-    """All versions of a path that has more than `max_versions` become one entry."""
+def _fold_many_versions(entries: Entries, many: Bools, max_versions: int) -> None:
+    """Fold all versions of a path that has more than `max_versions` into one entry."""
     first = starts_of(entries.lineage)
     counts = np.diff(np.append(first, len(entries.lineage)))
     long = counts > max_versions
@@ -159,10 +159,10 @@ def _fold_long(entries: Entries, many: Bools, max_versions: int) -> None:
 def _fold_cycles(
     entries: Entries, found: Found, engine: Bools, alone: Bools, cycle: Ints | None
 ) -> None:
-    """Versions on a cycle of tasks are concurrently shared; those of one path become one.
+    """Mark versions on a cycle of tasks as concurrently shared, and fold those of one path.
 
-    So is a version in which one task gave bytes to another and got bytes from one: a cycle of
-    one task. That is impossible for the objects `alone`.
+    A version in which one task both gave bytes to another and got bytes from one is marked too: a
+    cycle of one task. That is impossible for the objects `alone`.
     """
     links = found.links
     if cycle is not None:
@@ -177,7 +177,7 @@ def _fold_cycles(
 
 
 def _merge(entries: Entries, entry: Ints, cycle: Ints) -> None:
-    """Entries of one lineage and one cycle go into the first of them."""
+    """Fold entries of one lineage and one cycle into the first of them."""
     order = order_by(entries.lineage[entry], cycle, entry)
     entry, cycle = entry[order], cycle[order]
     first = starts_of(entries.lineage[entry], cycle)
@@ -190,11 +190,10 @@ def _merge(entries: Entries, entry: Ints, cycle: Ints) -> None:
 
 
 def series_of(tasks: pa.Table) -> tuple[Ints, Ints]:
-    """Per task (in the order of the table) its series of attempts, and its preference in it.
+    """Return per task (in table order) its series of attempts, and its preference in the series.
 
-    A series has the same type, name and command and begins with each first attempt; a task that
-    was not retried is in none (UNKNOWN). Preferred is the last attempt that succeeded,
-    else the last one.
+    A series has one type, name and command and begins with each first attempt; a task that was
+    not retried is in none (UNKNOWN). The last successful attempt is preferred, else the last one.
     """
     n = tasks.num_rows
     attempt = np.maximum(column(tasks, "attempt", null=1), 1)
@@ -214,9 +213,9 @@ def series_of(tasks: pa.Table) -> tuple[Ints, Ints]:
 
 
 def one_per_series(entry: Ints, task: Ints, series: Ints, preference: Ints) -> Bools:
-    """Which (entry, task) rows to keep: the preferred attempt of each series per entry.
+    """Return which (entry, task) rows to keep: the preferred attempt of each series per entry.
 
-    Rows may repeat a pair; all rows of the attempt that is kept are kept.
+    A pair may occur in several rows; all rows of the preferred attempt are kept.
     """
     keep = np.ones(len(entry), bool)
     retried = np.flatnonzero(series[task] != UNKNOWN)
@@ -232,10 +231,10 @@ def one_per_series(entry: Ints, task: Ints, series: Ints, preference: Ints) -> B
     return keep
 
 
-def add_empty(found: Found, access: Access, objects: Objects, engine: Bools) -> None:
-    """Give each file without any written byte its maker as producer of none, in place.
+def add_makers_of_empty(found: Found, access: Access, objects: Objects, engine: Bools) -> None:
+    """Add the maker of each file without written bytes as its producer (of 0 bytes), in place.
 
-    That is the task that created it, else the first one that emptied it; engines make nothing.
+    That is the task that created it, else the first that truncated it; engines are never makers.
     """
     count = len(objects)
     maker = objects.maker.copy()

@@ -1,8 +1,8 @@
-"""One file seen by several hosts: a shared mount and the same path below it.
+"""Data files as objects: identity across hosts, names over time, lineages and sizes.
 
-A mount is shared when its file system is a network one and two hosts name the same source.
-Inode numbers confirm the match where they agree; file systems that number inodes per client
-(some FUSE ones) are matched by the path alone, where each host knows one file of that name.
+A mount is shared if its file system is a network one and two hosts report the same source. A file
+is identified by its path below the mount, confirmed by equal inode numbers; file systems that
+number inodes per client (some FUSE ones) use the path alone, if each host has one file there.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-# The names of each file over time: which one it is called by, which others it had.
+# Names of each file over time: the current one and the others that it had.
 #
-# A gain is a name that an object gets (create, open, link, rename), a loss one that it gives up
-# (unlink, rename) or that another object takes over. Directory renames move every name below.
+# A gain is a name that an object gets (create, open, link, rename), a loss one that is removed
+# (unlink, rename) or that another object takes over. Directory renames move all names below.
 
 
 @dataclass
-class Turns(Rows):
-    """Names gained and lost: `path` is an index into the distinct paths."""
+class NameChanges(Rows):
+    """Gains and losses of names; `path` is an index into the distinct paths."""
 
     obj: Ints
     path: Ints
@@ -55,7 +55,7 @@ class Turns(Rows):
 
 @dataclass
 class Held(Rows):
-    """Distinct (object, path): when it was gained last, and until when (or still) held."""
+    """Distinct (object, path): when it was last gained, and until when it was or is held."""
 
     obj: Ints
     path: Ints
@@ -79,8 +79,8 @@ class NameRows:
     new_path: pa.Array
 
 
-def history(rows: NameRows, scope: Ints) -> tuple[Held, pa.Array]:
-    """Who held which name until when, and the distinct names (binary).
+def trace_names(rows: NameRows, scope: Ints) -> tuple[Held, pa.Array]:
+    """Return when each object held each name, and the distinct names (binary).
 
     `scope` is per object: names are compared within one scope only (a host, a shared mount).
     """
@@ -91,37 +91,37 @@ def history(rows: NameRows, scope: Ints) -> tuple[Held, pa.Array]:
     codes = ints(two.indices.to_numpy(zero_copy_only=False))
     distinct = two.dictionary
     old, new = codes[: len(rows.obj)], codes[len(rows.obj) :]
-    turns = _turns(rows, old, new)
+    changes = _find_changes(rows, old, new)
     moves = _directory_moves(rows)
     if moves:
-        turns, distinct = _move_below(turns, distinct, moves)
-    return _object_paths(turns, scope), distinct
+        changes, distinct = _move_below(changes, distinct, moves)
+    return _object_paths(changes, scope), distinct
 
 
-def _turns(rows: NameRows, old: Ints, new: Ints) -> Turns:
+def _find_changes(rows: NameRows, old: Ints, new: Ints) -> NameChanges:
     def is_op(*names: str) -> Bools:
         wanted = [i for i, name in enumerate(rows.op) if name in names]
         return np.isin(rows.code, wanted) & (rows.obj >= 0)
 
-    def part(where: Bools, path: Ints, gain: bool) -> Turns:
+    def part(where: Bools, path: Ints, gain: bool) -> NameChanges:
         at = np.flatnonzero(where)
-        return Turns(
+        return NameChanges(
             rows.obj[at], path[at], rows.t[at], 2 * rows.seq[at] + gain, np.full(len(at), gain)
         )
 
-    return Turns.concat_parts(
+    return NameChanges.concat_parts(
         [
             part(is_op("open", "create"), old, True),
             part(is_op("rename", "exchange"), old, False),
             part(is_op("rename", "exchange", "link"), new, True),
             part(is_op("unlink"), old, False),
-            *_partners(rows, old, new),
+            *_exchange_partners(rows, old, new),
         ]
     )
 
 
-def _partners(rows: NameRows, old: Ints, new: Ints) -> list[Turns]:
-    """An exchange moves the other file too; one row may stand for both."""
+def _exchange_partners(rows: NameRows, old: Ints, new: Ints) -> list[NameChanges]:
+    """Return the turns of the other file of each exchange; one row may represent both files."""
     parts = []
     for i in np.flatnonzero(rows.code == _code(rows.op, "exchange")).tolist():
         before = (old == new[i]) | ((new == new[i]) & (rows.new_path.is_valid().to_numpy(False)))
@@ -132,7 +132,7 @@ def _partners(rows: NameRows, old: Ints, new: Ints) -> list[Turns]:
             both = ints([new[i], old[i]])
             seq = 2 * rows.seq[i] + ints([0, 1])
             t = np.repeat(rows.t[i], 2)
-            parts.append(Turns(np.repeat(other, 2), both, t, seq, np.array([False, True])))
+            parts.append(NameChanges(np.repeat(other, 2), both, t, seq, np.array([False, True])))
     return parts
 
 
@@ -141,7 +141,7 @@ def _code(ops: list[str], name: str) -> int:
 
 
 def _directory_moves(rows: NameRows) -> list[tuple[int, int, bytes, bytes]]:
-    """(t, seq, old, new) of every directory that was renamed, in order."""
+    """Return (t, seq, old, new) of every renamed directory, in order."""
     moved = np.isin(rows.code, [_code(rows.op, "rename"), _code(rows.op, "exchange")])
     at = np.flatnonzero(moved & rows.directory)
     found = []
@@ -152,27 +152,27 @@ def _directory_moves(rows: NameRows) -> list[tuple[int, int, bytes, bytes]]:
     return found
 
 
-def _holders(turns: Turns) -> dict[int, list[tuple[int, int, int, bool]]]:
-    """Per name when which object gained or lost it."""
+def _holders(changes: NameChanges) -> dict[int, list[tuple[int, int, int, bool]]]:
+    """Return the gains and losses of each name: (t, seq, object, gain)."""
     holders: dict[int, list[tuple[int, int, int, bool]]] = {}
-    columns = (turns.obj, turns.path, turns.t, turns.seq, turns.gain)
+    columns = (changes.obj, changes.path, changes.t, changes.seq, changes.gain)
     for obj, path, t, seq, gain in zip(*(c.tolist() for c in columns), strict=True):
         holders.setdefault(path, []).append((t, seq, obj, gain))
     return holders
 
 
 def _move_below(
-    turns: Turns, distinct: pa.Array, moves: list[tuple[int, int, bytes, bytes]]
-) -> tuple[Turns, pa.Array]:
-    """Names below renamed directories, as further losses and gains.
+    changes: NameChanges, distinct: pa.Array, moves: list[tuple[int, int, bytes, bytes]]
+) -> tuple[NameChanges, pa.Array]:
+    """Add losses and gains for the names below renamed directories.
 
-    Only the names below one of the directories are looked at, by bisection.
+    Only names below one of the directories are examined, by bisection.
     """
     import pyarrow as pa
 
     paths: list[bytes] = distinct.to_pylist()
     known = {path: i for i, path in enumerate(paths)}
-    holders = _holders(turns)
+    holders = _holders(changes)
     ordered = sorted(paths)
     added: list[tuple[int, int, int, int, bool]] = []
     for t, seq, old, new in moves:
@@ -192,34 +192,34 @@ def _move_below(
                 added.append((obj, path, t, 2 * seq + gain, gain))
                 holders.setdefault(path, []).append((t, 2 * seq + gain, obj, gain))
     columns = np.array(added, np.int64).reshape(-1, 5).T
-    more = Turns(columns[0], columns[1], columns[2], columns[3], columns[4].astype(bool))
-    return Turns.concat_parts([turns, more]), pa.array(paths, pa.binary())
+    more = NameChanges(columns[0], columns[1], columns[2], columns[3], columns[4].astype(bool))
+    return NameChanges.concat_parts([changes, more]), pa.array(paths, pa.binary())
 
 
-def _object_paths(turns: Turns, scope: Ints) -> Held:
-    """One row per (object, path) from the turns of every name."""
-    turns = turns.take(order_by(scope[turns.obj], turns.path, turns.t, turns.seq))
-    # an unlink that is reported after another object took the name ends nothing
-    stale = ~turns.gain
-    stale[1:] &= turns.gain[:-1] & (turns.obj[1:] != turns.obj[:-1])
-    stale[1:] &= turns.path[1:] == turns.path[:-1]
+def _object_paths(changes: NameChanges, scope: Ints) -> Held:
+    """Return one row per (object, path) from the turns of all names."""
+    changes = changes.take(order_by(scope[changes.obj], changes.path, changes.t, changes.seq))
+    # an unlink that is reported after another object took the name has no effect
+    stale = ~changes.gain
+    stale[1:] &= changes.gain[:-1] & (changes.obj[1:] != changes.obj[:-1])
+    stale[1:] &= changes.path[1:] == changes.path[:-1]
     stale[:1] = False
-    turns = turns.take(~stale)
-    place, n = scope[turns.obj], len(turns)
+    changes = changes.take(~stale)
+    place, n = scope[changes.obj], len(changes)
     followed = np.zeros(n, bool)
-    followed[:-1] = (place[1:] == place[:-1]) & (turns.path[1:] == turns.path[:-1])
+    followed[:-1] = (place[1:] == place[:-1]) & (changes.path[1:] == changes.path[:-1])
     # per pair the last gain, or the last loss if it never had a gain
-    pairs = order_by(turns.obj, turns.path, turns.gain.astype(np.int64), np.arange(n))
-    first = starts_of(turns.obj[pairs], turns.path[pairs])
+    pairs = order_by(changes.obj, changes.path, changes.gain.astype(np.int64), np.arange(n))
+    first = starts_of(changes.obj[pairs], changes.path[pairs])
     at = pairs[np.append(first[1:], n)[: len(first)] - 1]
-    lost = turns.t[np.minimum(at + 1, n - 1)] if n else at
-    held = turns.gain[at] & ~followed[at]
-    lost = np.where(turns.gain[at] & followed[at], lost, turns.t[at])
-    return Held(turns.obj[at], turns.path[at], turns.t[at], turns.seq[at], lost, held)
+    lost = changes.t[np.minimum(at + 1, n - 1)] if n else at
+    held = changes.gain[at] & ~followed[at]
+    lost = np.where(changes.gain[at] & followed[at], lost, changes.t[at])
+    return Held(changes.obj[at], changes.path[at], changes.t[at], changes.seq[at], lost, held)
 
 
 def shared_mounts(bundle: Bundle) -> dict[tuple[str, str], list[tuple[str, bytes]]]:
-    """(fstype family, source) -> (host, mount point) of the mounts that several hosts have."""
+    """Return the mounts that several hosts have: (fstype family, source) -> (host, mount point)."""
     found: dict[tuple[str, str], list[tuple[str, bytes]]] = {}
     for host in bundle.manifest.hosts:
         for mount in host.mounts:
@@ -232,9 +232,9 @@ def shared_mounts(bundle: Bundle) -> dict[tuple[str, str], list[tuple[str, bytes
 
 
 def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> tuple[Ints, Ints]:
-    """Per file row its object, numbered without gaps, and per object its scope of names.
+    """Return the object of each file row, numbered without gaps, and the name scope of each object.
 
-    Files on local file systems have the scope of their host, shared ones that of their mount.
+    The scope of files on local file systems is their host, that of shared ones their mount.
     """
     from tracehint.analyzer.arrays import column
 
@@ -250,8 +250,8 @@ def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> 
     scope[known] = len(names_of_hosts) + shared
     inode, origin = column(files, "ino"), host
     groups = (shared, path, inode[known])
-    _join(label, known, groups)
-    _join_lonely(label, known, (shared, path), origin)
+    _unite_labels(label, known, groups)
+    _unite_by_path(label, known, (shared, path), origin)
     _, of_row = np.unique(label, return_inverse=True)
     of_row = ints(of_row.reshape(-1))
     object_scope = np.zeros(int(of_row.max()) + 1, np.int64)
@@ -262,7 +262,7 @@ def merge_hosts(bundle: Bundle, files: pa.Table, ids: Ints, names: pa.Table) -> 
 def _shared_names(
     names: pa.Table, ids: Ints, mounts: dict[tuple[str, str], list[tuple[str, bytes]]]
 ) -> tuple[Ints, Ints, Ints]:
-    """(file row, shared mount, code of the path below it) for every name on a shared mount."""
+    """Return (file row, shared mount, code of the path below it) of each name on a shared mount."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -289,8 +289,8 @@ def _shared_names(
     )
 
 
-def _join(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
-    """Give the file rows of each group one label, until no label changes."""
+def _unite_labels(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
+    """Assign one label to the file rows of each group, until no label changes."""
     order = order_by(*keys)
     rows = rows[order]
     first = starts_of(*(k[order] for k in keys))
@@ -303,8 +303,8 @@ def _join(label: Ints, rows: Ints, keys: tuple[Ints, ...]) -> None:
         label[:] = label[label]
 
 
-def _join_lonely(label: Ints, rows: Ints, keys: tuple[Ints, ...], host: Ints) -> None:
-    """Join by path alone where no inode number matched and each host has one such file."""
+def _unite_by_path(label: Ints, rows: Ints, keys: tuple[Ints, ...], host: Ints) -> None:
+    """Join by path alone where no inode number matched and each host has one file of that path."""
     order = order_by(*keys, host[rows], label[rows])
     rows = rows[order]
     keys = tuple(k[order] for k in keys)
@@ -318,7 +318,7 @@ def _join_lonely(label: Ints, rows: Ints, keys: tuple[Ints, ...], host: Ints) ->
     group = np.repeat(np.arange(len(first)), sizes)
     lonely = np.bincount(group, hosts, len(first)) == sizes
     keep = lonely[group]
-    _join(label, rows[keep], tuple(k[keep] for k in keys))
+    _unite_labels(label, rows[keep], tuple(k[keep] for k in keys))
 
 
 IsSoftware = Callable[["pa.Array"], "pa.Array"]
@@ -326,14 +326,14 @@ TaskOf = Callable[[Ints], Ints]  # process epochs -> tasks
 
 
 def build_objects(bundle: Bundle, task_of: TaskOf, is_software: IsSoftware) -> Objects:
-    """The data files of the bundle as objects, with names, lineages and sizes."""
-    return judge_objects(*find_objects(bundle), task_of, is_software)
+    """Return the data files of the bundle as objects, with names, lineages and sizes."""
+    return complete_objects(*find_objects(bundle), task_of, is_software)
 
 
-def judge_objects(
+def complete_objects(
     objects: Objects, creator: Ints, task_of: TaskOf, is_software: IsSoftware
 ) -> Objects:
-    """The objects of `find_objects` with what tasks and data roots decide."""
+    """Complete the objects of `find_objects`, in place, by the tasks and data roots."""
     objects.maker = np.where(creator == UNKNOWN, UNKNOWN, task_of(creator))
     objects.existed[(objects.maker >= 0) & (objects.existed == UNKNOWN)] = 0
     software = is_software(objects.path).to_numpy(zero_copy_only=False)
@@ -342,7 +342,7 @@ def judge_objects(
 
 
 def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
-    """The objects without what tasks decide (`judge_objects`), and per object its creator."""
+    """Return the objects without what `complete_objects` sets, and the creator of each."""
     import pyarrow.compute as pc
 
     files = bundle.tables["files"]
@@ -355,7 +355,7 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
     of_row, scope = merge_hosts(bundle, regular, ids, names)
     count = int(of_row.max()) + 1 if len(of_row) else 0
     rows = _name_rows(names, files, ids, of_row)
-    held, distinct = history(rows, scope)
+    held, distinct = trace_names(rows, scope)
     give_back()
     path, others, gone = _paths(held, distinct, count)
     lineage, rank = _lineages(held, path, scope)
@@ -384,14 +384,14 @@ def find_objects(bundle: Bundle) -> tuple[Objects, Ints]:
 
 
 def _sizes(known: Ints, of_row: Ints, count: int) -> Ints:
-    """The largest that a host saw, or UNKNOWN."""
+    """Return the largest size that a host recorded, or UNKNOWN."""
     size = np.full(count, UNKNOWN, np.int64)
     np.maximum.at(size, of_row, np.where(known > HUGE, UNKNOWN, known))
     return size
 
 
 def _existence_of(known: Ints, of_row: Ints, count: int) -> Ints:
-    """0: made in the run, as soon as one host saw it made; 1: there before; UNKNOWN."""
+    """Return 0: created in the run, according to any host; 1: existed before; or UNKNOWN."""
     existed = np.full(count, 2, np.int64)
     np.minimum.at(existed, of_row, np.where(known == UNKNOWN, 2, known))
     return np.where(existed == 2, UNKNOWN, existed)
@@ -417,7 +417,7 @@ def _name_rows(names: pa.Table, files: pa.Table, ids: Ints, of_row: Ints) -> Nam
 
 
 def _paths(held: Held, distinct: pa.Array, count: int) -> tuple[pa.Array, pa.Array, np.ndarray]:
-    """Per object its last name, its other names, and whether it has no name left."""
+    """Return per object its last name, its other names, and whether it has no name left."""
     import pyarrow as pa
 
     when = np.where(held.held, held.gained, held.lost)
@@ -442,7 +442,7 @@ def _paths(held: Held, distinct: pa.Array, count: int) -> tuple[pa.Array, pa.Arr
 
 
 def _lineages(held: Held, path: pa.Array, scope: Ints) -> tuple[Ints, Ints]:
-    """Per object its lineage (scope and last name) and its place in it, by time."""
+    """Return per object its lineage (scope and last name) and its rank in it, by time."""
     count = len(path)
     code = ints(path.dictionary_encode().indices.to_numpy(zero_copy_only=False))
     nameless = np.ones(count, bool)
@@ -460,7 +460,7 @@ def _lineages(held: Held, path: pa.Array, scope: Ints) -> tuple[Ints, Ints]:
 
 
 def _first_opens(bundle: Bundle, ids: Ints, of_row: Ints, count: int) -> tuple[Ints, Ints]:
-    """Per object: its size at the first open, and the process that created it."""
+    """Return per object its size at the first open, and the process that created it."""
     opens = bundle.tables["opens"]
     obj = lookup(ids, of_row, numbers(opens, "file"))
     when, size = numbers(opens, "open_ns"), numbers(opens, "size_at_open")
@@ -473,6 +473,6 @@ def _first_opens(bundle: Bundle, ids: Ints, of_row: Ints, count: int) -> tuple[I
 
 
 def _earliest_rows(rows: Ints, obj: Ints, when: Ints) -> Ints:
-    """Of these rows the earliest of each object."""
+    """Return the earliest of these rows for each object."""
     rows = rows[order_by(obj[rows], when[rows])]
     return rows[starts_of(obj[rows])]

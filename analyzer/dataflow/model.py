@@ -1,4 +1,4 @@
-"""What the steps of the flow hand to each other: arrays of equal length, one row per thing."""
+"""Tables that the steps of the flow exchange: arrays of equal length, one per column."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 READ, WRITE, TRUNCATE, HOLE = 0, 1, 2, 3
 EXTEND = 4  # a truncation that removes nothing: it may change the size, but no byte
 OPS = {"read": READ, "write": WRITE, "truncate": TRUNCATE, "deallocate": HOLE}
-# Ways of access as bits, so that sets of them are sums. `carried`: written in an earlier version.
+# Ways of access as bits, to store sets in integers. `carried`: written in an earlier version.
 HOWS = (*EXTENT_HOW, "engine_copy", "carried", "declared")
 HOW_BIT = {name: 1 << i for i, name in enumerate(HOWS)}
 HUGE = 1 << 53  # bytes: sizes, offsets and lengths beyond are of sparse files or damaged records
 UNKNOWN = -1  # a size, an owner or a time that is not known
-MAX_PIECES = 1 << 16  # pieces that one strided run is cut into at most
+MAX_PIECES = 1 << 16  # maximum number of pieces into which a strided run is divided
 MAX_ALL_PIECES = 1 << 24  # pieces of all strided runs of a partition
 MAX_TOUCHES = 1 << 22  # (access, segment) pairs of one file
 
 
 @dataclass
 class Rows:
-    """A table of numpy columns; subclasses name them."""
+    """A table of numpy columns; subclasses define them."""
 
     def __len__(self) -> int:
         return len(getattr(self, fields(self)[0].name))
 
     def take(self, index: Ints | Bools) -> Self:
-        """The rows at these positions, or where the mask is true."""
+        """Return the rows at these positions, or where the mask is true."""
         return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     @classmethod
     def concat_parts(cls, parts: Iterable[Self]) -> Self:
-        """All rows of the parts, in order. Arrays are shared with the only part that has rows."""
+        """Concatenate the parts. If only one part has rows, its arrays are shared, not copied."""
         some = list(parts) or [cls.empty()]
         some = [part for part in some if len(part)] or some[:1]
         if len(some) == 1:
@@ -51,14 +51,14 @@ class Rows:
         )
 
     def slim(self) -> Self:
-        """These rows in less memory, only to be read."""
+        """Reduce the memory of these rows, in place; they are read-only afterwards."""
         for f in fields(self):
             setattr(self, f.name, slim(getattr(self, f.name)))
         return self
 
     @classmethod
     def empty(cls) -> Self:
-        """No rows."""
+        """Return a table without rows."""
         return cls(**{f.name: np.empty(0, _DTYPES.get(str(f.type), np.int64)) for f in fields(cls)})
 
 
@@ -79,7 +79,7 @@ class Access(Rows):
     end: Ints
     stride: Ints
     count: Ints
-    bytes: Ints  # moved, repeats counted
+    bytes: Ints  # moved, including repeats
     first: Ints  # nanoseconds
     last: Ints
     exact: Bools
@@ -101,15 +101,15 @@ class Writes(Rows):
     first: Ints
     last: Ints
     exact: Bools
-    seen: Bools  # some of these very bytes were read by another task
-    stays: Bools  # some of them are still in the file at its end
+    seen: Bools  # some of these bytes were read by another task
+    stays: Bools  # some of them are still in the file at the end of the version
 
 
 @dataclass
 class Owned(Rows):
-    """Ranges whose last writer at the end of the version is the task.
+    """Ranges that the task was the last to write when the version ended.
 
-    Left out for files of one version: there these are the ranges that the task wrote.
+    Left out for files of one version: there they are the ranges that the task wrote.
     """
 
     obj: Ints
@@ -122,7 +122,7 @@ class Owned(Rows):
 
 @dataclass
 class Reads(Rows):
-    """Ranges of a version that a task read and that it had not written itself."""
+    """Ranges of a version that a task read and had not written itself."""
 
     obj: Ints
     ver: Ints
@@ -138,7 +138,7 @@ class Reads(Rows):
 
 @dataclass
 class Links(Rows):
-    """Ranges of a version that the consumer read and the producer had written last."""
+    """Ranges of a version that the consumer read and the producer was the last to write."""
 
     obj: Ints
     ver: Ints
@@ -152,7 +152,7 @@ class Links(Rows):
 
 @dataclass
 class Versions(Rows):
-    """Versions of objects with their size at their end (UNKNOWN: not known)."""
+    """Versions of objects with their size at the end of the version, or UNKNOWN."""
 
     obj: Ints
     ver: Ints
@@ -161,7 +161,7 @@ class Versions(Rows):
 
 @dataclass
 class Found:
-    """What one way of computing found; `concat_parts` puts several together."""
+    """Results of one solver; `concat_parts` joins several."""
 
     writes: Writes
     owned: Owned
@@ -171,7 +171,7 @@ class Found:
 
     @classmethod
     def concat_parts(cls, parts: Iterable[Found]) -> Found:
-        """All rows of all parts."""
+        """Concatenate all rows of all parts."""
         some = list(parts)
         return cls(
             Writes.concat_parts(p.writes for p in some),
@@ -184,15 +184,15 @@ class Found:
 
 @dataclass
 class Objects:
-    """Files as the storage sees them, over all hosts; indexed from 0 without gaps.
+    """Files as stored, across all hosts; numbered from 0 without gaps.
 
     `file_ids` (sorted) and `file_obj` map the bundle's file identifiers to objects.
     """
 
     file_ids: Ints
     file_obj: Ints
-    existed: Ints  # 1 yes, 0 made in the run, UNKNOWN
-    size: Ints  # last size that the collector saw, or UNKNOWN
+    existed: Ints  # 1 yes, 0 created in the run, or UNKNOWN
+    size: Ints  # last recorded size, or UNKNOWN
     opened_size: Ints  # at the first open, or UNKNOWN
     deleted: Bools
     lineage: Ints
@@ -201,14 +201,14 @@ class Objects:
     path: pa.Array  # binary, absolute: the last name
     other_paths: pa.Array  # list of binary, absolute
     maker: Ints  # task that created it, or UNKNOWN
-    unsized: Bools  # accessed as a whole, and its size is not known
+    unsized: Bools  # accessed as a whole, with unknown size
     hosts: int = 1
 
     def __len__(self) -> int:
         return len(self.existed)
 
     def renumber_objects(self, order: Ints) -> Objects:
-        """The same objects renumbered: `order` holds the old number of each new one."""
+        """Return the objects renumbered: `order` holds the old number of each new one."""
         import pyarrow as pa
 
         number = np.empty(len(order), np.int64)
@@ -222,7 +222,7 @@ class Objects:
         )
 
     def part(self, low: int, high: int) -> Objects:
-        """The objects from `low` up to `high`, renumbered from 0; the columns are shared."""
+        """Return the objects from `low` up to `high`, renumbered from 0; the columns are shared."""
         return replace(
             self._at(slice(low, high)),
             file_ids=self.file_ids[:0],
@@ -232,7 +232,7 @@ class Objects:
         )
 
     def _at(self, rows: Ints | slice) -> Objects:
-        """With the numbers of these rows; the names are still those of all."""
+        """Return the numeric columns of these rows; the names remain those of all objects."""
         return replace(self, **{name: getattr(self, name)[rows] for name in _PER_OBJECT})
 
 
@@ -243,7 +243,7 @@ _PER_OBJECT = (
 
 @dataclass
 class Flow:
-    """The result: tables of analyzer.model, and notes about what had to be assumed."""
+    """Result: tables of analyzer.model, and notes about assumptions that were necessary."""
 
     files: pa.Table
     producers: pa.Table

@@ -1,4 +1,4 @@
-"""A partition of whole lineages: the objects and accesses that one step of the work sees."""
+"""Partitions of whole lineages: the objects and accesses that are processed in one step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Batch:
-    """Objects `low` up to `high` with their accesses; both numbered from 0 at `low`."""
+    """Objects `low` up to `high` with their accesses; both are numbered from 0 at `low`."""
 
     low: int
     high: int
@@ -30,8 +30,8 @@ class Batch:
     copies: Copies
 
     def fill_batch(self, extents: Access) -> Batch:
-        """The batch with these accesses (objects numbered as in the run; given away) before its
-        own."""
+        """Return the batch with these extents before its own accesses. `extents` uses the
+        object numbers of the run and may be modified."""
         access = Access.concat_parts([extents, self.access]) if len(self.access) else extents
         access.obj = access.obj - self.low
         return replace(self, access=clip(access, self.objects))
@@ -39,7 +39,7 @@ class Batch:
 
 @dataclass
 class Partitions:
-    """How the objects are divided: partition i are those from `bounds[i]` up to `bounds[i + 1]`.
+    """Division of the objects: partition i is `bounds[i]` up to `bounds[i + 1]`.
 
     `more` are the accesses that are not extents.
     """
@@ -56,11 +56,11 @@ class Partitions:
         return len(self.bounds) - 1
 
     def of_object(self) -> Ints:
-        """The partition of each object."""
+        """Return the partition of each object."""
         return np.repeat(np.arange(len(self), dtype=np.uint16), np.diff(self.bounds))
 
     def frame(self, i: int) -> Batch:
-        """Partition i without extents; its accesses keep the numbers of the run (`fill_batch`)."""
+        """Return partition i without extents; accesses keep the run's numbers (`fill_batch`)."""
         low, high = int(self.bounds[i]), int(self.bounds[i + 1])
         copies = self.copies
         inside = copies.take((copies.source >= low) & (copies.source < high))
@@ -75,11 +75,11 @@ if TYPE_CHECKING:
 ROWS = 1 << 17  # accesses of one partition, unless one path has more
 
 
-def keep_together(
+def order_copies(
     extents: Accesses, more: Access, objects: Objects, engine: Bools
 ) -> tuple[Copies, Ints]:
-    """Complete copies by engines, and the order of the objects that puts the paths last that
-    they concern (see `Objects.reordered`)."""
+    """Return the complete copies by engines, and an order of the objects in which the paths of
+    copies are last (see `Objects.renumber_objects`)."""
     access = Access.concat_parts([extents.of_tasks(engine), more.take(engine[more.task])])
     copies = Copies.empty()
     if (access.op == WRITE).any():
@@ -97,12 +97,12 @@ def keep_together(
 def divide(
     extents: Accesses, more: Access, objects: Objects, copies: Copies, rows: int = ROWS
 ) -> Partitions:
-    """Partitions of about `rows` accesses, in the order of the objects; at most 65535.
+    """Divide the objects, in order, into partitions of about `rows` accesses; at most 65535.
 
-    Objects that copies concern are in one partition, the last one.
+    Objects of copies are in one partition, the last one.
     """
     count = len(objects)
-    weight = 1 + extents.per_object()  # objects cost something too
+    weight = 1 + extents.per_object()  # objects have a cost too
     weight += np.bincount(more.obj, minlength=count)
     first = starts_of(objects.lineage)
     before = np.cumsum(weight) - weight
@@ -120,59 +120,59 @@ T = TypeVar("T")
 
 
 class Execution(Protocol):
-    """The extents of one bundle. All but `by_process` is known once `look` was called."""
+    """The extents of one bundle. All methods but `by_process` require that `look` was called."""
 
     def look(self, objects: Objects, known: EpochTasks, notes: list[str]) -> Accesses:
-        """Find objects and tasks of all extents; notes how many were damaged."""
+        """Find objects and tasks of all extents; add a note about damaged ones."""
         ...
 
     def rows(self) -> int:
-        """Number of extents."""
+        """Return the number of extents."""
         ...
 
     def last_ns(self) -> int | None:
-        """When the last access ended; None without any."""
+        """Return when the last access ended, or None without any."""
         ...
 
     def opens(self) -> Ints:
-        """Opens that have extents, in any order, perhaps repeated; may hold UNKNOWN."""
+        """Return the opens that have extents, unordered, possibly repeated or UNKNOWN."""
         ...
 
     def by_process(self) -> pa.Table:
-        """Columns proc, count: extents of each process epoch."""
+        """Return the number of extents of each process epoch: columns proc, count."""
         ...
 
 
 class Accesses(Protocol):
-    """The extents that count: of data files, by known tasks, not damaged.
+    """The valid extents: of data files, by known tasks, not damaged.
 
-    Rows come in the order of recording; `seq` is the row of the bundle's table.
+    Rows are in recording order; `seq` is the row of the bundle's table.
     """
 
     def of_tasks(self, chosen: Bools) -> Access:
-        """The accesses of tasks (a mask over all tasks)."""
+        """Return the accesses of tasks (a mask over all tasks)."""
         ...
 
     def of_objects(self, chosen: Bools) -> Access:
-        """The accesses to objects (a mask over all objects)."""
+        """Return the accesses to objects (a mask over all objects)."""
         ...
 
     def per_object(self) -> Ints:
-        """How many accesses each object has."""
+        """Return the number of accesses of each object."""
         ...
 
     def find_touched(self) -> Bools:
-        """Objects that any extent names, software and damaged extents included."""
+        """Return which objects any extent refers to, software and damaged extents included."""
         ...
 
     def renumber(self, number: Ints) -> None:
-        """Give the objects new numbers: `number` is the new one of each old one."""
+        """Renumber the objects: `number` holds the new number of each old one."""
         ...
 
     def compute(
         self, partitions: Partitions, work: Callable[[Batch], T], only: Ints | None = None
     ) -> list[T]:
-        """The result of each partition, in order; with `only`, of these partitions.
+        """Return the result of each partition, in order; with `only`, of these partitions.
 
         `work` is a pure function that can be pickled: it may run in another process.
         """

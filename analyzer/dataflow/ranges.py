@@ -11,20 +11,20 @@ from tracehint.analyzer.arrays import LIMIT, Bools, Ints, distinct, ints, spread
 
 
 def group_ids(starts: Ints, rows: int) -> Ints:
-    """The number of its group for each of `rows` sorted rows."""
+    """Return the group number of each of `rows` sorted rows."""
     flags = np.zeros(rows, np.int64)
     flags[starts] = 1
     return np.asarray(np.cumsum(flags) - 1, np.int64)
 
 
 def expand(low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """All (i, j) with low[i] <= j < high[i], in the order of i, then j."""
+    """Return all (i, j) with low[i] <= j < high[i], ordered by i, then j."""
     counts = np.maximum(high - low, 0)
     return np.repeat(np.arange(len(low)), counts), spread(low, counts)
 
 
 def running_max(group: Ints, value: Ints) -> Ints:
-    """Largest value so far within each group; groups are numbered upwards without gaps."""
+    """Return the running maximum within each group; groups are numbered upwards without gaps."""
     if not len(value):
         return value
     low, high = int(value.min()), int(value.max())
@@ -38,7 +38,7 @@ def running_max(group: Ints, value: Ints) -> Ints:
 
 
 def union(group: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """Disjoint sorted ranges that cover the same bytes, per group; touching ones are joined.
+    """Return disjoint sorted ranges that cover the same bytes, per group; touching ones are joined.
 
     Rows must be sorted by (group, start), groups numbered upwards without gaps.
     """
@@ -55,10 +55,10 @@ def union(group: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
 def overlaps(
     a_key: Ints, a_start: Ints, a_end: Ints, b_key: Ints, b_start: Ints, b_end: Ints
 ) -> tuple[Ints, Ints]:
-    """Index pairs (i, j) of ranges of a and b with one key that share at least one byte.
+    """Return index pairs (i, j) of ranges of a and b with equal keys that share at least one byte.
 
     The ranges of b must be sorted by (key, start) and disjoint within a key; those of a need
-    no order. Pairs come in the order of i, then j.
+    no order. Pairs are ordered by i, then j.
     """
     if not len(a_key) or not len(b_key):
         return ints([]), ints([])
@@ -79,7 +79,7 @@ def overlaps(
 def _search(
     a_key: Ints, a_start: Ints, a_end: Ints, b_key: Ints, b_start: Ints, b_end: Ints
 ) -> tuple[Ints, Ints]:
-    """First and one past the last range of b that each range of a can touch."""
+    """Return the first and one past the last range of b that each range of a can overlap."""
     span = int(max(a_end.max(), b_end.max())) + 1
     if (int(max(a_key.max(), b_key.max())) + 1) * span >= LIMIT:
         known = distinct(np.concatenate((a_start, a_end, b_start, b_end)))
@@ -93,7 +93,7 @@ def _search(
 
 
 def total(group_starts: Ints, values: Ints) -> Ints:
-    """Sum of the values of each group of sorted rows."""
+    """Return the sum of the values of each group of sorted rows."""
     return np.add.reduceat(values, group_starts) if len(group_starts) else ints([])
 
 

@@ -1,4 +1,4 @@
-"""The tables of one partition: files with their roles, producers, consumers, edges."""
+"""Tables of one partition: files with their roles, producers, consumers, edges."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROLES = ("input", "intermediate", "output", "scratch", "software")
 class Part:
     """The tables of one partition; files are numbered from 0 in each.
 
-    `ends` is kept as arrays too, to look for cycles of tasks.
+    `ends` repeats the edges as arrays, to search for cycles of tasks.
     """
 
     entries: Ints  # object (of the whole run) of each file row
@@ -49,12 +49,12 @@ class Part:
 
 @dataclass
 class Ends:
-    """Tasks (numbers) at both ends of each edge, and who first wrote when."""
+    """Tasks (numbers) at both ends of each edge, and the first write of each writer."""
 
     producer: Shorts
     consumer: Shorts
     writer: Shorts
-    first: Ints  # UNKNOWN: no time
+    first: Ints  # UNKNOWN: time not known
 
 
 def make_part(
@@ -67,14 +67,14 @@ def make_part(
     edges: Edges,
     options: Options,
 ) -> Part:
-    """Number the entries that are used and make their tables; `low` is the first object."""
+    """Number the used entries and build their tables; `low` is the first object."""
     used = np.zeros(len(entries.obj), bool)
     for entry in (producers[0].entry, consumers[0].entry, edges.entry):
         used[entry] = True
     at = np.flatnonzero(used)
     number, size = (np.full(len(used), UNKNOWN, np.int64) for _ in range(2))
     number[at] = np.arange(len(at))
-    final = _final(entries)
+    final = _last_folded(entries)
     np.maximum.at(size, entries.target, entries.size)
     role = _roles(objects, entries, final, producers[0], consumers[0], edges)
     share = _exact_share(len(used), producers[0], consumers[0])
@@ -88,20 +88,20 @@ def make_part(
             "concurrent": entries.shared[at],
         }
     )
-    facts = _Facts(tasks, number, size, objects.unsized[entries.obj], options)
+    facts = _EntryColumns(tasks, number, size, objects.unsized[entries.obj], options)
     return Part(
         entries.obj[final[at]] + low,
         files,
-        _users(facts, *producers, PRODUCERS),
-        _users(facts, *consumers, CONSUMERS),
+        _use_table(facts, *producers, PRODUCERS),
+        _use_table(facts, *consumers, CONSUMERS),
         _edges(facts, edges),
-        _ends(edges, producers[0]),
+        _edge_ends(edges, producers[0]),
     )
 
 
 @dataclass
-class _Facts:
-    """Per entry what the rows of its users need."""
+class _EntryColumns:
+    """Inputs per entry for the rows of its users."""
 
     tasks: Tasks
     number: Ints
@@ -110,7 +110,7 @@ class _Facts:
     options: Options
 
 
-def _ends(edges: Edges, producers: UseRows) -> Ends:
+def _edge_ends(edges: Edges, producers: UseRows) -> Ends:
     return Ends(
         edges.producer.astype(np.int32),
         edges.consumer.astype(np.int32),
@@ -120,14 +120,14 @@ def _ends(edges: Edges, producers: UseRows) -> Ends:
 
 
 def _versions(lineage: Ints) -> Ints:
-    """The place of each entry in its lineage, from 0."""
+    """Return the position of each entry in its lineage, from 0."""
     first = starts_of(lineage)
     count = len(lineage)
     return (np.arange(count) - np.repeat(first, np.diff(np.append(first, count)))).astype(np.int32)
 
 
-def _final(entries: Entries) -> Ints:
-    """The last entry that is folded into each: its names, size and end are those of the fold."""
+def _last_folded(entries: Entries) -> Ints:
+    """Return the last entry folded into each: the fold has its names, size and end."""
     final = np.arange(len(entries.obj))
     np.maximum.at(final, entries.target, np.arange(len(final)))
     return final
@@ -141,7 +141,7 @@ def _roles(
     consumers: UseRows,
     edges: Edges,
 ) -> Ints:
-    """The role of each entry (docs/reference/flow.md)."""
+    """Return the role of each entry (docs/reference/flow.md)."""
     n = len(entries.obj)
     written, read = np.zeros(n, bool), np.zeros(n, bool)
     written[producers.entry] = True
@@ -156,7 +156,7 @@ def _roles(
 
 
 def _exact_share(count: int, *users: UseRows) -> np.ndarray:
-    """Share of the accessed bytes of each entry that are known exactly; 1 where none moved."""
+    """Return the share of each entry's accessed bytes that is known exactly; 1 if none moved."""
     moved, exact = np.zeros(count), np.zeros(count)
     for rows in users:
         moved += np.bincount(rows.entry, rows.bytes, count)
@@ -164,7 +164,7 @@ def _exact_share(count: int, *users: UseRows) -> np.ndarray:
     return np.where(moved > 0, exact / np.maximum(moved, 1), 1.0)
 
 
-def _users(facts: _Facts, users: UseRows, rows: Grouped, schema: pa.Schema) -> pa.Table:
+def _use_table(facts: _EntryColumns, users: UseRows, rows: Grouped, schema: pa.Schema) -> pa.Table:
     options, size = facts.options, facts.size[users.entry]
     unsized = facts.unsized[users.entry]
     unique = np.where(unsized, 0, users.unique)
@@ -188,7 +188,7 @@ def _users(facts: _Facts, users: UseRows, rows: Grouped, schema: pa.Schema) -> p
 
 
 def _ranges(rows: Grouped, unsized: Bools) -> pa.Array:
-    """Ranges of each row; none for empty files and where the size is not known."""
+    """Return the ranges of each row; none for empty files and unknown sizes."""
     keep = rows.end > rows.start
     if unsized.any():
         keep &= ~np.repeat(unsized, np.diff(rows.offsets))
@@ -202,7 +202,7 @@ def _seconds(when: Ints, tasks: Tasks) -> pa.Array:
     return pa.array((when - tasks.started_ns) / 1e9, mask=when == UNKNOWN)
 
 
-def _edges(facts: _Facts, edges: Edges) -> pa.Table:
+def _edges(facts: _EntryColumns, edges: Edges) -> pa.Table:
     ids = facts.tasks.ids
     columns = [
         np.arange(len(edges)),
@@ -222,9 +222,9 @@ Relative = Callable[[pa.Array], pa.Array]
 def concat_flows(
     parts: list[Part], objects: Objects, touched: Bools, relative: Relative, notes: list[str]
 ) -> tuple[Flow, Ints]:
-    """One table of each kind for all partitions, and the object of each file row.
+    """Concatenate the tables of all partitions; return them and the object of each file row.
 
-    Files outside the roots come last: those that are `touched` (a mask over the objects).
+    Files outside the roots come last: those in `touched` (a mask over the objects).
     """
     counts = [len(p.entries) for p in parts]
     offsets = [sum(counts[:i]) for i in range(len(parts))]
@@ -264,7 +264,7 @@ def _concat_or_empty(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _files(parts: list[Part], used: Ints, objects: Objects, relative: Relative) -> pa.Table:
-    """The rows of the partitions with their names; then the files outside the data roots."""
+    """Return the rows of the partitions with names, then the files outside the data roots."""
     known = _concat_or_empty([p.files for p in parts], pa.schema([]))
     more = len(used) - known.num_rows
     rows = pa.array(used)

@@ -21,7 +21,7 @@ class Grouped:
     """Rows sorted by keys, then start, in groups of equal keys with the union of their ranges.
 
     `order` sorts the original rows, `first` is the first sorted row of each group, `offsets`
-    the bounds of each group's ranges in `start` and `end`.
+    are the bounds of each group's ranges in `start` and `end`.
     """
 
     order: Ints
@@ -34,31 +34,31 @@ class Grouped:
         return len(self.first)
 
     def key(self, values: Ints) -> Ints:
-        """The value of each group's first row."""
+        """Return the value in each group's first row."""
         return values[self.order[self.first]]
 
     def sum(self, values: Ints) -> Ints:
-        """The sum per group."""
+        """Return the sum of each group."""
         return np.add.reduceat(values[self.order], self.first) if len(self) else values[:0]
 
     def low(self, values: Ints) -> Ints:
-        """The minimum per group."""
+        """Return the minimum of each group."""
         return np.minimum.reduceat(values[self.order], self.first) if len(self) else values[:0]
 
     def high(self, values: Ints) -> Ints:
-        """The maximum per group."""
+        """Return the maximum of each group."""
         return np.maximum.reduceat(values[self.order], self.first) if len(self) else values[:0]
 
     def any(self, flags: Bools) -> Bools:
-        """Whether a flag is set in the group."""
+        """Return whether any flag of each group is set."""
         return np.logical_or.reduceat(flags[self.order], self.first) if len(self) else flags[:0]
 
     def bits(self, values: Ints) -> Ints:
-        """All bits that are set in the group."""
+        """Return the bitwise OR of each group."""
         return np.bitwise_or.reduceat(values[self.order], self.first) if len(self) else values[:0]
 
     def unique_bytes(self) -> Ints:
-        """The length of the union of each group's ranges."""
+        """Return the length of the union of each group's ranges."""
         below = np.concatenate([[0], np.cumsum(self.end - self.start)])
         return np.asarray(below[self.offsets[1:]] - below[self.offsets[:-1]], np.int64)
 
@@ -69,7 +69,7 @@ def group(start: Ints, end: Ints, *keys: Ints) -> Grouped:
     order = order_by(*keys)
     ordered = [k[order] for k in keys]
     first = starts_of(*ordered)
-    if len(first) == n:  # every row is a group of its own
+    if len(first) == n:  # every row is its own group
         return Grouped(order, first, np.arange(n + 1), start[order], end[order])
     number = group_ids(first, n)
     several = np.flatnonzero(np.bincount(number)[number] > 1)
@@ -81,7 +81,7 @@ def group(start: Ints, end: Ints, *keys: Ints) -> Grouped:
 
 
 def range_lists(offsets: Ints, start: Ints, end: Ints) -> pa.Array:
-    """Lists of [start, end) pairs, as analyzer.model has them."""
+    """Return lists of [start, end) pairs, in the type of analyzer.model."""
     import pyarrow as pa
 
     flat = np.empty(2 * len(start), np.int64)
@@ -91,14 +91,14 @@ def range_lists(offsets: Ints, start: Ints, end: Ints) -> pa.Array:
 
 
 def even_lists(values: pa.Array, count: int, each: int) -> pa.Array:
-    """`count` lists of the values, `each` in every one."""
+    """Return `count` lists of `each` consecutive values."""
     import pyarrow as pa
 
     return pa.ListArray.from_arrays(pa.array(np.arange(count + 1) * each, pa.int32()), values)
 
 
 def how_lists(bits: Ints) -> pa.Array:
-    """Lists of the names of the ways of access."""
+    """Return lists of the names of the ways of access."""
     import pyarrow as pa
 
     known, code = np.unique(bits, return_inverse=True)
@@ -108,18 +108,18 @@ def how_lists(bits: Ints) -> pa.Array:
 
 @dataclass
 class Tasks:
-    """Per task, in the order of its identifier: is it an engine, which attempts belong together."""
+    """Columns per task, ordered by identifier: whether it is an engine, its series of attempts."""
 
     ids: Ints
     engine: Bools
     series: Ints
     preference: Ints
-    started_ns: int  # the zero of all seconds
+    started_ns: int  # zero of all times in seconds
 
 
 @dataclass
 class UseRows(Rows):
-    """One row per (entry, task) that wrote or read it; ranges are kept beside."""
+    """One row per (entry, task) that wrote or read it; the ranges are stored separately."""
 
     entry: Ints
     task: Ints
@@ -127,7 +127,7 @@ class UseRows(Rows):
     unique: Ints
     owned: Ints
     how: Ints
-    first: Ints  # nanoseconds, UNKNOWN where there is no time
+    first: Ints  # nanoseconds, UNKNOWN if not known
     last: Ints
     superseded: Bools
     exact: Ints  # exactly known bytes
@@ -149,7 +149,7 @@ VIA = ("data", "engine_copy", "declared")
 
 
 def consumers_of(found: Found, entries: Entries, tasks: Tasks) -> tuple[UseRows, Grouped]:
-    """Who read each entry, engines and earlier attempts left out."""
+    """Return the readers of each entry, without engines and superseded attempts."""
     reads = found.reads.take(~tasks.engine[found.reads.task])
     entry = entries.of(reads.obj, reads.ver)
     keep = one_per_series(entry, reads.task, tasks.series, tasks.preference)
@@ -172,7 +172,7 @@ def consumers_of(found: Found, entries: Entries, tasks: Tasks) -> tuple[UseRows,
 
 
 def edges_of(found: Found, entries: Entries, tasks: Tasks) -> Edges:
-    """Who handed bytes to whom through each entry."""
+    """Return which task passed bytes to which task through each entry."""
     links = found.links
     keep = ~tasks.engine[links.producer] & ~tasks.engine[links.consumer]
     links = links.take(keep)
@@ -194,10 +194,10 @@ def edges_of(found: Found, entries: Entries, tasks: Tasks) -> Edges:
 def producers_of(
     found: Found, entries: Entries, tasks: Tasks, edges: Edges, replaced: Bools, alone: Bools
 ) -> tuple[UseRows, Grouped]:
-    """Who wrote each entry, or wrote an earlier version and still owns bytes of this one.
+    """Return the tasks that wrote each entry, or an earlier version and still own bytes of it.
 
-    `replaced` per object: a later file took its name, so that what nobody read is lost.
-    `alone` per object: it has one version in which nobody overwrote another task's bytes.
+    `replaced` per object: a later file took its name, so that bytes without a reader are lost.
+    `alone` per object: it has one version in which no task overwrote bytes of another.
     """
     writes = found.writes.take(~tasks.engine[found.writes.task])
     entry = entries.of(writes.obj, writes.ver)
@@ -226,13 +226,13 @@ def producers_of(
         rows.sum(writes.bytes * writes.exact),
     )
     owned = group(own.start, own.end, own_entry, own.task)
-    at = _find(users.entry, users.task, owned.key(own_entry), owned.key(own.task))
+    at = _find_rows(users.entry, users.task, owned.key(own_entry), owned.key(own.task))
     users.owned[at] = owned.unique_bytes()
     return users, rows
 
 
 def _carried_writes(own: Owned) -> Writes:
-    """Bytes of earlier versions as writes that moved nothing, at no time."""
+    """Return bytes of earlier versions as writes of 0 moved bytes without times."""
     zero = np.zeros(len(own), np.int64)
     return Writes(
         own.obj,
@@ -250,7 +250,7 @@ def _carried_writes(own: Owned) -> Writes:
     )
 
 
-def _find(a: Ints, b: Ints, wanted_a: Ints, wanted_b: Ints) -> Ints:
-    """Row of each wanted pair in rows sorted by (a, b); each must be there."""
+def _find_rows(a: Ints, b: Ints, wanted_a: Ints, wanted_b: Ints) -> Ints:
+    """Return the row of each wanted pair in rows sorted by (a, b); all must be present."""
     span = int(max(b.max(initial=0), wanted_b.max(initial=0))) + 1
     return ints(np.searchsorted(a * span + b, wanted_a * span + wanted_b))

@@ -1,4 +1,4 @@
-"""Which version of a file each read gets, and what each writer leaves in it."""
+"""Data flow through file versions: the version of each read, the bytes of each writer."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass
 class ObjectFacts:
-    """Facts per object about who changed and who read it, and when."""
+    """Facts per object: which tasks changed and read it, and when."""
 
-    low: Ints  # smallest and largest task that changed it; low > high: nobody
+    low: Ints  # smallest and largest task that changed it; low > high: none
     high: Ints
     changed_last: Ints
     written_first: Ints
@@ -57,14 +57,14 @@ class ObjectFacts:
     other_read_first: Ints  # by a task other than `low`
     own_read: Bools  # by `low`
     hole: Bools
-    cut_low: Ints  # smallest and largest size that it was truncated to
+    cut_low: Ints  # smallest and largest size to which it was truncated
     cut_high: Ints
 
 
-def look(access: Access, count: int) -> ObjectFacts:
-    """The facts of `ObjectFacts`, in one pass over the accesses."""
+def collect_facts(access: Access, count: int) -> ObjectFacts:
+    """Compute the `ObjectFacts` in one pass over the accesses."""
     change = access.take(is_mutation(access.op))
-    reads = np.flatnonzero(access.op == READ)  # not all columns: they may be most of the memory
+    reads = np.flatnonzero(access.op == READ)  # no copies: reads may be most of the memory
     read_obj, read_task = access.obj[reads], access.task[reads]
     low, high = np.full(count, _NEVER), np.full(count, UNKNOWN, np.int64)
     np.minimum.at(low, change.obj, change.task)
@@ -87,10 +87,10 @@ def look(access: Access, count: int) -> ObjectFacts:
 
 
 def is_simple(access: Access, objects: Objects, seen: ObjectFacts) -> Bools:
-    """Per object: changed by nobody, or every change came before every other task's read.
+    """Return per object whether it was never changed, or only before any other task read it.
 
-    One task may truncate, to one size, before it writes. It may read its own bytes back if
-    the file was made in the run. Several tasks may write if none of them reads.
+    One task may truncate, to one size, before it writes. It may read back its own bytes if the
+    file was created in the run. Several tasks may write if none of them reads.
     """
     untouched = seen.low > seen.high
     single = seen.low == seen.high
@@ -122,7 +122,7 @@ class TaskSpans:
 
 
 def written_spans(writes: Access) -> TaskSpans:
-    """The union of each task's written ranges."""
+    """Return the union of each task's written ranges."""
     order = order_by(writes.obj, writes.task, writes.start)
     obj, task = writes.obj[order], writes.task[order]
     first = starts_of(obj, task)
@@ -133,7 +133,7 @@ def written_spans(writes: Access) -> TaskSpans:
 
 
 def find_overlaps(spans: TaskSpans, count: int) -> Bools:
-    """Per object: whether ranges of different tasks overlap."""
+    """Return per object whether ranges of different tasks overlap."""
     found = np.zeros(count, bool)
     hit = (spans.obj[1:] == spans.obj[:-1]) & (spans.end[:-1] > spans.start[1:])
     found[spans.obj[1:][hit]] = True
@@ -143,12 +143,12 @@ def find_overlaps(spans: TaskSpans, count: int) -> Bools:
 def solve_simple(
     access: Access, objects: Objects, general: Bools, notes: list[str]
 ) -> tuple[Found, Bools]:
-    """What the simple objects yield, and which objects are not simple.
+    """Solve the simple objects; return their flow, and which objects are not simple.
 
-    `general` marks objects that are to be left out although they look simple.
+    `general` marks objects that are excluded even if they are simple.
     """
     count = len(objects)
-    seen = look(access, count)
+    seen = collect_facts(access, count)
     simple = is_simple(access, objects, seen) & ~general
     writes = pieces(access.take((access.op == WRITE) & simple[access.obj]), notes)
     spans = written_spans(writes)
@@ -215,11 +215,11 @@ def _simple_links(reads: Access, spans: TaskSpans) -> Links:
 
 
 def _simple_versions(access: Access, objects: Objects, seen: ObjectFacts, made: Bools) -> Versions:
-    """One version each; its size from the collector, or as far as it was written."""
+    """Return one version per object; its size is the largest one recorded or accessed."""
     size = objects.size.copy()
     still = (seen.truncated_last == -_NEVER) & (objects.existed != 0)
     size[still] = np.maximum(size, objects.opened_size)[still]
-    # what was read of a file of unknown size shows how large it is, once it was changed
+    # exact reads are a lower bound of the size of a changed file
     shows = (access.op == READ) & access.exact & (seen.low <= seen.high)[access.obj]
     rows = access.take((is_mutation(access.op) | shows) & made[access.obj])
     far = rows.end + (rows.count - 1) * np.maximum(rows.stride, 0)
@@ -228,13 +228,13 @@ def _simple_versions(access: Access, objects: Objects, seen: ObjectFacts, made: 
     return Versions(at, np.zeros(len(at), np.int64), size[at])
 
 
-def after_their_writes(access: Access, objects: Objects, notes: list[str]) -> None:
+def move_early_reads(access: Access, objects: Objects, notes: list[str]) -> None:
     """Move reads that ended before the first write of a new file behind its writes, in place.
 
-    Only for files made in the run that one task wrote: nothing else can have been there to
-    read, so a clock is wrong. Adds a note that says how many, and by how much.
+    Only for files created in the run and written by one task: nothing could be read before, so a
+    clock is wrong. Adds a note with the number of reads and the largest difference.
     """
-    seen = look(access, len(objects))
+    seen = collect_facts(access, len(objects))
     begin = np.full(len(objects), np.iinfo(np.int64).max)
     change = is_mutation(access.op)
     np.minimum.at(begin, access.obj[change], access.first[change])
@@ -252,22 +252,22 @@ def after_their_writes(access: Access, objects: Objects, notes: list[str]) -> No
     )
 
 
-# Files with so many accesses to so many different ranges that each byte cannot be followed: work
-# and memory grow with the pairs of an access and a segment that it touches. Beyond MAX_TOUCHES
-# the ranges of a file are widened to a few thousand common bounds, and are no longer exact.
+# Limit for files with too many accesses to different ranges to track each byte: time and memory
+# grow with the number of (access, segment) pairs. Beyond MAX_TOUCHES the ranges of a file are
+# widened to a few thousand common bounds, and are no longer exact.
 
-_FEW = 128  # files of fewer accesses are no matter
+_LIGHT = 128  # accesses of a file up to which it is never coarsened
 
 
 def coarsen(events: Events, notes: list[str], limit: int = MAX_TOUCHES) -> None:
     """Widen the ranges of the files that would exceed the limit, in place.
 
-    Where many files of a partition come near it, each gets a part of it.
+    If many files of a partition are near the limit, each gets a share of it.
     """
     first = starts_of(epochs(events))
     sizes = np.diff(np.append(first, len(events)))
-    heavy = [slice(int(first[i]), int(first[i] + sizes[i])) for i in np.flatnonzero(sizes > _FEW)]
-    work = [_touches(events, rows) for rows in heavy]
+    heavy = [slice(int(first[i]), int(first[i] + sizes[i])) for i in np.flatnonzero(sizes > _LIGHT)]
+    work = [_count_touches(events, rows) for rows in heavy]
     share = min(1.0, 2 * limit / max(sum(work), 1))
     for rows, pairs in zip(heavy, work, strict=True):
         accesses = rows.stop - rows.start
@@ -284,8 +284,8 @@ def coarsen(events: Events, notes: list[str], limit: int = MAX_TOUCHES) -> None:
             )
 
 
-def _touches(events: Events, rows: slice) -> int:
-    """Pairs of an access and a segment."""
+def _count_touches(events: Events, rows: slice) -> int:
+    """Return the number of pairs of an access and a segment."""
     bounds, start, end = _bounds(events, rows), events.start[rows], events.end[rows]
     low, high = np.searchsorted(bounds, start, side="right"), np.searchsorted(bounds, end)
     return int((high - low + 1).sum())
@@ -298,12 +298,12 @@ def _bounds(events: Events, rows: slice) -> Ints:
 
 
 def _widen(events: Events, rows: slice, bounds: Ints) -> None:
-    """Move starts down and ends up to the next bound; what has no bound beyond it stays."""
+    """Move starts down and ends up to the next bound, where there is one."""
     start, end = events.start[rows], events.end[rows]
     touches = end > start
     low = np.maximum(np.searchsorted(bounds, start, side="right") - 1, 0)
     high = np.minimum(np.searchsorted(bounds, end), len(bounds) - 1)
-    whole = end == END  # a truncation removes all that is behind it, and nothing before it
+    whole = end == END  # a truncation removes all bytes from its start on, and none before
     down = np.minimum(bounds[low], start)
     up = np.maximum(bounds[high], end)
     events.start[rows] = np.where(touches & ~whole, down, start)
@@ -311,7 +311,7 @@ def _widen(events: Events, rows: slice, bounds: Ints) -> None:
     events.exact[rows] = False
 
 
-_DEEPEST = 1 << 10  # inexact writes over each other that are looked through
+_MAX_DEPTH = 1 << 10  # maximum depth of overlapping inexact writes that is searched
 
 
 def solve_general(
@@ -322,9 +322,9 @@ def solve_general(
     max_versions: int,
     notes: list[str],
 ) -> tuple[Found, Bools]:
-    """What these accesses yield, and the objects with more versions than `max_versions`.
+    """Solve these accesses; return their flow, and which objects have over `max_versions`.
 
-    `engine` is per task. Copies are followed from originals to copies, level by level.
+    `engine` is per task. Copies are solved after their originals, level by level.
     """
     level = levels(copies, len(objects))
     many = np.zeros(len(objects), bool)
@@ -365,7 +365,7 @@ def _collect_flow(
 def _writes(
     events: Events, touched: Touches, version: Ints, engine: Bools, copied: Bools
 ) -> Writes:
-    """Written ranges, and what became of them."""
+    """Return the written ranges, whether others read them, and whether they exist at the end."""
     stays, seen = np.zeros(len(events), bool), np.zeros(len(events), bool)
     change = is_mutation(events.op[touched.event])
     final = change & (touched.next == UNKNOWN) & (touched.epoch_end == UNKNOWN)
@@ -393,14 +393,14 @@ def _writes(
 
 
 def _owned_ranges(events: Events, touched: Touches, version: Ints) -> Owned:
-    """Who owns which ranges at the end of each version."""
+    """Return the owner of each range at the end of each version."""
     at = np.flatnonzero(is_mutation(events.op[touched.event]) & ~events.hole[touched.event])
     event = touched.event[at]
     first = starts_of(events.obj)
     last_event = np.append(first[1:], len(events))[: len(first)] - 1
     of_object = np.searchsorted(first, event, side="right") - 1
     begin = version[event]
-    # lives until the version before the one in which it is replaced
+    # valid until the version before the one that replaces it
     until = version[last_event][of_object] if len(event) else begin
     ended = touched.epoch_end[at]
     until = np.where(ended != UNKNOWN, version[np.maximum(ended, 0)] - 1, until)
@@ -421,7 +421,7 @@ def _owned_ranges(events: Events, touched: Touches, version: Ints) -> Owned:
 
 
 def _reads(events: Events, touched: Touches, seen: Ints) -> Reads:
-    """What tasks read that they had not written themselves; `seen`: version per segment."""
+    """Return the bytes that tasks read and had not written; `seen`: version per segment."""
     foreign = touched.owner != events.actor[touched.event]
     at = np.flatnonzero((events.op[touched.event] == READ) & foreign)
     event = touched.event[at]
@@ -443,7 +443,7 @@ def _reads(events: Events, touched: Touches, seen: Ints) -> Reads:
 
 
 def _links(events: Events, touched: Touches, seen: Ints) -> Links:
-    """Which written bytes were read by another task, and whether the order is certain."""
+    """Return which written bytes another task read, and whether their order is uncertain."""
     reading, source = sources(events, touched)
     event, wrote = touched.event[reading], touched.event[source]
     keep = (events.owner[wrote] >= 0) & (events.owner[wrote] != events.actor[event])
@@ -461,17 +461,17 @@ def _links(events: Events, touched: Touches, seen: Ints) -> Links:
 
 
 def sources(events: Events, touched: Touches) -> tuple[Ints, Ints]:
-    """Pairs of rows (a read, a write that its bytes may come from), the reader's own left out.
+    """Return pairs of rows (read, write that its bytes may come from) without the reader's own.
 
-    That is the last write before the read. One whose range is an upper bound may have left bytes
-    of those before it: then these count as well.
+    That is the last write before the read. If its range is an upper bound, bytes of earlier
+    writes may remain: then these are included.
     """
     event = touched.event
     hit = (events.op[event] == READ) & (touched.last != UNKNOWN) & ~touched.hole
     row = np.flatnonzero(hit & (touched.owner != events.actor[event]))
     source = touched.last[row]
     rows, found = [row], [source]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         deeper = touched.last[source]
         more = events.loose[event[source]] & (deeper != UNKNOWN)
         more[more] = ~events.hole[event[deeper[more]]]
@@ -484,8 +484,8 @@ def sources(events: Events, touched: Touches) -> tuple[Ints, Ints]:
 
 
 def _versions(events: Events, objects: Objects, version: Ints) -> Versions:
-    """The versions with their sizes: unknown for old content that nobody changed yet, unless
-    the size was seen at an open."""
+    """Return the versions with their sizes: unknown for older content that was not yet changed,
+    unless an open recorded the size."""
     first = starts_of(events.obj, version)
     last = np.append(first[1:], len(events))[: len(first)] - 1
     changes = np.cumsum(events.op != READ)

@@ -1,4 +1,4 @@
-"""Versions of a file: the order of events, the last writer of each byte, where versions begin."""
+"""File versions: order of events, last writer of each byte, first event of each version."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ END = 1 << 61  # the end of a truncation's range: beyond every byte
 
 @dataclass
 class Events(Rows):
-    """Accesses of single ranges, sorted by object and order of happening.
+    """Accesses of single ranges, sorted by object, then in order of time.
 
-    actor: the task that did it; owner: the task whose bytes these are from now on, which
-    differs only for an engine's complete copy. `hole`: the bytes are gone or zero afterwards.
-    `size`: of the file afterwards. `loose`: a write that may have left bytes of its range.
+    `actor` is the task that made the access, `owner` the task that owns the bytes from then on;
+    they differ only for an engine's complete copy. `hole`: the bytes are gone or zero afterwards.
+    `size`: of the file afterwards. `loose`: a write that may not have replaced its whole range.
     """
 
     obj: Ints
@@ -52,13 +52,13 @@ class Events(Rows):
 
 
 def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
-    """The accesses in order; truncations that remove nothing touch no byte."""
+    """Return the accesses as ordered events; truncations that remove nothing touch no byte."""
     position, tie = _positions(access)
     order = order_by(access.obj, position, tie, access.seq)
     access, position = access.take(order), position[order]
     rank = np.arange(len(access))
     size, shrinks = sizes(access, objects)
-    cut = Access(**{**access.__dict__, "proc": rank})  # the row, carried through the cutting
+    cut = Access(**{**access.__dict__, "proc": rank})  # row number, kept while runs are expanded
     cut = pieces(cut, notes)
     cut = cut.take(np.argsort(cut.proc, kind="stable"))
     row = cut.proc
@@ -85,14 +85,15 @@ def events_of(access: Access, objects: Objects, notes: list[str]) -> Events:
 
 
 def epochs(events: Events) -> Ints:
-    """A number per object and segment of its life between truncations to nothing, upwards."""
+    """Return an increasing number per object and period between its truncations to size 0."""
     new = (events.op == TRUNCATE) & (events.start == 0)
     new[starts_of(events.obj)] = True
     return np.asarray(np.cumsum(new) - 1, np.int64)
 
 
 def _positions(access: Access) -> tuple[Ints, Ints]:
-    """When each access counts, and what goes first at one instant (see the module's text)."""
+    """Return the time and tie-breaker that order each access: changes count from their start,
+    reads at their end, but before the same task's next change if they overlap it."""
     position = np.where(access.op == READ, access.last, access.first)
     tie = np.where(access.op == READ, 2, 1)
     order = order_by(access.obj, access.task, access.first, access.seq)
@@ -111,10 +112,10 @@ def _positions(access: Access) -> tuple[Ints, Ints]:
 
 
 def sizes(access: Access, objects: Objects) -> tuple[Ints, Bools]:
-    """File size after each access, and whether a truncation removes bytes.
+    """Return the file size after each access, and whether a truncation removes bytes.
 
-    Rows are sorted by object and position. A file that was there before has at least the size
-    at its first open and the bytes that were read of it.
+    Rows are sorted by object and position. A pre-existing file has at least the size at its first
+    open and contains the bytes that were read from it.
     """
     n = len(access)
     if not n:
@@ -143,9 +144,9 @@ def sizes(access: Access, objects: Objects) -> tuple[Ints, Bools]:
 
 
 def initial_owners(objects: Objects, objs: Ints, events: Events) -> tuple[Ints, Bools]:
-    """Who owns the bytes of each object before the first event: (task or UNKNOWN, hole).
+    """Return the owner of each object's bytes before its first event: (task or UNKNOWN, hole).
 
-    A file made in the run begins as a hole of its maker; older content has no known owner.
+    A file created in the run begins as a hole of its maker; older content has no known owner.
     """
     maker = objects.maker[objs].copy()
     change = np.flatnonzero(events.op != READ)
@@ -161,11 +162,10 @@ def initial_owners(objects: Objects, objs: Ints, events: Events) -> tuple[Ints, 
 class Touches(Rows):
     """One row per event and segment that it touches, sorted by segment, then order.
 
-    `last`: row of the last change of the segment before this one, UNKNOWN if there is none.
-    `next`: row of the next change that surely replaced the bytes, UNKNOWN if there is none (a
-    write whose range is an upper bound may have left them).
-    `owner`, `hole`: whose bytes they are, just before this event; UNKNOWN: older content.
-    `epoch_end`: event of the truncation to nothing that ended the segment, UNKNOWN if none.
+    `last`: row of the previous change of the segment, `next`: row of the next change that certainly
+    replaced the bytes (no loose write); UNKNOWN if there is none.
+    `owner`, `hole`: state of the bytes just before this event; UNKNOWN: older content.
+    `epoch_end`: event of the truncation to 0 that ended the segment, UNKNOWN if none.
     """
 
     event: Ints
@@ -179,7 +179,7 @@ class Touches(Rows):
 
 
 def touches(events: Events, objects: Objects) -> Touches:
-    """Lay the events on segments. A truncation to nothing begins a new set of segments."""
+    """Assign events to the segments that they touch; a truncation to 0 begins new segments."""
     if not len(events):
         return Touches.empty()
     wipe = (events.op == TRUNCATE) & (events.start == 0)
@@ -213,7 +213,7 @@ def touches(events: Events, objects: Objects) -> Touches:
 
 
 def _segments(epoch: Ints, events: Events, change: Bools) -> tuple[Ints, Ints, Ints]:
-    """(epoch, start, end) of all segments; those of one epoch cover [0, END)."""
+    """Return (epoch, start, end) of all segments; those of one epoch cover [0, END)."""
     marks = distinct(epoch)
     keys = np.concatenate([epoch[change], epoch[change], marks, marks])
     points = np.concatenate(
@@ -230,7 +230,7 @@ def _segments(epoch: Ints, events: Events, change: Bools) -> tuple[Ints, Ints, I
 def _spans(
     epoch: Ints, events: Events, seg_epoch: Ints, seg_start: Ints, base: Ints
 ) -> tuple[Ints, Ints]:
-    """First and one past the last segment of each event, by ranks of all offsets."""
+    """Return the first and one past the last segment of each event, by ranks of all offsets."""
     known = distinct(np.concatenate([seg_start, events.start, events.end - 1]))
 
     def keys(epochs: Ints, points: Ints) -> Ints:
@@ -243,7 +243,7 @@ def _spans(
 
 
 def _neighbours(segment: Ints, change: Bools, sure: Bools) -> tuple[Ints, Ints]:
-    """Rows of the last change before and the next sure one after each row, in its segment."""
+    """Return the rows of the last change before and next sure one after each row, by segment."""
     n = len(segment)
     index = np.arange(n)
     first = starts_of(segment)
@@ -260,10 +260,10 @@ def _neighbours(segment: Ints, change: Bools, sure: Bools) -> tuple[Ints, Ints]:
 def _owner_before_event(
     events: Events, objects: Objects, row: Ints, last: Ints, opening: Ints, wipe: Bools
 ) -> tuple[Ints, Bools]:
-    """Owner of each touched segment before its event, and whether it is a hole.
+    """Return the owner of each touched segment before its event, and whether it is a hole.
 
     `opening` is the first event of the segment's epoch: a truncation that left a hole of its
-    task, or the first event of the object, before which older content or nothing was there.
+    task, or the first event of the object, before which there was older content or nothing.
     """
     prior = row[np.maximum(last, 0)] if len(row) else row
     start_owner, start_hole = initial_owners(objects, events.obj[opening], events)
@@ -275,12 +275,12 @@ def _owner_before_event(
     return owner, hole
 
 
-_OLD = UNKNOWN - 1  # a read of bytes that are older than every change seen
+_OLD = UNKNOWN - 1  # source of bytes that are older than all recorded changes
 
 
 def foreign_reads(events: Events, touched: Touches, engine: Bools) -> tuple[Bools, Ints]:
-    """Per event: whether it is a read, not by an engine, of a byte that its task did not write;
-    and the latest change (event) that such a byte comes from, `_OLD` if from none."""
+    """Return per event whether it is a read, not by an engine, of bytes that its task did not
+    write; and the latest change (event) from which such bytes come, `_OLD` if there is none."""
     reader = events.actor[touched.event]
     other = (events.op[touched.event] == READ) & (touched.owner != reader) & ~engine[reader]
     latest = np.full(len(events), _OLD)
@@ -294,23 +294,23 @@ def foreign_reads(events: Events, touched: Touches, engine: Bools) -> tuple[Bool
 
 
 def version_of(events: Events, foreign: Bools, latest: Ints, limit: int) -> Ints:
-    """The version that each event reads or makes, counted per object from 0.
+    """Return the version that each event reads or creates, counted per object from 0.
 
-    Stops counting in an object soon after `limit` versions.
+    Counting stops soon after `limit` versions of an object.
     """
     begins = np.zeros(len(events), bool)
-    begins[_begins(events, foreign, latest, limit)] = True
+    begins[_find_starts(events, foreign, latest, limit)] = True
     first = starts_of(events.obj)
     count = np.cumsum(begins)
     group = group_ids(first, len(events))
-    # nothing is counted before the first event of an object
+    # the count starts again at the first event of each object
     return np.asarray(count - (count - begins)[first][group], np.int64)
 
 
-def _begins(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[int]:
-    """The changes that begin versions; repeats of one task's reads or changes are skipped.
+def _find_starts(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[int]:
+    """Return the changes that begin versions; repeated reads or changes by one task are skipped.
 
-    The one loop of the flow over what happened: each version's start depends on the last one.
+    The only Python loop over events: the start of each version depends on the previous one.
     """
     at = np.flatnonzero(is_mutation(events.op) | foreign)
     obj, actor, op, source = events.obj[at], events.actor[at], events.op[at], latest[at]
@@ -330,7 +330,7 @@ def _begins(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[in
             current, count, start = o, 0, event
             writers, readers = set(), set()
         if kind == READ:
-            # a writer of this version that looks at older bytes reads an earlier version
+            # a writer of this version that reads older bytes reads an earlier version
             if task not in writers or origin >= start:
                 readers.add(task)
             continue
@@ -346,10 +346,10 @@ def _begins(events: Events, foreign: Bools, latest: Ints, limit: int) -> list[in
 
 
 def read_version(events: Events, touched: Touches, version: Ints) -> Ints:
-    """Per touched segment the version that its event concerns.
+    """Return the version of each touched segment that its event uses.
 
-    Where a task reads a version that it changes itself, bytes that came from an earlier one
-    are read from that one.
+    If a task reads a version that it changes itself, bytes of an earlier version are read from
+    that one.
     """
     event = touched.event
     found = version[event]

@@ -1,4 +1,4 @@
-"""The files of a bundle: in a directory, or objects below a URL."""
+"""Files of a bundle: in a directory, or objects below a URL."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 
-# Columns that no step of an analysis looks at, for `read_bundle`: a sixth of its memory.
+# Columns that no step of an analysis uses; skipping them saves a sixth of `read_bundle`'s memory.
 NOT_NEEDED = {
     "extents": ("host", "ops", "rank"),
     "opens": ("host", "fd", "seq_ops", "small_ops"),
@@ -49,7 +49,7 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class BundleFiles(Protocol):
-    """Names inside the bundle are `table/host=HOST/SEGMENT.parquet`."""
+    """Access to the files of a bundle; names in it are `table/host=HOST/SEGMENT.parquet`."""
 
     @property
     def root(self) -> Path | str: ...
@@ -57,16 +57,16 @@ class BundleFiles(Protocol):
     def manifest(self) -> Manifest: ...
 
     def segments(self, table: str) -> list[str]:
-        """Names of a table's files, in the order in which they are read."""
+        """Return the names of a table's files, in reading order."""
         ...
 
     def open(self, names: Iterable[str]) -> Iterator[tuple[str, Path | BinaryIO]]:
-        """The named files, in order, each to be read before the next one is asked for."""
+        """Yield the named files in order; each must be read before the next one is requested."""
         ...
 
 
 class Folder:
-    """A bundle on this machine, or on a file system that is mounted here."""
+    """A bundle in a directory, local or on a mounted file system."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -86,12 +86,12 @@ class Folder:
             yield name, self.root / name
 
     def was_killed(self) -> bool:
-        """Whether a recorder that was killed left data that is not converted."""
+        """Whether a killed recorder left unconverted data."""
         return is_unfinished(self.root, self.manifest())
 
 
 def files_at(where: str) -> BundleFiles:
-    """The files of the bundle at a path or URL, read by this process. Raises BundleError."""
+    """Return the files of the bundle at a path or URL, read by this process. Raises BundleError."""
     if where.startswith("file://"):
         return Folder(Path(unquote(where.removeprefix("file://"))))
     if URL.match(where):
@@ -100,7 +100,7 @@ def files_at(where: str) -> BundleFiles:
 
 
 def read(files: BundleFiles, without: Collection[str] = ()) -> Bundle:
-    """What an analysis needs of the bundle; tables `without` have no rows, unless recovered."""
+    """Read the columns that an analysis needs; tables in `without` are empty, unless recovered."""
     if isinstance(files, Folder):
         return read_bundle(files.root, NOT_NEEDED, without)
     from tracehint.schemas.tables import TABLES
@@ -110,13 +110,13 @@ def read(files: BundleFiles, without: Collection[str] = ()) -> Bundle:
         parts = files.open(() if name in without else files.segments(name))
         tables[name] = read_parts(name, parts, problems, NOT_NEEDED.get(name, ()))
     bundle = Bundle(Path(files.root), manifest, tables, problems)
-    there = {name: 1 << 62 for name in without if files.segments(name)}  # not worth a request
+    there = {name: 1 << 62 for name in without if files.segments(name)}  # not counted: requests
     state_missing(bundle, {name: t.num_rows for name, t in tables.items()} | there)
     return state_problems(bundle)
 
 
 def add_problems(bundle: Bundle, problems: Iterable[str]) -> None:
-    """State what else cannot be read, in the order of the tables."""
+    """Report further unreadable files, and add them to `bundle.problems` in table order."""
     from dataclasses import replace
 
     from tracehint.schemas.tables import TABLES
@@ -132,7 +132,7 @@ _SEGMENT = re.compile(r"(host=[^/]*)/([^/.][^/]*\.parquet)")
 
 
 def segments_among(names: Iterable[str], table: str) -> list[str]:
-    """The names of a table's files among those that a store has, in the order of a directory."""
+    """Return the names of a table's files among `names`, in the order of `segment_files`."""
     assert table in TABLE_NAMES
     found = []
     for name in names:
@@ -145,7 +145,7 @@ def segments_among(names: Iterable[str], table: str) -> list[str]:
 
 
 def check_names(root: str, names: Collection[str]) -> None:
-    """Raises BundleError unless these are the names of a whole bundle."""
+    """Raise BundleError unless these are the names of a complete bundle."""
     if MANIFEST_NAME not in names:
         raise BundleError(
             f"{root}: not a trace bundle (no {MANIFEST_NAME})",
@@ -158,7 +158,7 @@ def check_names(root: str, names: Collection[str]) -> None:
         )
 
 
-BLOCK = 8 << 20  # bytes of one request: columns lie side by side and are read one after another
+BLOCK = 8 << 20  # bytes per request: adjacent columns are read one after another
 CONNECT_S, ANSWER_S, ATTEMPTS = 5, 30, 3
 
 _CREDENTIALS = (
@@ -169,7 +169,7 @@ _HADOOP = (
     "Set JAVA_HOME, HADOOP_HOME, and CLASSPATH to `hadoop classpath --glob`; or add "
     "--backend spark, which needs no Hadoop."
 )
-# What an error of Arrow says -> what to do.
+# Part of an Arrow error message -> remedy.
 REMEDIES = {
     "NO_SUCH_BUCKET": "Check the name of the bucket.",
     "ACCESS_DENIED": _CREDENTIALS,
@@ -181,12 +181,12 @@ REMEDIES = {
     "load libhdfs": _HADOOP,
     "load libjvm": _HADOOP,
 }
-_ELSE = "Check the URL; or copy the bundle to this machine."
+_DEFAULT_REMEDY = "Check the URL; or copy the bundle to this machine."
 
 
 @dataclass(frozen=True)
 class RemoteObjects:
-    """`Files` below a URL; can be pickled, without credentials: each process finds its own."""
+    """`BundleFiles` below a URL. Pickled without credentials: each process finds its own."""
 
     root: str
     options: dict[str, Any]  # of the file system, not secret
@@ -194,7 +194,7 @@ class RemoteObjects:
 
     @classmethod
     def at(cls, url: str) -> RemoteObjects:
-        """The bundle at `url`. Raises BundleError: no such store, no access, no bundle."""
+        """Return the bundle at `url`. Raises BundleError: no such store, no access, no bundle."""
         found = cls._open_store(url)
         with _arrow_errors(found.root):
             found.sizes.update(found._list())
@@ -203,8 +203,8 @@ class RemoteObjects:
 
     @classmethod
     def bundles_at(cls, url: str) -> list[str]:
-        """`url` itself where a bundle is there; else the URLs of those directly below it, in the
-        order of their names. Raises BundleError."""
+        """Return `url` if it is a bundle, else the URLs of the bundles directly below it, sorted by
+        name. Raises BundleError."""
         from pyarrow.fs import FileSelector, FileType
 
         found = cls._open_store(url)
@@ -217,7 +217,7 @@ class RemoteObjects:
 
     @classmethod
     def _open_store(cls, url: str) -> RemoteObjects:
-        """The store of a URL, before anything of it is looked at. Raises BundleError."""
+        """Return the store of a URL without listing it. Raises BundleError."""
         scheme, _, rest = url.partition("://")
         bucket = rest.partition("/")[0]
         if scheme not in SYSTEMS:
@@ -232,7 +232,7 @@ class RemoteObjects:
                 f"Leave it out of the URL. {_CREDENTIALS}",
             )
         if not bucket:
-            raise BundleError(f"{url}: a URL without a bucket or host", _ELSE)
+            raise BundleError(f"{url}: a URL without a bucket or host", _DEFAULT_REMEDY)
         found = cls(url.rstrip("/"), {})
         with _arrow_errors(found.root):
             found.options.update(SYSTEMS[scheme].options(bucket))
@@ -250,7 +250,7 @@ class RemoteObjects:
         return {k: v for k, v in self.__dict__.items() if k != "_system"}
 
     def _path(self, name: str = "") -> str:
-        """What the file system calls it."""
+        """Return the path of the bundle, or of a file in it, in the file system's notation."""
         rest = self.root.partition("://")[2]
         if not SYSTEMS[self._scheme].with_host:
             rest = "/" + rest.partition("/")[2]
@@ -266,7 +266,7 @@ class RemoteObjects:
         from pyarrow.fs import FileSelector, FileType
 
         if not self._is_bundle(self._path()):
-            # tells no bundle from no bucket, and does not list what may be endless
+            # raises if the bucket is missing; not recursive, as the listing could be endless
             with suppress(FileNotFoundError):
                 self._system.get_file_info(FileSelector(self._path()))
             return {}
@@ -285,7 +285,7 @@ class RemoteObjects:
         return segments_among(self.sizes, table)
 
     def copied_to(self, folder: Path) -> None:
-        """What a bundle consists of, as a directory of this machine, which is made."""
+        """Copy manifest and tables to a new local directory."""
         names = [MANIFEST_NAME, *(name for table in TABLE_NAMES for name in self.segments(table))]
         for name, source in self.open(names):
             target = folder / name
@@ -299,12 +299,12 @@ class RemoteObjects:
             with _arrow_errors(where):
                 source = self._system.open_input_file(self._path(name))
             with source:
-                yield name, io.BufferedReader(_Watched(source, where), BLOCK)
+                yield name, io.BufferedReader(_CheckedFile(source, where), BLOCK)
 
 
-class _Watched(io.RawIOBase):
-    """A file whose failing reads are errors of the bundle: the file is not there or not to be
-    had, which is something else than a damaged one."""
+class _CheckedFile(io.RawIOBase):
+    """A file whose read errors become BundleErrors: the file is missing or not accessible, which
+    differs from a damaged file."""
 
     def __init__(self, source: Any, where: str) -> None:
         self._source, self._where = source, where
@@ -328,19 +328,19 @@ class _Watched(io.RawIOBase):
 
 @contextmanager
 def _arrow_errors(where: str) -> Iterator[None]:
-    """What Arrow's file systems raise as an error that names a remedy."""
+    """Convert errors of Arrow's file systems to a BundleError that names a remedy."""
     import pyarrow as pa
 
     try:
         yield
     except (OSError, pa.ArrowException) as error:
         message = " ".join(str(error).split()) or type(error).__name__
-        remedy = next((text for part, text in REMEDIES.items() if part in message), _ELSE)
+        remedy = next((text for part, text in REMEDIES.items() if part in message), _DEFAULT_REMEDY)
         raise BundleError(f"{where}: cannot be read: {message[:300]}", remedy) from None
 
 
 def _s3_options(bucket: str) -> dict[str, Any]:
-    """Where the bucket is: what the environment says, else Amazon is asked for its region."""
+    """Return endpoint and region from the environment; otherwise query Amazon for the region."""
     given = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not given and not region:
@@ -375,7 +375,7 @@ def _hdfs(root: str, _options: dict[str, Any]) -> FileSystem:
 
 @dataclass(frozen=True)
 class _System:
-    """How a kind of store is reached; `with_host`: whether its paths begin with URL's host."""
+    """Access to one kind of store; `with_host`: whether its paths begin with the URL's host."""
 
     options: Callable[[str], dict[str, Any]]
     opened: Callable[[str, dict[str, Any]], FileSystem]

@@ -1,4 +1,4 @@
-"""Extents in the memory of this process."""
+"""Execution in this process: extents in memory, or spilled to temporary files."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-# Extents that do not fit into memory: read in batches, put into one file per partition.
+# Extents that do not fit into memory are read in batches and written to one file per partition.
 #
-# The bundle's Parquet is read three times in batches: for sums, for objects and tasks, and to
-# write the accesses of each partition of paths into a temporary file. Then partitions are computed.
-# Their results wait in files too: among the arrays of a partition that come and go they would
-# keep the allocator from using freed memory again.
-# Memory follows the batch and the partition; temporary space is `ROW_BYTES` per extent.
+# The bundle's Parquet files are read three times in batches: for sums, for objects and tasks, and
+# to write the accesses of each partition of paths to a temporary file. Then each partition is
+# computed. Results are kept in files as well: in memory, between the short-lived arrays of the
+# partitions, they would prevent the allocator from reusing freed memory.
+# Memory use depends on batch and partition size; temporary space is `ROW_BYTES` per extent.
 
-# Columns of accesses as they lie in temporary files.
+# Column types of accesses in temporary files, where not int64.
 _STORED = {
     "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
 }  # fmt: skip  # a table
@@ -56,15 +56,15 @@ ROW_BYTES = sum(kind.itemsize for _, kind in _TYPES)
 
 
 def append_rows(path: Path, access: Access, rows: slice) -> None:
-    """Add rows to a file: their number, then column by column."""
+    """Append a block of rows to a file: their number, then column by column."""
     with path.open("ab") as stream:
         stream.write(np.int64(rows.stop - rows.start).tobytes())
         for name, kind in _TYPES:
             stream.write(getattr(access, name)[rows].astype(kind).data)
 
 
-def taken_result(path: Path) -> Any:
-    """What a partition came to; this process wrote it."""
+def pop_result(path: Path) -> Any:
+    """Read and delete the result of a partition, a pickle written by this process."""
     with path.open("rb") as stream:
         found = pickle.load(stream)
     path.unlink()
@@ -72,17 +72,17 @@ def taken_result(path: Path) -> Any:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of such a file; 0 where there is none."""
+    """Return the size of a file in bytes; 0 if it does not exist."""
     return path.stat().st_size if path.exists() else 0
 
 
 def read_rows(path: Path) -> Access:
-    """All rows of such a file, in the order in which they were added."""
+    """Read all rows of a file written by `append_rows`, in the order in which they were added."""
     found = Access.empty()
     if not path.exists():
         return found
     with path.open("rb") as stream:
-        # their number is not known before; each block has eight bytes more than its rows
+        # upper bound of the number of rows: each block also has a head of eight bytes
         most = path.stat().st_size // ROW_BYTES
         for name, kind in _TYPES:
             setattr(found, name, np.empty(most, bool if kind.kind == "b" else np.int64))
@@ -96,13 +96,13 @@ def read_rows(path: Path) -> Access:
 
 
 T = TypeVar("T")
-BATCH = 1 << 20  # extents that are read at one time
-LARGE = 1 << 27  # bytes of the accesses of a partition that is computed with no other
+BATCH = 1 << 20  # extents per batch
+LARGE_PARTITION = 1 << 27  # partitions with more bytes of accesses are computed one at a time
 
 
 class SpilledExtents:
-    """An `Execution` on the Parquet files of a bundle. A context manager: temporary files are
-    gone at its end. `problems` tells of damaged files; these are left out as a whole."""
+    """`Execution` on the Parquet files of a bundle. A context manager that removes the temporary
+    files on exit. `problems` lists damaged files, which are omitted entirely."""
 
     def __init__(self, files: BundleFiles, resources: Resources) -> None:
         self.resources, self.problems = resources, list[str]()
@@ -112,7 +112,7 @@ class SpilledExtents:
         self._last: int | None = None
         self._opens, self._procs = [np.empty(0, np.int64)], [np.empty((2, 0), np.int64)]
         for name, file in files.open(files.segments("extents")):
-            self._look_at(file, name)
+            self._add_sums(file, name)
 
     def __enter__(self) -> SpilledExtents:
         return self
@@ -120,10 +120,10 @@ class SpilledExtents:
     def __exit__(self, *_: object) -> None:
         self._opened.close()
 
-    def _look_at(self, file: Path | BinaryIO, name: str) -> None:
-        """Sums over one file, if all of it can be read."""
+    def _add_sums(self, file: Path | BinaryIO, name: str) -> None:
+        """Add the sums over one file, unless it is damaged."""
         rows, last, opens, procs = 0, [], [], []
-        for batch in batches_of("extents", file, name, self.problems, _left_out(), BATCH):
+        for batch in batches_of("extents", file, name, self.problems, _unneeded_columns(), BATCH):
             if batch is None:
                 return
             rows += batch.num_rows
@@ -141,11 +141,11 @@ class SpilledExtents:
             self._last = max(last if self._last is None else [*last, self._last])
 
     def batches(self) -> Iterator[tuple[int, pa.Table]]:
-        """Row of the first extent, and the extents, batch by batch."""
+        """Yield (row of the first extent, extents) per batch."""
         row = 0
         for name, file in self._files.open(self._names):
             changed: list[str] = []
-            for batch in batches_of("extents", file, name, changed, _left_out(), BATCH):
+            for batch in batches_of("extents", file, name, changed, _unneeded_columns(), BATCH):
                 if batch is None:
                     raise BundleError(
                         f"{changed[0]}: it could be read a moment ago",
@@ -174,39 +174,39 @@ class SpilledExtents:
         return counted.aggregate([("count", "sum")]).rename_columns(["proc", "count"])
 
     def space(self) -> int:
-        """Bytes of temporary files for all accesses."""
+        """Return the temporary space that all accesses need, in bytes."""
         return self._rows * ROW_BYTES
 
     def folder(self) -> Path:
-        """A fresh directory for temporary files, with room for all accesses."""
+        """Create a directory for temporary files. Raises BundleError without enough free space."""
         fresh = temporary_folder("tracehint-accesses-", self.resources.folder)
         path = self._opened.enter_context(fresh)
         if shutil.disk_usage(path).free < self.space():
-            raise self.no_room(path, "there is less room")
+            raise self.space_error(path, "there is less room")
         return path
 
     @contextmanager
     def writing(self, folder: Path) -> Iterator[None]:
-        """Turns a full disk into an error that names a remedy."""
+        """Convert an OSError (full disk) to a BundleError that names a remedy."""
         try:
             yield
         except OSError as error:
-            raise self.no_room(folder, error.strerror or str(error)) from None
+            raise self.space_error(folder, error.strerror or str(error)) from None
 
-    def no_room(self, folder: Path, why: str) -> BundleError:
-        """The error for a directory that cannot take the temporary files."""
+    def space_error(self, folder: Path, why: str) -> BundleError:
+        """Return the error for a directory without space for the temporary files."""
         return BundleError(
             f"{folder.parent}: {self.space() / 2**30:.1f} GiB of temporary space are needed: {why}",
             "Name a directory with more room in TMPDIR, or raise --memory-limit.",
         )
 
 
-def _left_out() -> tuple[str, ...]:
+def _unneeded_columns() -> tuple[str, ...]:
     return NOT_NEEDED["extents"]
 
 
 class SpilledAccesses:
-    """`Accesses` of such extents."""
+    """`Accesses` of spilled extents."""
 
     def __init__(
         self, extents: SpilledExtents, objects: Objects, known: EpochTasks, notes: list[str]
@@ -229,7 +229,7 @@ class SpilledAccesses:
             notes.append(f"{plural(lost, 'damaged access record')} left out")
 
     def _scan(self, stage: str) -> Iterator[tuple[int, Raw, int]]:
-        """The extents in batches with their objects and tasks, and how many were damaged."""
+        """Yield (first row, extents with objects and tasks, number of damaged rows) per batch."""
         done, total = 0, self._extents.rows()
         for row, batch in self._extents.batches():
             raw, damaged = read_extents(batch, self._objects, self._known)
@@ -279,16 +279,16 @@ class SpilledAccesses:
 
         chosen = range(len(partitions)) if only is None else only.tolist()
         sizes = {i: size_of(folder / str(i)) for i in chosen}
-        many = [i for i in chosen if sizes[i] <= LARGE]
+        many = [i for i in chosen if sizes[i] <= LARGE_PARTITION]
         given = self._extents.resources
         compute_all(solve, many, given, "following the bytes")
-        # a path with more accesses is in memory alone
-        alone = [i for i in chosen if sizes[i] > LARGE]
+        # large partitions one at a time, to limit memory
+        alone = [i for i in chosen if sizes[i] > LARGE_PARTITION]
         compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
-        return [taken_result(folder / f"{i}.result") for i in chosen]
+        return [pop_result(folder / f"{i}.result") for i in chosen]
 
     def _spill(self, partitions: Partitions) -> Path:
-        """Write the accesses of each partition into a file named by its number."""
+        """Write the accesses of each partition to a file named by its number."""
         folder, of_object = self._extents.folder(), partitions.of_object()
         stage = f"writing {self._extents.space() / 2**30:.1f} GiB of temporary files"
         for row, raw, _ in self._scan(stage):
@@ -303,7 +303,7 @@ class SpilledAccesses:
         return folder
 
 
-IN_MEMORY = 200  # bytes that an extent takes while the flow is followed
+EXTENT_BYTES = 200  # bytes of memory per extent during the data flow analysis
 
 
 def run_at(
@@ -312,30 +312,30 @@ def run_at(
     master: str | None = None,
     resources: Resources | None = None,
 ) -> T:
-    """`work` on the bundle at the path or URL `where`, and its extents where they are apart."""
+    """Call `work` on the bundle at a path or URL, and on its extents if they are spilled."""
     resources = resources or Resources()
     if master is not None:
         raise UsageError("--master: the backend local runs in one process", "Add --backend spark.")
     files = files_at(where)
     if _too_large(files, resources.memory):
         return _in_batches(files, work, resources)
-    # The bundle is handed over and not kept: it can go before the labels are made.
+    # No reference to the bundle is kept here, so that `work` can free it before the labelling.
     return work(_release_reading_memory(read(files)), None)
 
 
 def _release_reading_memory(bundle: Bundle) -> Bundle:
-    """The bundle; what only its reading took goes back."""
+    """Return the memory used for reading to the system, and the bundle."""
     give_back()
     return bundle
 
 
 def _too_large(files: BundleFiles, memory: int | None) -> bool:
-    """Whether the extents would take more than half of the memory. What a killed recorder left
-    is always converted in memory."""
+    """Whether the extents would need more than half of the memory limit. Bundles of a killed
+    recorder are always converted in memory."""
     if memory is None or (isinstance(files, Folder) and files.was_killed()):
         return False
     found = (file for _, file in files.open(files.segments("extents")))
-    return rows_of(found) * IN_MEMORY > memory // 2
+    return rows_of(found) * EXTENT_BYTES > memory // 2
 
 
 def _in_batches(
@@ -350,14 +350,14 @@ def _in_batches(
 
 
 class LocalExtents:
-    """An `Execution` on the Arrow table `extents`."""
+    """`Execution` on the Arrow table `extents`."""
 
     def __init__(self, table: pa.Table, resources: Resources | None = None) -> None:
         self._table, self._resources = table, resources or Resources()
 
     def look(self, objects: Objects, known: EpochTasks, notes: list[str]) -> LocalAccesses:
         raw, damaged = read_extents(self._table, objects, known)
-        # the other columns are in `raw`, or nobody needs them any more
+        # the other columns are in `raw` or no longer needed
         self._table = self._table.select(["open", "proc", "last_ns"])
         raw.table = raw.table.schema.empty_table()
         give_back()
@@ -383,7 +383,7 @@ class LocalExtents:
 
 
 class LocalAccesses:
-    """`Accesses` of extents with their objects and tasks in `raw`."""
+    """`Accesses` of extents in memory, with their objects and tasks in `raw`."""
 
     def __init__(self, raw: Raw, objects: int, resources: Resources) -> None:
         self._raw, self._objects, self._resources = raw, objects, resources

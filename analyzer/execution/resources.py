@@ -1,4 +1,4 @@
-"""What an analysis may use: threads, temporary directories and DuckDB connections."""
+"""Resources of an analysis: threads, memory, temporary directories and DuckDB connections."""
 
 from __future__ import annotations
 
@@ -22,51 +22,51 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# stage, done, in all, of what
+# Progress callback: stage, number done, total, unit.
 Tell = Callable[[str, int, int, str], None]
 
 
-# name and table, of analyzer.model.ANALYSIS_TABLES
+# Callback for a complete table: name (see analyzer.model.ANALYSIS_TABLES) and table.
 Ready = Callable[[str, "pa.Table"], None]
 
 
 def silent(_stage: str, _done: int, _total: int, _unit: str) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 def wait(_name: str, _table: pa.Table) -> None:
-    """Do nothing yet: the table is a part of the analysis."""
+    """Ignore a complete table; it is part of the returned analysis."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Threads; bytes of memory that the accesses may take about half of; where temporary files
-    go; who is told; and who is given each table as soon as it is complete."""
+    """Number of threads, memory limit, directory of temporary files, and callbacks for progress
+    (`tell`) and for each table as soon as it is complete (`ready`)."""
 
     threads: int = 1
-    memory: int | None = None  # None: no limit
+    memory: int | None = None  # bytes, about half of it for the accesses; None: no limit
     folder: Path | None = None  # None: the system's directory for temporary files
     tell: Tell = silent
     ready: Ready = wait
 
 
 def cores() -> int:
-    """The processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def half_of_memory() -> int:
-    """Half of the machine's memory, in bytes."""
+    """Return half of the machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 T = TypeVar("T")
-_GIVE_BACK = 4  # partitions after which what they took on the way goes back
+_RELEASE_INTERVAL = 4  # number of partitions after which freed memory is returned to the system
 
 
 def start_beside(work: Callable[[], T], resources: Resources) -> Callable[[], T]:
-    """Begin `work` in a thread of its own, where there may be two; returns who waits for the
-    result. To be called once: nobody else keeps the result."""
+    """Start `work` in a separate thread if two are allowed. Return a function that waits for the
+    result; call it once only, because it does not keep the result."""
     if resources.threads < 2:
         return work
     pool = ThreadPoolExecutor(1)
@@ -78,12 +78,12 @@ def start_beside(work: Callable[[], T], resources: Resources) -> Callable[[], T]
 def compute_all(
     work: Callable[[int], T], chosen: Sequence[int], resources: Resources, stage: str
 ) -> list[T]:
-    """`work` of each number, in their order."""
+    """Call `work` for each number of `chosen`, in parallel; return the results in order."""
     found: list[T] = []
 
     def keep(result: T) -> None:
         found.append(result)
-        if not len(found) % _GIVE_BACK:
+        if not len(found) % _RELEASE_INTERVAL:
             give_back()
         resources.tell(stage, len(found), len(chosen), "partitions")
 
@@ -97,13 +97,13 @@ def compute_all(
     return found
 
 
-_LOCK = "lock"  # held by the process that uses the directory, wherever it runs
+_LOCK = "lock"  # file locked by the process that uses the directory
 
 
 @contextmanager
 def temporary_folder(prefix: str, where: Path | None = None) -> Iterator[Path]:
-    """A fresh directory (mode 0700) below `where` (default: the system's directory for temporary
-    files), and none of those with this prefix whose process is gone."""
+    """Create a temporary directory (mode 0700) in `where` (default: the system's directory for
+    temporary files); remove directories with this prefix whose process has ended."""
     above = Path(where or tempfile.gettempdir())
     _remove_left(above, prefix)
     try:
@@ -122,17 +122,17 @@ def temporary_folder(prefix: str, where: Path | None = None) -> Iterator[Path]:
 
 
 def _make_locked_file(folder: Path) -> int:
-    """A file with a lock of this process; whoever sees its name sees the lock too."""
+    """Create the lock file. It is locked under another name, so that it is never seen unlocked."""
     early = folder / f".{_LOCK}"
     held = os.open(early, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    with suppress(OSError):  # a file system without locks: then nobody can take it either
+    with suppress(OSError):  # no lock support: then no process can lock it and remove the folder
         fcntl.flock(held, fcntl.LOCK_EX)
     early.rename(folder / _LOCK)
     return held
 
 
 def _remove_left(above: Path, prefix: str) -> None:
-    """Remove the directories of this user's processes that were killed."""
+    """Remove directories left by this user's killed processes."""
     with suppress(OSError):
         for found in above.iterdir():
             if found.name.startswith(prefix):
@@ -153,7 +153,7 @@ def _remove_if_left(folder: Path) -> None:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A fresh in-memory connection; it sees nothing but what is registered on it."""
+    """Return a new in-memory DuckDB connection; it can access only what is registered on it."""
     import duckdb
 
     con = duckdb.connect(
@@ -164,7 +164,7 @@ def connect() -> duckdb.DuckDBPyConnection:
             "autoload_known_extensions": "false",
         },
     )
-    # In a notebook without ipywidgets it is off, and even setting it to off is an error.
+    # In a notebook without ipywidgets it is off already, and setting it to off raises an error.
     shown = con.execute("select current_setting('enable_progress_bar')").fetchall()
     if shown[0][0]:
         con.execute("set enable_progress_bar = false")

@@ -1,1 +1,1 @@
-"""An analysis as JSON (the contract) and as Parquet, out and in."""
+"""Writing and reading an analysis as JSON (the contract) and as Parquet."""

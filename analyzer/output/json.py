@@ -1,9 +1,9 @@
-"""The contract JSON of an analysis (document.py declares it), out and in.
+"""Writing and reading the contract JSON of an analysis (declared in document.py).
 
-Writing makes columns of text of the columns of numbers and joins them, so its cost grows with
-the output and not with Python objects. It goes in blocks of rows, so its memory does not grow.
-Names that are not UTF-8 are written with U+FFFD and, exactly, as base64 beside it; numbers are
-never NaN.
+The writer converts number columns to text columns and joins them, without a Python object per row.
+It works in blocks of rows, so its memory use does not grow with the output. Names that are not
+UTF-8 are written with U+FFFD, and their exact bytes as base64 in a second field; numbers are never
+NaN.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ VIA, ORDER = ("data", "engine_copy", "declared"), ("certain", "uncertain")
 
 
 class _Ids:
-    """String ids as integers: `t12` stays 12 where all ids look like that."""
+    """String ids as integers: `t12` becomes 12 if all ids have this form, else ids are numbered."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         names = list(ids)
@@ -46,9 +46,9 @@ class _Ids:
 
 
 def from_json(data: dict[str, Any]) -> Analysis:
-    """The analysis of contract JSON; fields that it lacks get their neutral values.
+    """Read an analysis from contract JSON; missing optional fields get neutral values.
 
-    Raises InputError when it is not the contract's JSON or of another version.
+    Raises InputError if it is not contract JSON or has another version.
     """
     from tracehint.analyzer.model import ANALYSIS_SCHEMA
 
@@ -58,14 +58,14 @@ def from_json(data: dict[str, Any]) -> Analysis:
             "Give the output of: tracehint analyze B --format json",
         )
     try:
-        return _from(data)
+        return _build_analysis(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(
             f"analysis JSON: missing or wrong field: {error}", "Write it again with analyze."
         ) from None
 
 
-def _from(data: dict[str, Any]) -> Analysis:
+def _build_analysis(data: dict[str, Any]) -> Analysis:
     import pyarrow as pa
 
     from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis
@@ -83,8 +83,8 @@ def _from(data: dict[str, Any]) -> Analysis:
     for f in data["files"]:
         file = files[f["id"]]
         rows["files"].append(_file(f, file, lineages))
-        rows["producers"] += [_side(p, file, tasks) for p in f["producers"]]
-        rows["consumers"] += [_side(c, file, tasks) for c in f["consumers"]]
+        rows["producers"] += [_convert_user(p, file, tasks) for p in f["producers"]]
+        rows["consumers"] += [_convert_user(c, file, tasks) for c in f["consumers"]]
         rows["patterns"] += [_pattern(p, file, None, groups) for p in f["patterns"]]
     for edge, e in enumerate(data["edges"], 1):
         file = files[e["file"]]
@@ -104,7 +104,7 @@ def _from(data: dict[str, Any]) -> Analysis:
 
 
 def options_of(run: dict[str, Any]) -> Options:
-    """The options that an analysis says it was made with. Raises TypeError, AttributeError."""
+    """Return the options recorded in an analysis. Raises TypeError, AttributeError."""
     from tracehint.analyzer.model import Options
 
     known = Options.__dataclass_fields__
@@ -138,13 +138,13 @@ def _file(f: dict[str, Any], file: int, lineages: dict[str, int]) -> dict[str, A
     }
 
 
-def _side(row: dict[str, Any], file: int, tasks: _Ids) -> dict[str, Any]:
+def _convert_user(row: dict[str, Any], file: int, tasks: _Ids) -> dict[str, Any]:
     owned = 0 if row.get("superseded") else row["unique_bytes"]
     return {"owned_bytes": owned, **row, "file": file, "task": tasks[row["task"]]}
 
 
 def _one_of(value: str, allowed: Collection[str]) -> None:
-    """Raise ValueError for a value that is none of the contract's."""
+    """Raise ValueError for a value that the contract does not allow."""
     if value not in allowed:
         raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
 
@@ -166,7 +166,7 @@ def _pattern(p: dict[str, Any], file: int, edge: int | None, groups: _Ids) -> di
 
 
 def write_json(analysis: Analysis, threads: int = 1) -> Iterator[bytes]:
-    """The contract JSON in pieces, one line per task, file, edge and group."""
+    """Yield the contract JSON in pieces, one line per task, file, edge and group."""
     from tracehint.analyzer.model import ANALYSIS_SCHEMA
     from tracehint.analyzer.output import sections
 
@@ -185,7 +185,7 @@ def write_json(analysis: Analysis, threads: int = 1) -> Iterator[bytes]:
 
 
 def _pieces(section: Section, threads: int) -> Iterator[bytes]:
-    """The blocks in their order, a few of them made ahead."""
+    """Yield the blocks in order; with several threads, blocks are formatted ahead."""
     if threads < 2 or len(section.bounds) < 2:
         yield from (section.text(low, high) for low, high in section.bounds)
         return
@@ -203,6 +203,6 @@ def _pieces(section: Section, threads: int) -> Iterator[bytes]:
 
 
 def to_json(analysis: Analysis) -> AnalysisDocument:
-    """The contract JSON as Python objects."""
+    """Return the contract JSON as Python objects."""
     data: AnalysisDocument = json.loads(b"".join(write_json(analysis)))
     return data

@@ -1,6 +1,6 @@
-"""JSON text of many rows at once: columns of numbers become columns of text, joined by Arrow.
+"""JSON text of many rows at once: number columns become text columns, joined by Arrow.
 
-No Python object is made per row. Rows that are alike are written once: see `objects`.
+No Python object is created per row. Equal rows are formatted once: see `objects`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # odd constants of a common 64-
 
 @dataclass(frozen=True)
 class Words:
-    """JSON texts by number (an Arrow array of large strings, or a few texts); a negative number
-    is null."""
+    """Dictionary-encoded JSON texts (an Arrow array of large strings, or a few texts); a negative
+    code is null."""
 
     codes: Array
     texts: Any
@@ -36,7 +36,7 @@ Tree = Mapping[str, "Leaf | Tree"]
 
 
 def maybe(values: Array, known: Array) -> Words | Array:
-    """Whole numbers, null where they are not known."""
+    """Return integers, null where `known` is false."""
     if known.all():
         return values
     rows, codes = distinct([values])
@@ -44,12 +44,12 @@ def maybe(values: Array, known: Array) -> Words | Array:
 
 
 def flags(values: Array) -> Words:
-    """Booleans."""
+    """Return booleans as JSON words."""
     return Words(values.astype(np.int64), ("false", "true"))
 
 
 def decimals(values: Array, places: int) -> Array:
-    """Rounded, halves away from zero."""
+    """Round to `places` decimals, halves away from zero."""
     scale = 10.0**places
     scaled = values * scale
     whole = np.trunc(scaled)
@@ -58,7 +58,7 @@ def decimals(values: Array, places: int) -> Array:
 
 
 def objects(tree: Tree) -> tuple[Array, pa.Array]:
-    """One JSON object per row: (number of its text, the distinct texts)."""
+    """Return one JSON object per row, as (text index per row, distinct texts)."""
     pieces = list(_pieces(tree))
     leaves = [p for p in pieces if not isinstance(p, str)]
     rows, codes = distinct([p.codes if isinstance(p, Words) else p for p in leaves])
@@ -66,7 +66,7 @@ def objects(tree: Tree) -> tuple[Array, pa.Array]:
 
 
 def _pieces(tree: Tree) -> Iterator[str | Leaf]:
-    """The texts between the values, and the values."""
+    """Yield the value columns and the constant texts between them, in output order."""
     before = "{"
     for name, value in tree.items():
         before += f'"{name}":'
@@ -83,7 +83,7 @@ def _pieces(tree: Tree) -> Iterator[str | Leaf]:
 
 
 def text(values: Leaf, rows: Any = slice(None), missing: str = "null") -> pa.Array:
-    """The JSON text of some rows. NaN is null."""
+    """Return the JSON text of the selected rows. NaN becomes null."""
     import pyarrow as pa
 
     if isinstance(values, Words):
@@ -97,7 +97,7 @@ def text(values: Leaf, rows: Any = slice(None), missing: str = "null") -> pa.Arr
     some = values[rows]
     if some.dtype.kind != "f":
         return pa.array(some).cast(pa.large_string())
-    # small numbers would be written with an exponent, which is as good, but 1 as if it was whole
+    # Arrow writes 1.0 as "1": add ".0" to keep it a float. Exponents of small numbers are valid.
     nothing = np.isnan(some)
     texts = pa.array(some, mask=nothing).cast(pa.large_string())
     point = (np.trunc(some) == some) & (np.abs(some) < 1e15)
@@ -108,7 +108,7 @@ def text(values: Leaf, rows: Any = slice(None), missing: str = "null") -> pa.Arr
 
 
 def join_pieces(*pieces: str | pa.Array) -> pa.Array:
-    """The pieces of each row behind each other; texts are the same in all rows."""
+    """Concatenate the pieces of each row; a `str` piece is the same in all rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -120,13 +120,13 @@ def join_pieces(*pieces: str | pa.Array) -> pa.Array:
 
 
 def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
-    """(first row of each kind of row, the kind of each row) by the values of all columns."""
+    """Return (first row of each distinct row, code of each row), comparing all columns."""
     import pyarrow as pa
 
     if not columns:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
     mixed = np.zeros(len(columns[0]), np.uint64)
-    for numbers in columns:  # one at a time: together they would be as large as all numbers again
+    for numbers in columns:  # one at a time: stacking them would double the memory
         mixed ^= _bits(numbers)
         for shift, factor in zip((30, 27), _MIX, strict=True):
             mixed ^= mixed >> np.uint64(shift)
@@ -137,7 +137,7 @@ def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
     rows[codes[::-1]] = np.arange(len(codes))[::-1]
     if all(_repeats_first(_bits(column), rows, codes) for column in columns):
         return rows, codes
-    # two different rows with one hash: never by chance
+    # Fallback for a hash collision (only expected with crafted input).
     _, rows, codes = np.unique(
         np.stack([_bits(c) for c in columns], axis=1),
         axis=0,
@@ -148,7 +148,7 @@ def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def _repeats_first(bits: Array, rows: Array, codes: Array) -> bool:
-    """Whether each row is as the first one of its kind."""
+    """Whether each row equals the first row with its code."""
     return np.array_equal(bits, bits[rows][codes])
 
 
@@ -158,12 +158,12 @@ def _bits(column: Array) -> Array:
     return column.astype(np.int64).view(np.uint64)
 
 
-BLOCK = 1 << 15  # rows or list items per piece of output, where one row does not have more
+BLOCK = 1 << 15  # maximum rows plus list items per block, unless a single row has more
 _CONTROL = r"[\x00-\x1f]"
 
 
 def quote_texts(values: pa.Array) -> pa.Array:
-    """Texts as JSON strings; null stays null."""
+    """Encode texts as JSON strings; null stays null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -177,21 +177,21 @@ def quote_texts(values: pa.Array) -> pa.Array:
 
 
 def _escape_controls(text: str) -> str:
-    """Control characters as JSON escapes; the rest is done already."""
+    """Escape control characters; quotes and backslashes are already escaped."""
     import json
 
     return "".join(json.dumps(c)[1:-1] if c < " " else c for c in text)
 
 
 def or_null(texts: pa.Array) -> pa.Array:
-    """The JSON null in place of what is missing."""
+    """Replace missing texts by the JSON null."""
     return texts.fill_null("null")
 
 
 def lists(lines: pa.Array, ends: Array) -> pa.Array:
-    """The lines `ends[i]` up to `ends[i + 1]` as one string each; they are neighbours already.
+    """Join the lines `ends[i]` up to `ends[i + 1]` to one string each, without copying the text.
 
-    Each line brings its comma along (`commas`).
+    Each line already includes its leading comma (`commas`).
     """
     import pyarrow as pa
 
@@ -202,7 +202,7 @@ def lists(lines: pa.Array, ends: Array) -> pa.Array:
 
 
 def commas(ends: Array, rows: int) -> pa.Array:
-    """What stands before each of `rows` list items: a comma but at the first of each list."""
+    """Return the separator before each of `rows` list items: a comma except for the first."""
     import pyarrow as pa
 
     first = np.ones(rows + 1, np.int8)
@@ -211,14 +211,14 @@ def commas(ends: Array, rows: int) -> pa.Array:
 
 
 def list_bounds(column: pa.Array) -> tuple[Array, pa.Array]:
-    """Bounds and values of the lists of a column."""
+    """Return bounds and values of the lists of a column."""
     ends = column.offsets.to_numpy().astype(np.int64)
     low, high = (int(ends[0]), int(ends[-1])) if len(ends) else (0, 0)
     return ends - low, column.values.slice(low, high - low)
 
 
 def strings(column: pa.Array) -> pa.Array:
-    """A column of lists of texts as JSON lists; items that are null stay null."""
+    """Encode a column of lists of texts as JSON lists; null items stay null."""
     ends, values = list_bounds(column)
     encoded = values.dictionary_encode()
     items = or_null(quote_texts(encoded.dictionary.cast("large_string")).take(encoded.indices))
@@ -226,7 +226,7 @@ def strings(column: pa.Array) -> pa.Array:
 
 
 def pairs(column: pa.Array) -> pa.Array:
-    """A column of lists of [start, end) as JSON lists."""
+    """Encode a column of lists of [start, end) as JSON lists."""
     ends, values = list_bounds(column)
     flat = values.flatten().to_numpy()
     lines = join_pieces(
@@ -241,14 +241,14 @@ def pairs(column: pa.Array) -> pa.Array:
 
 
 def format_integers(values: npt.NDArray[Any]) -> pa.Array:
-    """Whole numbers as text."""
+    """Return integers as text."""
     import pyarrow as pa
 
     return pa.array(values).cast(pa.large_string())
 
 
 def blocks(count: int, *bounds: Array) -> Iterator[tuple[int, int]]:
-    """First and one past the last row of each block; `bounds` are those of the rows' lists."""
+    """Yield first and one past the last row of each block; `bounds`: bounds of the rows' lists."""
     weight = np.arange(count + 1)
     for ends in bounds:
         weight = weight + (ends - ends[0])
@@ -261,7 +261,7 @@ def blocks(count: int, *bounds: Array) -> Iterator[tuple[int, int]]:
 
 
 def piece(rows: pa.Array) -> bytes:
-    """All rows behind each other."""
+    """Return the concatenated text of all rows."""
     if not len(rows):
         return b""
     offsets = np.frombuffer(rows.buffers()[1], np.int64)[rows.offset :][: len(rows) + 1]
@@ -270,7 +270,7 @@ def piece(rows: pa.Array) -> bytes:
 
 
 def separators(low: int, high: int) -> pa.Array:
-    """What stands before the rows of a block."""
+    """Return the separator before each row of a block."""
     import pyarrow as pa
 
     first = np.ones(high - low, np.int8)
@@ -280,7 +280,7 @@ def separators(low: int, high: int) -> pa.Array:
 
 
 def one_of(table: pa.Table, name: str) -> pa.Array:
-    """A column as one array."""
+    """Return a column as one array."""
     import pyarrow as pa
 
     values = table.column(name)
@@ -290,7 +290,7 @@ def one_of(table: pa.Table, name: str) -> pa.Array:
 
 
 def string_of(table: pa.Table, name: str, missing: str | None = None) -> pa.Array:
-    """A column of texts as JSON; those that are missing as null, or as this text."""
+    """Encode a column of texts as JSON; missing values become null or `missing`."""
     import pyarrow as pa
 
     values = one_of(table, name).cast(pa.large_string())
@@ -298,7 +298,7 @@ def string_of(table: pa.Table, name: str, missing: str | None = None) -> pa.Arra
 
 
 def number_of(table: pa.Table, name: str, missing: int | None = None) -> pa.Array:
-    """A column of whole numbers; those that are missing as null, or as this number."""
+    """Encode a column of integers as JSON; missing values become null or `missing`."""
     import pyarrow as pa
 
     values = one_of(table, name).cast(pa.large_string())
@@ -315,7 +315,7 @@ def seconds_of(table: pa.Table, name: str, missing: float = np.nan) -> pa.Array:
 
 
 def names_table(files: pa.Table) -> pa.Table:
-    """Columns file, path_text, path_code, other_text, other_code (see analyzer.text)."""
+    """Return columns file, path_text, path_code, other_text, other_code (see analyzer.text)."""
     import pyarrow as pa
 
     from tracehint.analyzer.text import texts
@@ -338,7 +338,7 @@ def names_table(files: pa.Table) -> pa.Table:
 
 
 def _offsets(lists: pa.ListArray) -> pa.Array:
-    """Offsets into the flattened values; a null list is empty."""
+    """Return offsets into the flattened values; a null list is empty."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""The lists of the contract JSON, in blocks of rows."""
+"""Lists of the contract JSON, written in blocks of rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TEXT = pa.large_string()
 
 
 class ChildRows:
-    """Rows of a table that belong to rows of another one, in the order of these."""
+    """Rows of a table, grouped by the parent rows (`ids`) to which they belong."""
 
     def __init__(self, table: pa.Table, key: str, ids: Ints) -> None:
         self.table = in_order(table, key)
@@ -53,7 +53,7 @@ class ChildRows:
         self.ends = ints(np.append(np.searchsorted(keys, ids), len(keys)))
 
     def lines(self, low: int, high: int, make: Any) -> pa.Array:
-        """For each of these rows its lines, joined."""
+        """Return the joined lines of each parent row in [low, high)."""
         first, last = int(self.ends[low]), int(self.ends[high])
         ends = self.ends[low : high + 1] - first
         rows = self.table.slice(first, last - first)
@@ -61,7 +61,7 @@ class ChildRows:
 
 
 def producer(rows: pa.Table) -> list[Any]:
-    """What only producers have."""
+    """Return the fields that only producers have."""
     return [
         ',"owned_bytes":',
         number_of(rows, "owned_bytes", 0),
@@ -71,13 +71,13 @@ def producer(rows: pa.Table) -> list[Any]:
 
 
 def consumer(rows: pa.Table) -> list[Any]:
-    """What only consumers have."""
+    """Return the fields that only consumers have."""
     cover = decimals(np.clip(floats(rows, "cover"), 0, 1), 6)
     return [',"cover":', text(cover), ',"peek":', flag_of(rows, "peek")]
 
 
 def side(rows: pa.Table, own: list[Any], ranges: bool) -> pa.Array:
-    """Lines of producers or consumers; `own` is what only these have."""
+    """Return lines of producers or consumers; `own`: the fields specific to one of them."""
     shown = [',"ranges":', pairs(one_of(rows, "ranges"))] if ranges else []
     return join_pieces(
         '{"task":"t',
@@ -99,13 +99,13 @@ def side(rows: pa.Table, own: list[Any], ranges: bool) -> pa.Array:
 
 
 def labels_of(patterns: pa.Table, *, own: bool) -> pa.Table:
-    """The labels of the files, or those of the edges."""
+    """Return the labels of the files (`own`), or those of the edges."""
     none = pc.is_null(patterns.column("edge"))
     return patterns.filter(none if own else pc.invert(none)).unify_dictionaries()
 
 
 def label_lines(rows: pa.Table) -> pa.Array:
-    """One object per label: many are alike, and their text is made once."""
+    """Return one JSON object per label; equal labels are formatted once."""
     words = {name: _words(rows, name) for name in ("pattern", "placement", "runner_up", "evidence")}
     group = column(rows, "group")
     confidence = decimals(np.clip(floats(rows, "confidence"), 0, 1), 4)
@@ -148,7 +148,7 @@ _MISSING = {"evidence": "{}", "placement": "default", "runner_up": "default"}
 
 
 def _words(rows: pa.Table, name: str) -> Words:
-    """A dictionary column; what is missing in it as in the contract."""
+    """Return a dictionary column as Words; missing values have code -1."""
     values = one_of(rows, name)
     codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return Words(codes, values.dictionary)
@@ -156,14 +156,14 @@ def _words(rows: pa.Table, name: str) -> Words:
 
 @dataclass(frozen=True)
 class Section:
-    """Blocks of rows, (first, one past the last), and what makes the text of one."""
+    """Blocks of rows, (first, one past the last), and the function that formats one block."""
 
     bounds: list[tuple[int, int]]
     text: Callable[[int, int], bytes]
 
 
 def tasks(analysis: Analysis) -> Section:
-    """One line per task."""
+    """Return one line per task."""
     table = in_order(analysis.tasks, "task")
 
     def block(low: int, high: int) -> bytes:
@@ -176,7 +176,7 @@ def tasks(analysis: Analysis) -> Section:
                 *(
                     x
                     for name in ("name", "type", "command", "host", "site")
-                    for x in (f'{_mark(name)}"{name}":', string_of(part, name, ""))
+                    for x in (f'{_comma(name)}"{name}":', string_of(part, name, ""))
                 ),
                 ',"start_s":',
                 seconds_of(part, "start_s", 0.0),
@@ -193,7 +193,7 @@ def tasks(analysis: Analysis) -> Section:
                 ',"source":',
                 string_of(part, "source", "observed"),
                 _rank(part),
-                *_spent(part),
+                *_format_time_fields(part),
                 "}",
             )
         )
@@ -202,7 +202,7 @@ def tasks(analysis: Analysis) -> Section:
 
 
 def files(analysis: Analysis) -> Section:
-    """One line per file, with those who wrote and read it and its labels."""
+    """Return one line per file, with its producers, consumers and labels."""
     from tracehint.analyzer.output.json_text import names_table
 
     table = in_order(analysis.files, "file")
@@ -222,7 +222,7 @@ def files(analysis: Analysis) -> Section:
                 separators(low, high),
                 '{"id":"f',
                 format_integers(ids[low:high]),
-                *_of_file(part, name),
+                *_format_file_fields(part, name),
                 ',"producers":[',
                 sides[0].lines(low, high, lambda rows: side(rows, producer(rows), ranges)),
                 '],"consumers":[',
@@ -236,8 +236,8 @@ def files(analysis: Analysis) -> Section:
     return Section(list(blocks(len(ids), *(side.ends for side in sides))), block)
 
 
-def _of_file(part: pa.Table, name: pa.Table) -> list[Any]:
-    """What a line says of the file itself."""
+def _format_file_fields(part: pa.Table, name: pa.Table) -> list[Any]:
+    """Return the fields of the file itself."""
     return [
         '","path":',
         string_of(name, "path_text"),
@@ -263,7 +263,7 @@ def _of_file(part: pa.Table, name: pa.Table) -> list[Any]:
 
 
 def edges(analysis: Analysis) -> Section:
-    """One line per edge with its labels."""
+    """Return one line per edge, with its labels."""
     table = in_order(analysis.edges, "edge")
     ids = column(table, "edge")
     labelled = ChildRows(labels_of(analysis.patterns, own=False), "edge", ids)
@@ -295,7 +295,7 @@ def edges(analysis: Analysis) -> Section:
 
 
 def groups(analysis: Analysis) -> Section:
-    """One line per group with its files."""
+    """Return one line per group, with its files."""
     table = in_order(analysis.groups, "group")
     members = one_of(table, "files")
 
@@ -328,7 +328,7 @@ def groups(analysis: Analysis) -> Section:
 
 
 def _rank(tasks: pa.Table) -> pa.Array:
-    """The program and number of a rank; other tasks do without these fields."""
+    """Return group and rank of MPI ranks; other tasks do not have these fields."""
     group = column(tasks, "group")
     fields = join_pieces(
         ',"group":"m', format_integers(group), '","rank":', number_of(tasks, "rank")
@@ -336,15 +336,15 @@ def _rank(tasks: pa.Table) -> pa.Array:
     return pc.if_else(pa.array(group >= 0), fields, pa.scalar("", _TEXT))
 
 
-def _spent(tasks: pa.Table) -> Iterator[pa.Array]:
-    """Where the time of a task went; fields that are not known are left out."""
+def _format_time_fields(tasks: pa.Table) -> Iterator[pa.Array]:
+    """Yield CPU time and I/O wait of tasks; unknown fields are omitted."""
     for name in ("cpu_s", "io_wait_s"):
         known = pa.array(~np.isnan(floats(tasks, name)))
         text = join_pieces(f',"{name}":', seconds_of(tasks, name))
         yield pc.if_else(known, text, pa.scalar("", _TEXT))
 
 
-def _mark(name: str) -> str:
+def _comma(name: str) -> str:
     return '",' if name == "name" else ","
 
 

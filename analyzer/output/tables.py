@@ -1,4 +1,4 @@
-"""The directory that `analyze --format parquet` writes -> Analysis, checked like its JSON."""
+"""Reading an Analysis from the directory of `analyze --format parquet`, checked like its JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
 
 RUN = "run.json"
-# table -> column -> the table whose rows it names; None: its own rows, each once
+# table -> column -> table that it refers to; None: key of the table itself, unique
 _KEYS: dict[str, dict[str, str | None]] = {
     "tasks": {"task": None},
     "files": {"file": None},
@@ -30,9 +30,9 @@ _KEYS: dict[str, dict[str, str | None]] = {
     "groups": {"group": None, "task": "tasks", "files": "files"},
     "patterns": {"file": "files", "edge": "edges", "group": "groups"},
 }  # fmt: skip  # a table
-_OWN = {"tasks": "task", "files": "file", "edges": "edge", "groups": "group"}
+_KEY_COLUMN = {"tasks": "task", "files": "file", "edges": "edge", "groups": "group"}
 _MAY_BE_NULL = {("patterns", "edge"), ("patterns", "group")}
-# table -> column -> the words that it may have
+# table -> column -> allowed values
 _WORDS = {
     "edges": {"via": VIA, "order": ORDER},
     "groups": {"pattern": catalogue.GROUPED},
@@ -40,7 +40,7 @@ _WORDS = {
 }
 
 
-# table -> how the JSON declares its rows
+# table -> declaration of its rows in the JSON document
 _ROWS: dict[str, Any] = {
     "tasks": document.TaskRow, "files": document.FileRow, "producers": document.ProducerRow,
     "consumers": document.ConsumerRow, "edges": document.EdgeRow, "groups": document.GroupRow,
@@ -48,7 +48,7 @@ _ROWS: dict[str, Any] = {
 
 
 def is_tables(path: Path) -> bool:
-    """Whether an analysis lies there as tables, and no bundle."""
+    """Whether `path` is a directory with the tables of an analysis, not a bundle."""
     try:
         return what_is(path) == "analysis" and path.is_dir()
     except (OSError, ValueError):
@@ -56,7 +56,7 @@ def is_tables(path: Path) -> bool:
 
 
 def from_tables(folder: Path) -> Analysis:
-    """The analysis in a directory. Raises InputError: damaged, or not what analyze writes."""
+    """Read an analysis from a directory. Raises InputError if it is damaged or not an analysis."""
     import pyarrow as pa
 
     from tracehint.analyzer.model import ANALYSIS_TABLES, Analysis
@@ -80,7 +80,7 @@ def from_tables(folder: Path) -> Analysis:
 
 
 def _read_table(path: Path, schema: pa.Schema) -> pa.Table:
-    """One table; ranges that were left out are null."""
+    """Read one table; the column `ranges` is null if it was omitted."""
     import pyarrow as pa
 
     from tracehint.schemas.compact import open_parquet
@@ -111,8 +111,8 @@ def _has_ranges(path: Path) -> bool:
 
 
 def _check(tables: dict[str, pa.Table]) -> None:
-    """Raises ValueError for rows that name what is not there, that lack a value, and words of no
-    meaning."""
+    """Raise ValueError for dangling references, missing values, and values that the JSON does not
+    allow."""
     for name, row in _ROWS.items():
         _check_values(tables[name], name, row)
     for name, keys in _KEYS.items():
@@ -134,7 +134,7 @@ def _check(tables: dict[str, pa.Table]) -> None:
 
 
 def _check_values(table: pa.Table, name: str, row: Any) -> None:
-    """Where the JSON has no null the column has none either."""
+    """Raise ValueError for nulls in columns whose JSON field is neither nullable nor optional."""
     types, required = get_type_hints(row), get_type_hints(row, include_extras=True)
     for column in types.keys() & set(table.column_names):
         optional = get_origin(required[column]) is NotRequired or NoneType in get_args(
@@ -157,7 +157,7 @@ def _check_key(tables: dict[str, pa.Table], name: str, column: str, other: str |
         if pc.count_distinct(values).as_py() != len(values):
             raise ValueError(f"{name}: column {column} has a number twice")
         return
-    known = tables[other].column(_OWN[other])
+    known = tables[other].column(_KEY_COLUMN[other])
     if pc.any(pc.invert(pc.is_in(values.drop_null(), value_set=known))).as_py():
         raise ValueError(f"{name}: column {column} names rows that are not in {other}")
 

@@ -1,21 +1,18 @@
 """File versions and edges -> labels with evidence, confidence and a primary by the cost model.
 
-The definitions are in docs/patterns.md. Everything that grows with the run is numpy on sorted
-arrays of integers. What a file's own rows decide is computed in partitions of whole files, by a
-function from arrays to arrays (`facts.find`); the rest is small or needs all files:
+The definitions are in docs/patterns.md. All data that grows with the run is held in numpy arrays,
+mostly sorted integers. Facts that depend on the rows of one file only are computed per partition
+of whole files by a pure function (`facts.find`); the other steps are small or need all files:
 
-    attempts  the tasks, attempts of one task put together
-    partitions  Arrow tables as arrays
-    prepare   writers and readers that count (no engines, retries merged, peeks aside)
-    ranges    bytes per reader: m, shared header, overlap of writers
-    times     how many read or wrote at the same time
-    regions   the shape of scatter and gather regions
-    labels    which labels hold for a file by itself
-    facts     all of these, for one partition
-    cycles    tasks that feed each other both ways
-    groups    reduce and distribute
-    chains    position of a pipeline file in its chain
-    cost      placements and what they move
-    choice    the cheapest placement, primary and runner-up
-    confidence, numbers, evidence, edges: the rest of a label, and its copies on the edges
+    run_labels  entry point: tasks with merged attempts, labels of the run, copies on the edges
+    partitions  Arrow tables cut into partitions of arrays
+    rows        column records that the steps exchange
+    prepare     writers and readers that count (no engines, attempts merged, header reads aside)
+    coverage    readers per byte (m), shared header, overlap, regions, concurrency
+    facts       facts of one partition, and the labels that depend on one file only
+    groups      reduce and distribute groups, chains of pipeline files, cycles of tasks
+    cost        placements and the bytes that they move
+    choice      the cheapest placement, primary label and runner-up
+    confidence  factors of a label's confidence
+    evidence    the numbers behind each label, as JSON text
 """

@@ -1,7 +1,7 @@
-"""The choice among placements, and the primary label of each file (docs/patterns.md).
+"""Choice among placements, and the primary label of each file (docs/patterns.md).
 
-Placements are compared by the bytes over the busiest link that wait after the last producer,
-then by all bytes over the network, then by the number of copies, then by the default order.
+Placements are compared by the bytes over the busiest link while readers wait (after the last
+producer), then by all network bytes, then by the number of copies, then by the default order.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
 
 Priced = Callable[[Ints], tuple[Moved, Asked]]
-_AT_ONCE = 1 << 18  # labels
+_BLOCK_LABELS = 1 << 18  # labels per block
 
 
 @dataclass
 class Chosen(Rows):
-    """Per label what was chosen, what it saves, and what the model worked with."""
+    """Per label the chosen placement, its savings, and the costs behind the choice."""
 
     primary: Bools
     placement: Ints
@@ -56,13 +56,13 @@ class Chosen(Rows):
     wait: Ints
     copies: Ints
     asked: Ints
-    across0: Ints  # of net0 and net, what crosses from one site to another
-    across: Ints
+    across0: Ints  # the part of net0 that crosses between sites
+    across: Ints  # the part of net that crosses between sites
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where the placements are compared: `nodes` nodes at one site or several."""
+    """The cluster for which placements are compared: `nodes` nodes at one or several sites."""
 
     options: Options
     nodes: int
@@ -70,26 +70,26 @@ class Site:
 
     @property
     def number(self) -> float:
-        """The nodes that the model counts with."""
+        """Number of nodes in the cost model, at least 1."""
         return float(max(1, self.nodes))
 
 
 def choose(
     labels: Labels, facts: Facts, single: Single, around: Around, site: Site, resources: Resources
 ) -> Chosen:
-    """The choice for each label, some files at a time."""
+    """Choose a placement for each label, in blocks of whole files."""
     home = cost.at_home(labels, facts, single, around, site.number)
 
     def priced(at: Ints) -> tuple[Moved, Asked]:
-        """What these labels move and ask for."""
+        """Return the bytes that the files of these labels move, and the requested placements."""
         some = labels.take(at)
         moved = _add_default_moves(
             cost.count_moved_bytes(some, facts, home[at]), site.options, site.number
         )
         return moved, cost.choose_placement(some.pattern, moved, site.number)
 
-    loses = _rivals_that_lose(labels, priced, len(facts))
-    step = max(1, _AT_ONCE * len(facts) // max(1, len(labels)))
+    loses = _find_losing_groups(labels, priced, len(facts))
+    step = max(1, _BLOCK_LABELS * len(facts) // max(1, len(labels)))
     block = labels.file // step
     order = order_by(block)
     bounds = np.append(starts_of(block[order]), len(order))
@@ -100,20 +100,20 @@ def choose(
         moved, asked = priced(at)
         some = labels.take(at)
         some.file = some.file - int(some.file.min())
-        return _choices(some, asked, moved, loses[at], site).slim()
+        return _choose_block(some, asked, moved, loses[at], site).slim()
 
     parts = compute_all(chosen_in, range(len(bounds) - 1), resources, "placements")
     return concat_rows(parts, order) if parts else Chosen.empty()
 
 
-def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Site) -> Chosen:
-    """The choice for each of these labels, which are all of their files."""
-    first, second, best = _best(labels, asked, moved, loses)
-    pays = _pays(asked, moved, site.options.call_cost_bytes)
+def _choose_block(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Site) -> Chosen:
+    """Choose a placement for each label; `labels` holds all labels of its files."""
+    first, second, best = _find_best(labels, asked, moved, loses)
+    pays = _beats_default(asked, moved, site.options.call_cost_bytes)
     choice = np.where(pays, asked.placement, DEFAULT)
 
     def of(candidate: Ints) -> tuple[Ints, Floats]:
-        """Placement and network bytes: of a label, else of the default placement."""
+        """Return placement and network bytes of the label, or of the default without a label."""
         placement = np.where(candidate >= 0, asked.placement[candidate], DEFAULT)
         return placement, np.where(candidate >= 0, asked.net[candidate], moved.net)
 
@@ -138,40 +138,40 @@ def _choices(labels: Labels, asked: Asked, moved: Moved, loses: Bools, site: Sit
 
 
 def _add_default_moves(moved: Moved, options: Options, nodes: float) -> Moved:
-    """With what the default placement moves."""
+    """Set the costs of the default placement."""
     network, waiting = cost.DEFAULTS[options.default_placement]
     moved.net, moved.wait = network(moved, nodes), waiting(moved, nodes)
     return moved
 
 
-def _pays(asked: Asked, moved: Moved, call_cost: int) -> Bools:
-    """Where a placement is better than the default by more than its call costs."""
+def _beats_default(asked: Asked, moved: Moved, call_cost: int) -> Bools:
+    """Whether a placement beats the default by at least the cost of a call."""
     pays = (asked.wait < moved.wait) | ((asked.wait == moved.wait) & (asked.net < moved.net))
     enough = moved.wait - asked.wait + moved.net - asked.net >= call_cost
     return np.asarray(pays & enough, bool)
 
 
 def round_half_away(values: Floats) -> Ints:
-    """Whole numbers, halves away from zero."""
+    """Round to integers, halves away from zero."""
     whole = np.trunc(values)
     return np.asarray(whole + np.sign(values) * (np.abs(values - whole) >= 0.5), np.int64)
 
 
-def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Ints, Ints, Ints]:
-    """Per file the labels with the best and the second best placement (UNKNOWN: the default, or
-    none), and the primary label.
+def _find_best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Ints, Ints, Ints]:
+    """Return per file the labels with the best and the second best placement (UNKNOWN: the default,
+    or none), and the primary label.
 
-    Labels are tried in their default order, so that a later one must be cheaper.
+    Labels are compared in their default order, so a later label wins only if it is cheaper.
     """
     files = int(labels.file.max(initial=-1)) + 1
     first, second, best = (np.full(files, UNKNOWN, np.int64) for _ in range(3))
     cost = (asked.wait, asked.net, asked.copies)
     for pattern in catalogue.NAMES:
         label = np.flatnonzero(labels.pattern == code(pattern))
-        stands = label[~loses[label]]
-        at = labels.file[stands]
-        wins = _cheaper(cost, stands, best[at])
-        best[at[wins]] = stands[wins]
+        eligible = label[~loses[label]]
+        at = labels.file[eligible]
+        wins = _cheaper(cost, eligible, best[at])
+        best[at[wins]] = eligible[wins]
         label = label[asked.placement[label] != DEFAULT]
         at = labels.file[label]
         wins = _cheaper(cost, label, first[at])
@@ -180,12 +180,12 @@ def _best(labels: Labels, asked: Asked, moved: Moved, loses: Bools) -> tuple[Int
         label, at = label[~wins], at[~wins]
         wins = _cheaper(cost, label, second[at])
         second[at[wins]] = label[wins]
-    _enter_default(labels, asked, moved, first, second)
+    _rank_default(labels, asked, moved, first, second)
     return first, second, best
 
 
 def _cheaper(cost: tuple[Ints | Floats, ...], label: Ints, than: Ints) -> Bools:
-    """Whether each label costs less than another one; UNKNOWN is nothing to compare with."""
+    """Whether each label costs less than its rival `than`; true where the rival is UNKNOWN."""
     less, same = than == UNKNOWN, than != UNKNOWN
     for column in cost:
         less = less | (same & (column[label] < column[than]))
@@ -193,14 +193,14 @@ def _cheaper(cost: tuple[Ints | Floats, ...], label: Ints, than: Ints) -> Bools:
     return np.asarray(less, bool)
 
 
-def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, second: Ints) -> None:
-    """Let the default placement take part, after all labels; it is UNKNOWN."""
+def _rank_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, second: Ints) -> None:
+    """Compare the default placement (UNKNOWN) with the best two labels; on equal costs they win."""
     wait, net = (np.zeros(len(first)) for _ in range(2))
     wait[labels.file], net[labels.file] = moved.wait, moved.net
     default = (wait, net, np.ones(len(first), np.int64))
 
     def wins(against: Ints) -> Bools:
-        """Where the default costs less than a label."""
+        """Whether the default costs less than the label."""
         less, same = np.zeros(len(first), bool), against != UNKNOWN
         for own, column in zip(default, (asked.wait, asked.net, asked.copies), strict=True):
             if len(column):
@@ -214,8 +214,8 @@ def _enter_default(labels: Labels, asked: Asked, moved: Moved, first: Ints, seco
     second[~best & wins(second)] = UNKNOWN
 
 
-def _rivals_that_lose(labels: Labels, priced: Priced, files: int) -> Bools:
-    """Of the groups of one file only the one that saves most stands for it."""
+def _find_losing_groups(labels: Labels, priced: Priced, files: int) -> Bools:
+    """Mark the group labels that lose to another group of their file that saves more in total."""
     loses = np.zeros(len(labels), bool)
     at = np.flatnonzero(labels.group >= 0)
     rivals = np.bincount(labels.file[at], minlength=files) > 1

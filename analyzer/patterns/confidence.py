@@ -1,4 +1,4 @@
-"""How sure a label is: a product of stated factors, each 1 when perfect (docs/patterns.md)."""
+"""Confidence of a label: a product of factors, each 1 when perfect (docs/patterns.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# What a collector is blind to -> pattern -> what its label is worth then.
+# What the collector cannot record -> pattern -> confidence factor of its label.
 BLIND = {"bytes": {p.name: p.blind for p in CATALOGUE}}
 _ON_RANGES = tuple(p.name for p in CATALOGUE if p.touched)
 _THINNED = tuple(p.name for p in CATALOGUE if p.thinned)
@@ -35,19 +35,19 @@ class Factors(Rows):
     seen: Floats
 
     def confidence(self) -> Floats:
-        """Their product."""
+        """Product of the factors."""
         return self.exact * self.kept * self.near * self.peeks * self.ordered * self.seen
 
 
 def rate(labels: Labels, facts: Facts, blind_to: Sequence[str], lost: pa.Table | None) -> Factors:
-    """The factors; `blind_to` is what the collector cannot see, `lost` as of `patterns.label`.
-
-    Bytes that are an upper bound (a mapped range) are more often right than wrong: half weight.
+    """Compute the factors; `blind_to`: what the collector cannot record, `lost`: see
+    `run_labels.label`. Bytes known only as an upper bound (mapped ranges) count half, as they are
+    more often right than wrong.
     """
 
     at = labels.file
     tables = [BLIND[what] for what in blind_to if what in BLIND]
-    worth = [min((table.get(p, 1.0) for table in tables), default=1.0) for p in PATTERNS]
+    collector_factor = [min((table.get(p, 1.0) for table in tables), default=1.0) for p in PATTERNS]
     ranged, thinned = (
         np.array([p in names for p in PATTERNS])[labels.pattern] for names in (_ON_RANGES, _THINNED)
     )
@@ -59,51 +59,51 @@ def rate(labels: Labels, facts: Facts, blind_to: Sequence[str], lost: pa.Table |
         labels.near,
         facts.near_peek[at],
         facts.ordered[at],
-        np.array(worth)[labels.pattern],
+        np.array(collector_factor)[labels.pattern],
     )
 
 
 Numbers = npt.NDArray[Any]
 
-MOST = 12  # users of a file that are told apart; the last number is for all above as well
-PRIOR = 3  # one more file is thought of with each number of users up to this
-STEPS = 1000  # of the maximisation
-MAX_LOST = 0.9  # beyond that nothing is known anyway
+LIMIT = 12  # highest number of users per file that is distinguished; includes all above
+PRIOR = 3  # prior: one additional file for each number of users from 0 to this
+ITERATIONS = 1000  # iterations of the likelihood maximisation
+MAX_LOST = 0.9  # cap of the loss share: above it the recording supports no estimate
 
 
 def keeping_probabilities(facts: Facts, lost: pa.Table | None) -> dict[tuple[str, bool], float]:
-    """(label, one writer at most) -> probability that no lost access would change it.
+    """Return (label, at most one writer) -> probability that no lost access would change the label.
 
-    Empty when no access was lost as a whole; labels that are missing do not hang on one access.
-    `lost` as of `patterns.label`.
+    Empty when no access was lost entirely. Labels without an entry do not depend on one access.
+    `lost`: see `run_labels.label`.
     """
     share = _lost_share(lost)
     if not share:
         return {}
     some = facts.labelled
-    shape = np.minimum(facts.np[some], MOST) * (MOST + 1) + np.minimum(facts.n[some], MOST)
-    # files by the writers and the readers that were seen
-    files = np.bincount(shape, minlength=(MOST + 1) ** 2).reshape(MOST + 1, MOST + 1)
-    one_writer = sure(files[:, 1:].sum(axis=1), share)[1]
-    no_writer = sure(files[:, 1], share)[0]
-    input_reader = sure(files[0], share, first=1)[1]
+    shape = np.minimum(facts.np[some], LIMIT) * (LIMIT + 1) + np.minimum(facts.n[some], LIMIT)
+    # number of files by recorded writers (rows) and recorded readers (columns)
+    files = np.bincount(shape, minlength=(LIMIT + 1) ** 2).reshape(LIMIT + 1, LIMIT + 1)
+    one_writer = estimate_complete_share(files[:, 1:].sum(axis=1), share)[1]
+    no_writer = estimate_complete_share(files[:, 1], share)[0]
+    input_reader = estimate_complete_share(files[0], share, first=1)[1]
     found: dict[tuple[str, bool], float] = {}
     for single, made in ((True, files[1]), (False, files[2:].sum(axis=0))):
-        none, one = sure(made, share)[:2]
+        none, one = estimate_complete_share(made, share)[:2]
         found |= {
             ("stage_out", single): none,
             ("reduce", single): one,
-            ("pipeline", single): float(sure(files[1], share)[1] * one_writer),
-            ("distribute", single): float(sure(files[1], share)[1] * one_writer),
+            ("pipeline", single): float(estimate_complete_share(files[1], share)[1] * one_writer),
+            ("distribute", single): float(estimate_complete_share(files[1], share)[1] * one_writer),
             ("stage_in", single): float(input_reader * no_writer),
         }
     return {key: float(value) for key, value in found.items()}
 
 
 def _lost_share(lost: pa.Table | None) -> float:
-    """L: the share of uses of a file by a task of which nothing was recorded.
+    """Return the share of file uses by a task that left no record at all.
 
-    Of a file that the task opened several times every access has to be lost.
+    When a task opened a file several times, its use is lost only if every access was lost.
     """
     if lost is None or "gone" not in lost.schema.names:
         return 0.0
@@ -123,13 +123,13 @@ def _lost_share(lost: pa.Table | None) -> float:
     return float(sum(n * share**k for k, n in enumerate(times, 1)) / sum(times))
 
 
-def sure(seen: Numbers, share: float, first: int = 0) -> Numbers:
-    """Of the files seen with 0, 1, 2 ... users, the share that had no more.
+def estimate_complete_share(seen: Numbers, share: float, first: int = 0) -> Numbers:
+    """Estimate, for files recorded with 0, 1, 2 ... users, the share that had no further users.
 
-    `seen` are numbers of files; files with fewer than `first` users are not seen at all.
+    `seen`: numbers of files; files with fewer than `first` recorded users are never observed.
     """
     users = range(len(seen))
-    # thinned[k, n]: the probability that of n users k are seen
+    # thinned[k, n]: probability that k of n users are recorded
     thinned = np.array(
         [[comb(n, k) * (1 - share) ** k * share ** abs(n - k) for n in users] for k in users]
     )
@@ -138,7 +138,7 @@ def sure(seen: Numbers, share: float, first: int = 0) -> Numbers:
     counted = seen + thinned[:, : PRIOR + 1].sum(axis=1)
     counted[:first] = 0
     likely = np.full(len(users), counted.sum() / len(users))
-    for _ in range(STEPS):
+    for _ in range(ITERATIONS):
         expected = np.maximum(thinned @ likely, 1e-12)
         likely = likely * (thinned.T @ (counted / expected)) / np.maximum(found, 1e-12)
     whole = np.diag(thinned) * likely

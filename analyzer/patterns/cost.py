@@ -1,6 +1,6 @@
-"""Placements, and what each moves over the network (docs/patterns.md).
+"""Placements, and the bytes that each moves over the network (docs/patterns.md).
 
-A label asks for one placement, broadcast for one of a few replica counts.
+A label requests one placement; broadcast and partly_shared request a number of replicas.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from tracehint.analyzer.patterns.rows import (
 )
 from tracehint.analyzer.sites import crossing_probability
 
-# Numbers of placements; from REPLICAS on: so many copies and this.
+# Placement numbers are indices into this tuple; REPLICAS + r means r copies.
 PLACEMENTS = ("default", "local", "scatter", "collocation", "balanced", "regions")
 DEFAULT, REPLICAS = 0, len(PLACEMENTS)
 
 
 @dataclass
 class Moved(Rows):
-    """What the files of some labels move: size, readers, bytes of each on average, owners, how
-    many readers at once, the share that is where it is needed, and the default's costs."""
+    """Inputs of the cost model for the file of each label, and the costs of the default placement
+    in bytes."""
 
-    s: Floats
-    n: Floats
-    u: Floats
+    s: Floats  # size
+    n: Floats  # readers
+    u: Floats  # mean bytes per reader
     owners: Ints
-    together: Ints
-    home: Floats
-    net: Floats
-    wait: Floats
+    together: Ints  # maximum number of concurrent readers
+    home: Floats  # share of the bytes that is already where it is needed
+    net: Floats  # default placement: network bytes
+    wait: Floats  # default placement: bytes over the busiest link while readers wait
 
 
 Cost = Callable[[Moved, float], Floats]
@@ -77,15 +77,15 @@ def _regions_wait(x: Moved, nodes: float) -> Floats:
     return np.asarray(np.where(x.n < 2, 0.0, _spread(x, np.minimum(nodes, x.owners))))
 
 
-# placement by default -> (network bytes, busiest link while reading)
+# default placement of the store -> (network bytes, bytes over the busiest link while reading)
 DEFAULTS: dict[str, tuple[Cost, Cost]] = {
     "striped": (_default_net, _spread),
     "one-node": (_default_net, _one_way),
     "local": (_one_way, _one_way),
 }
 
-# pattern -> placement, network, waiting; the other patterns ask for replicas or for nothing.
-_ASKS: dict[str, tuple[str, Cost, Cost]] = {
+# pattern -> placement, network bytes, waiting bytes; other patterns request replicas or nothing.
+_REQUESTS: dict[str, tuple[str, Cost, Cost]] = {
     "pipeline": ("local", _remote, _remote),
     "stage_in": ("local", _cost_nothing, _cost_nothing),
     "scatter": ("scatter", lambda x, nodes: x.s * (nodes - 1) / nodes, _cost_nothing),
@@ -98,7 +98,7 @@ _REPLICATED = asking_for("replication")
 
 @dataclass
 class Asked(Rows):
-    """The placement that each label asks for, and its costs."""
+    """The placement that each label requests, and its costs."""
 
     placement: Ints
     net: Floats
@@ -107,8 +107,8 @@ class Asked(Rows):
 
 
 def count_moved_bytes(labels: Labels, facts: Facts, home: Floats) -> Moved:
-    """What the files of the labels move; the costs of the default placement are still to come.
-    `home` as below."""
+    """Return the cost model's inputs for each label, without the costs of the default placement
+    (`net` and `wait` are not valid yet). `home`: see `at_home`."""
     at = labels.file
     n = facts.n[at].astype(np.float64)
     u = np.where(n > 0, facts.u[at] / np.maximum(n, 1), 0.0)
@@ -116,7 +116,7 @@ def count_moved_bytes(labels: Labels, facts: Facts, home: Floats) -> Moved:
 
 
 def at_home(labels: Labels, facts: Facts, single: Single, around: Around, nodes: float) -> Floats:
-    """Per label the share of its file that is where it is needed; it takes all labels to know."""
+    """Return per label the share of its file already where it is needed; needs all labels."""
     home = np.ones(len(labels))
     own = labels.pattern == code("pipeline")
     home[own] = _pipeline_home(single, labels.file[own], len(facts))
@@ -124,7 +124,7 @@ def at_home(labels: Labels, facts: Facts, single: Single, around: Around, nodes:
     file = labels.file[own]
     share = facts.owned_max[file] / np.maximum(facts.owned[file], 1)
     home[own] = np.maximum(1 / nodes, np.where(facts.owned[file] > 0, share, 0.0))
-    # With more partners than nodes, a node that takes the group holds 1/N of it anyway.
+    # With more partners than nodes, the node that gets the group holds 1/N of it anyway.
     own = labels.group >= 0
     group = labels.group[own]
     share = np.minimum(1, around.largest[group] / np.maximum(around.bytes[group], 1))
@@ -133,8 +133,8 @@ def at_home(labels: Labels, facts: Facts, single: Single, around: Around, nodes:
 
 
 def _pipeline_home(single: Single, files: Ints, count: int) -> Floats:
-    """Where a consumer has several pipeline inputs it can run at one of their producers only,
-    and a producer's node can take one consumer without a queue: the smaller share."""
+    """Return the smaller of the producer's and the consumer's largest share: a consumer of several
+    pipeline files can run at one producer only, and a producer's node runs one without a queue."""
     wanted = np.zeros(count, bool)
     wanted[files] = True
     piped = single.take(single.alone & wanted[single.file])
@@ -152,7 +152,7 @@ def _pipeline_home(single: Single, files: Ints, count: int) -> Floats:
 
 
 def _largest_share(task: Ints, amount: Ints) -> Floats:
-    """Per task the share of the largest amount in all of its amounts."""
+    """Return per task its largest amount as a share of the sum of its amounts."""
     most, total = np.zeros(int(task.max()) + 1, np.int64), np.zeros(int(task.max()) + 1, np.int64)
     np.maximum.at(most, task, amount)
     np.add.at(total, task, amount)
@@ -160,12 +160,12 @@ def _largest_share(task: Ints, amount: Ints) -> Floats:
 
 
 def choose_placement(pattern: Ints, moved: Moved, nodes: float) -> Asked:
-    """The placement of each label; the default one for those that ask for nothing."""
+    """Return the requested placement of each label; the default for labels without a request."""
     none = np.zeros(len(moved), np.int64)
     found = Asked(none, moved.net.copy(), moved.wait.copy(), none + 1)
     for name in PATTERNS:
         at = np.flatnonzero(pattern == code(name))
-        if not len(at) or name not in (*_ASKS, *_REPLICATED):
+        if not len(at) or name not in (*_REQUESTS, *_REPLICATED):
             continue
         some = moved.take(at)
         if name in _REPLICATED:
@@ -173,15 +173,15 @@ def choose_placement(pattern: Ints, moved: Moved, nodes: float) -> Asked:
             found.placement[at], found.copies[at] = copies.placement, copies.copies
             found.net[at], found.wait[at] = copies.net, copies.wait
             continue
-        placement, net, wait = _ASKS[name]
+        placement, net, wait = _REQUESTS[name]
         found.placement[at] = PLACEMENTS.index(placement)
         found.net[at], found.wait[at] = net(some, nodes), wait(some, nodes)
     return found
 
 
 def _replicas(x: Moved, nodes: float) -> Asked:
-    """One copy per 3 or per 2 simultaneous readers; fewer than two copies are no replication.
-    With more readers than nodes several run beside each copy."""
+    """Choose one copy per 3 or per 2 simultaneous readers, whichever costs less; fewer than two
+    copies mean the default. With more readers than nodes, several readers run at each copy."""
     few, more = (_copies(x, nodes, np.ceil(x.together / k)) for k in (3, 2))
     better = (more.wait < few.wait) | ((more.wait == few.wait) & (more.net < few.net))
     return Asked(
@@ -206,10 +206,10 @@ def _copies(x: Moved, nodes: float, wanted: Floats) -> Asked:
 
 
 def across(asked: Asked, moved: Moved, hosts_by_site: Mapping[str, int], nodes: int) -> Floats:
-    """Network bytes of each placement that cross from one site to another.
+    """Return the network bytes of each placement that cross between sites.
 
-    Of several copies the first at each site crosses, and so do the readers at sites without one;
-    of all else the share of pairs of nodes that lie at different sites.
+    With replicas, the first copy at each site crosses, and so do reads from sites without a copy.
+    Of all other traffic, the share of node pairs at different sites crosses.
     """
     sites = max(1, len(hosts_by_site))
     plain = asked.net * crossing_probability(hosts_by_site, nodes)

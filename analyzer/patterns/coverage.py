@@ -1,4 +1,4 @@
-"""How often each byte was read or written, regions of readers and writers, concurrency."""
+"""Readers and writers per byte, regions of readers and writers, concurrency."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ if TYPE_CHECKING:
 
 @dataclass
 class Measured:
-    """Per file: readers `n`, one of them, what they read, and how many read each byte."""
+    """Per file: the number of readers, their bytes, and the number of readers per byte."""
 
-    n: Ints
-    reader: Ints
-    u: Ints
-    m: Floats
-    header: Ints
+    n: Ints  # readers that count
+    reader: Ints  # one of them
+    u: Ints  # bytes that they read, summed over the readers
+    m: Floats  # mean number of readers per byte that was read
+    header: Ints  # bytes of the shared header that was set aside
     gaps: Ints
     gap_bytes: Ints
     cover_min: Floats
     cover_mean: Floats
     cover_max: Floats
-    odd: Bools  # the readers do not all read the same range
+    odd: Bools  # several readers, not all of the same single range
     s: Ints  # size
-    header_end: Ints  # of the segments that were set aside
+    header_end: Ints  # end of the header segments that were set aside
     own_regions: Ints  # readers of odd files with a region of their own
-    depth: Segments  # of the odd files, cut at the header; without what was set aside
+    depth: Segments  # segments of the odd files, cut at the header limit, without the header
 
 
 def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Options) -> Measured:
-    """`written` per file: the most bytes that a task wrote, stands for an unknown size."""
+    """Measure the readers of each file. `written`: the most bytes that one task wrote to each file,
+    used as its size where neither the size nor any read is known."""
     rows, count = read.count, len(files)
     by_file = Groups(rows.file, count)
     n, u_max = by_file.size, by_file.high(rows.u)
@@ -73,9 +74,9 @@ def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Opti
         header,
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
-        _or_one(by_file.low(rows.cover, np.nan)),
+        _fill_with_one(by_file.low(rows.cover, np.nan)),
         np.where(sized > 0, cover, 1.0),
-        _or_one(by_file.high(rows.cover, np.nan)),
+        _fill_with_one(by_file.high(rows.cover, np.nan)),
         odd,
         s,
         np.zeros(count, np.int64),
@@ -87,12 +88,12 @@ def measure(read: Read, spans: Spans, files: Files, written: Ints, options: Opti
     return found
 
 
-def _or_one(values: Floats) -> Floats:
+def _fill_with_one(values: Floats) -> Floats:
     return np.where(np.isnan(values), 1.0, values)
 
 
 def _count_readers(found: Measured, read: Read, spans: Spans, limit: Ints, least: float) -> None:
-    """Readers per byte of the odd files, their headers and gaps."""
+    """Set readers per byte, header and gaps of odd files; `least`: share of readers of a header."""
     rows = read.count.take(found.odd[read.count.file])
     place, start, end = spans_of(rows, spans)
     cut = _cut_segments(segments(rows.file[place], start, end, place), limit)
@@ -102,7 +103,7 @@ def _count_readers(found: Measured, read: Read, spans: Spans, limit: Ints, least
     covered, moved = by_file.sum(length * (cut.deep > 0)), by_file.sum(length * cut.deep)
     header, twice = by_file.sum(length * head), by_file.sum(length * cut.deep * head)
     at = np.flatnonzero(covered)
-    some = header[at] < covered[at]  # else all that anybody read is header
+    some = header[at] < covered[at]  # otherwise all bytes that were read are header
     aside, twice = np.where(some, header[at], 0), np.where(some, twice[at], 0)
     found.header[at] = aside
     found.m[at] = (moved[at] - twice) / (covered[at] - aside)
@@ -118,13 +119,13 @@ def _count_readers(found: Measured, read: Read, spans: Spans, limit: Ints, least
 
 
 def only_header(measured: Measured, rows: Readers) -> Bools:
-    """Which readers read nothing behind the shared header that was set aside."""
+    """Mark the readers that read nothing behind the shared header that was set aside."""
     high = np.where(rows.high >= 0, rows.high, rows.u)
     return np.asarray((high > 0) & (high <= measured.header_end[rows.file]))
 
 
 def _cut_segments(rows: Segments, limit: Ints) -> Segments:
-    """The segments cut at a place per file, so that each is before or behind it."""
+    """Split segments at one limit per file, so that each is before or behind it."""
     at = limit[rows.file]
     across = np.flatnonzero((rows.start < at) & (rows.stop > at))
     if not len(across):
@@ -136,10 +137,10 @@ def _cut_segments(rows: Segments, limit: Ints) -> Segments:
 
 
 def overlap(written: Wrote, owners: Ints) -> tuple[Floats, Ints]:
-    """Per file the share of the written bytes that several owners wrote, and how many owners have
-    a region of their own; 0 for one owner.
+    """Return per file the share of the written bytes that several owners wrote (0 for one owner),
+    and the number of owners with a region of their own.
 
-    `owners` is their number. The share is NaN where nothing is known about what they wrote.
+    `owners` is the number of owners per file. The share is NaN where the ranges are unknown.
     """
     file, who, start, end = written.spans
     first = starts_of(file, who)
@@ -154,11 +155,11 @@ def overlap(written: Wrote, owners: Ints) -> tuple[Floats, Ints]:
     return np.where(owners < MIN_SHARING, 0.0, share), own
 
 
-_SHOWN = 16  # shared ranges in the evidence
+_MAX_SHOWN = 16  # maximum number of shared ranges in the evidence
 
 
 def shapes(file: Ints, start: Ints, end: Ints, count: int) -> Shapes:
-    """The shapes of all files that have a range."""
+    """Return the region shapes of all files that have a range."""
     order = order_by(file, start, end)
     file, start, length = file[order], start[order], (end - start)[order]
     by_file = Groups(file, count)
@@ -184,13 +185,13 @@ def shapes(file: Ints, start: Ints, end: Ints, count: int) -> Shapes:
 
 
 def _mean(groups: Groups, values: Ints) -> Ints:
-    """Rounded means, halves away from zero."""
+    """Return the means per group, rounded to integers (halves up)."""
     mean = groups.sum(values) / np.maximum(groups.size, 1)
     return np.asarray(np.floor(mean + 0.5), np.int64)
 
 
 def read_shapes(read: Read, spans: Spans, measured: Measured, scatter: Bools) -> Shapes:
-    """What the readers of scatter files read, without the header that is set aside."""
+    """Return the shapes of the ranges read of scatter files, without the header set aside."""
     rows = read.count.take(scatter[read.count.file])
     if not len(rows):
         return Shapes.empty()
@@ -203,7 +204,7 @@ def read_shapes(read: Read, spans: Spans, measured: Measured, scatter: Bools) ->
 
 
 def written_shapes(written: Wrote, gather: Bools) -> Shapes:
-    """What the owners of gather files wrote."""
+    """Return the shapes of the ranges that the owners of gather files wrote."""
     file, _, start, end = written.spans
     keep = gather[file]
     if not keep.any():
@@ -213,8 +214,7 @@ def written_shapes(written: Wrote, gather: Bools) -> Shapes:
 
 @dataclass
 class SharedBytes(Rows):
-    """Bytes of partly shared files that several readers read; `lists` is the place of their
-    first ranges in `start` and `end`."""
+    """Bytes of partly shared files that several readers read, and the number of their ranges."""
 
     file: Ints
     bytes: Ints
@@ -222,7 +222,7 @@ class SharedBytes(Rows):
 
 
 def find_shared_segments(measured: Measured, partly: Bools) -> tuple[SharedBytes, Segments]:
-    """Shared segments of partly shared files, and the first of them."""
+    """Return the shared bytes of partly shared files, and the first shared ranges of each."""
     part = measured.depth.take(partly[measured.depth.file])
     many = part.deep > 1
     first = starts_of(part.file, many.astype(np.int64))
@@ -235,11 +235,11 @@ def find_shared_segments(measured: Measured, partly: Bools) -> tuple[SharedBytes
     at = by_file.at
     nth = np.arange(len(runs)) - np.repeat(by_file.first, by_file.size[at])
     length = by_file.sum(runs.stop - runs.start)[at]
-    return SharedBytes(at, length, by_file.size[at]), runs.take(nth < _SHOWN)
+    return SharedBytes(at, length, by_file.size[at]), runs.take(nth < _MAX_SHOWN)
 
 
 def reader_sets(read: Read, count: int) -> Ints:
-    """Per file a number that is the same for files that the same tasks read."""
+    """Return a number per file that is equal for files with the same readers (a sum of hashes)."""
     who = read.count.who.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         who = (who ^ (who >> np.uint64(shift))) * np.uint64(factor)
@@ -247,7 +247,7 @@ def reader_sets(read: Read, count: int) -> Ints:
 
 
 def ranks(start: Floats, end: Floats, *, starts_first: bool) -> tuple[Ints, Ints]:
-    """Whole numbers that sort like the moments; of equal moments one kind comes first."""
+    """Return integers that sort like the times; at equal times starts (or ends) sort first."""
     first, second = (start, end) if starts_first else (end, start)
     order = np.argsort(np.concatenate([first, second]), kind="stable")
     rank = np.empty(len(order), np.int64)
@@ -256,10 +256,10 @@ def ranks(start: Floats, end: Floats, *, starts_first: bool) -> tuple[Ints, Ints
     return (one, two) if starts_first else (two, one)
 
 
-def at_once(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
-    """Per file the most spans at one moment; `start` and `end` are different `ranks`."""
+def count_concurrent(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
+    """Return the maximum number of concurrent spans per file; `start`, `end`: distinct `ranks`."""
     moments = int(max(start.max(initial=0), end.max(initial=0))) + 1
-    # one number that sorts like (file, moment), and says in its last bit whether a span begins
+    # One integer that sorts like (file, moment); the last bit is set when a span begins.
     events = np.concatenate([file, file]) * moments + np.concatenate([start, end])
     events *= 2
     events[: len(file)] += 1
@@ -269,11 +269,11 @@ def at_once(file: Ints, start: Ints, end: Ints, count: int) -> Ints:
 
 
 def readers(rows: Readers, work: TaskRows, n: Ints) -> Ints:
-    """Per file the most tasks that read it and could run at one time, ends included; at least 1.
+    """Return per file the maximum number of readers that could run at once, ends included (>= 1).
 
-    A task could run from when its inputs were complete (`TaskRows.ready`) to its end: where it only
-    waited for a processor of the recorded machine, or read for microseconds, it reads at the same
-    time as the others when every task has a node of its own.
+    A task could run from the time its inputs were complete (`TaskRows.ready`) to its end. A task
+    that only waited for a processor of the recorded machine, or read for microseconds, reads
+    concurrently with the other tasks when every task has its own node.
     """
     by_file = Groups(rows.file, len(n))
     latest = by_file.high(work.ready[rows.who], -np.inf)
@@ -283,16 +283,16 @@ def readers(rows: Readers, work: TaskRows, n: Ints) -> Ints:
         some = mixed[rows.file]
         file, who = rows.file[some], rows.who[some]
         start, end = ranks(work.ready[who], work.end[who], starts_first=True)
-        together = np.where(mixed, at_once(file, start, end, len(n)), together)
+        together = np.where(mixed, count_concurrent(file, start, end, len(n)), together)
     return together
 
 
 def writers(written: Wrote, work: TaskRows, owners: Ints) -> tuple[Ints, Bools]:
-    """Per file with several owners: the most tasks that wrote it and ran at one time, their ends
-    excluded, and whether each began where the one before stopped.
+    """Return, per file with several owners, the maximum number of writing tasks that ran at once
+    (ends excluded), and whether each writer began where the previous one stopped.
 
-    As with readers it is the tasks that count. Bytes carried over from an earlier version have no
-    times: written before all others.
+    Task run times count, not write times. Bytes carried over from an earlier version have no times:
+    they count as written before all others.
     """
     count = len(owners)
     rows = written.owners.take((owners >= 2)[written.owners.file])
@@ -305,12 +305,12 @@ def writers(written: Wrote, work: TaskRows, owners: Ints) -> tuple[Ints, Bools]:
     mixed = ~all_at_once[timed.file]
     if mixed.any():
         start, end = ranks(first[mixed], last[mixed], starts_first=False)
-        together = np.maximum(together, at_once(timed.file[mixed], start, end, count))
+        together = np.maximum(together, count_concurrent(timed.file[mixed], start, end, count))
     return together, _wrote_in_turn(written, together < 2)
 
 
 def _wrote_in_turn(written: Wrote, wanted: Bools) -> Bools:
-    """Whether the owners, in the order of their first write, wrote one behind the other."""
+    """Whether the owners wrote adjacent ranges, in the order of their first writes."""
     keep = wanted[written.spans[0]]
     if not keep.any():
         return np.zeros(len(wanted), bool)

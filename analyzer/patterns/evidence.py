@@ -1,4 +1,4 @@
-"""The numbers that decided, as JSON text: in full at the file, in short at its edges."""
+"""Evidence of labels as JSON text: the full text for files, a short one for their edges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Sources:
-    """All that evidence can speak of."""
+    """Data from which evidence is built."""
 
     facts: Facts
     around: Around
@@ -51,7 +51,7 @@ class Sources:
 
 
 class FactsOf:
-    """The facts of some files, a column when it is asked for: a pattern tells few of them."""
+    """Facts of selected files; columns are selected on access, as each pattern uses only a few."""
 
     def __init__(self, facts: Facts, files: Ints) -> None:
         self._facts, self._files = facts, files
@@ -80,7 +80,7 @@ def _read_evidence(x: FactsOf) -> dict[str, Any]:
 
 
 def _rows_of(file: Ints, wanted: Ints, count: int) -> Ints:
-    """The row about each wanted file, UNKNOWN where there is none."""
+    """Return the row index of each wanted file; UNKNOWN if it has no row."""
     at = np.full(count, UNKNOWN, np.int64)
     at[file] = np.arange(len(file))
     return at[wanted]
@@ -140,7 +140,7 @@ def _partly_shared(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
 
 
 def _range_texts(s: Sources) -> dict[int, str]:
-    """The shared ranges of each file as JSON: a few of a few files."""
+    """Return the shared ranges of each file as JSON text (few files, few ranges)."""
     rows: dict[int, list[str]] = {}
     shown = s.shared_ranges
     for file, a, b in zip(
@@ -167,7 +167,7 @@ def _pipeline(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
     piped = np.zeros(len(s.facts), bool)
     piped[labels.file] = True
     rows = s.single.take(s.single.alone & piped[s.single.file])
-    position, length = groups.number(rows)
+    position, length = groups.number_chains(rows)
     row = _rows_of(rows.file, labels.file, len(s.facts))
     chain = {
         name: maybe(values[row] if len(values) else row, row >= 0)
@@ -215,7 +215,7 @@ def _distribute(x: Around) -> tuple[dict[str, Any], Tree]:
 
 GROUPS = {"reduce": _reduce, "distribute": _distribute}
 
-# pattern -> (in full, in short)
+# pattern -> function that returns (full tree, short tree)
 SHAPES: dict[str, Callable[[Labels, Sources], tuple[Tree, Tree]]] = {
     "broadcast": _broadcast,
     "scatter": _scatter,
@@ -232,7 +232,7 @@ SHAPES: dict[str, Callable[[Labels, Sources], tuple[Tree, Tree]]] = {
 
 @dataclass
 class EvidenceTexts:
-    """Per label the number of its text in full and in short, and the texts."""
+    """Distinct texts, and per label the indices of its full and its short text."""
 
     full: Ints
     short: Ints
@@ -241,7 +241,7 @@ class EvidenceTexts:
 
 @dataclass(frozen=True)
 class Extra:
-    """What the costs tell only if it is known: sites, and rates of links (Options.link_rates)."""
+    """Optional parts of the costs: sites, and rates of links (Options.link_rates)."""
 
     sites: bool
     link_rates: tuple[float, float] | None
@@ -255,7 +255,7 @@ def write(
     extra: Extra,
     resources: Resources,
 ) -> EvidenceTexts:
-    """The texts of all labels; most labels of a large run have one of a few."""
+    """Write the texts of all labels; most labels of a large run share a few distinct texts."""
     import pyarrow as pa
 
     give_back()
@@ -264,7 +264,7 @@ def write(
     rows = [np.flatnonzero(labels.pattern == number) for number in range(len(PATTERNS))]
 
     def texts_of(number: int) -> list[tuple[Ints, pa.Array]]:
-        """(number of its text of each label, the texts), whole and brief."""
+        """Return (text index per label, distinct texts) for the full and the short evidence."""
         at = rows[number]
         tree, brief = SHAPES[PATTERNS[number]](labels.take(at), sources)
         costs = _cost(chosen.take(at), names, extra)
@@ -283,7 +283,7 @@ def write(
 
 
 def placements(chosen: Chosen) -> dict[int, str]:
-    """The names of all placements that occur, by their numbers."""
+    """Return number -> name of all placements that occur; the default is always included."""
     every = (chosen.placement, chosen.runner_up, chosen.asked)
     most = max(int(c.max(initial=0)) for c in every)
     used = np.flatnonzero(sum(np.bincount(c, minlength=most + 1) for c in every)).tolist()
@@ -291,7 +291,7 @@ def placements(chosen: Chosen) -> dict[int, str]:
 
 
 def words(codes: Ints, names: dict[int, str]) -> tuple[Ints, list[str]]:
-    """The numbers of placements without gaps, and their names."""
+    """Renumber placements without gaps; return the new numbers and the list of names."""
     numbers = np.array(sorted(names))
     return np.searchsorted(numbers, codes), [names[k] for k in numbers.tolist()]
 
@@ -326,18 +326,18 @@ def _cost(c: Chosen, names: dict[int, str], extra: Extra) -> Tree:
 def saved_seconds(
     wait: Ints | int, net: Ints | int, rates: tuple[float, float]
 ) -> tuple[Floats, Floats]:
-    """Seconds that a placement saves, at least and at most; bytes, and bytes per second.
+    """Return lower and upper bound of the seconds saved; `wait`, `net` in bytes, rates in bytes/s.
 
-    At least what readers wait less at the faster rate; at most also all bytes that do not cross
-    the network, one after the other at the slower one. Nothing negative: what is copied more is
-    copied while nobody waits.
+    Lower bound: the saved waiting bytes at the faster rate. Upper bound: saved waiting and network
+    bytes, one after the other, at the slower rate. Negative savings count as 0, because additional
+    copies are made while no reader waits.
     """
     low = np.maximum(0, wait) / rates[1]
     return low, np.maximum(low, (np.maximum(0, wait) + np.maximum(0, net)) / rates[0])
 
 
 def group_evidence(around: Around, labels: Labels, chosen: Chosen) -> pa.Array:
-    """The text of each group: its numbers, and what its files save together."""
+    """Return the evidence text of each group: its numbers and the total savings of its files."""
     import pyarrow as pa
 
     inside = labels.group >= 0
@@ -353,4 +353,4 @@ def group_evidence(around: Around, labels: Labels, chosen: Chosen) -> pa.Array:
                 {**shape(around.take(at))[0], **{k: v[at] for k, v in sums.items()}}
             )
             parts.append(texts.take(pa.array(codes)))
-    return pa.concat_arrays(parts).cast(pa.string())  # the reduces come first
+    return pa.concat_arrays(parts).cast(pa.string())  # in the order of `Around`: reduces first

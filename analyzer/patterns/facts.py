@@ -1,6 +1,6 @@
-"""What decides about the files of one partition: a pure function from arrays to arrays.
+"""Facts of the files of one partition: a pure function from arrays to arrays.
 
-Whatever needs other files too (in_cycles of tasks, groups, chains, costs of groups) comes later.
+Steps that need other files too (cycles of tasks, groups, chains, costs of groups) follow later.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 _INPUT, _OUTPUT = ROLES.index("input"), ROLES.index("output")
 
 
-class _Limits:
-    """The thresholds, the readers per byte from which on a file is a broadcast, and which files
-    are shared at all, and in regions (P61)."""
+class _Thresholds:
+    """Thresholds: `broadcast` is the minimum m of a broadcast; `shared` and `in_regions` mark files
+    with several readers, and with several readers that have regions of their own (P61)."""
 
     def __init__(self, facts: Facts, options: Options) -> None:
         self.slope = max(options.broadcast_slope, 1e-9)
@@ -58,8 +58,8 @@ class _Limits:
         self.in_regions = self.shared & (facts.m <= self.scatter) & (facts.own_read >= MIN_SHARING)
 
 
-Rule = Callable[[Facts, _Limits], Bools]
-Near = Callable[[Facts, _Limits], Floats]
+Rule = Callable[[Facts, _Thresholds], Bools]
+Near = Callable[[Facts, _Thresholds], Floats]
 
 # pattern, condition, nearness (None: no threshold decides)
 _RULES: tuple[tuple[str, Rule, Near | None], ...] = (
@@ -95,15 +95,15 @@ _RULES: tuple[tuple[str, Rule, Near | None], ...] = (
 )
 
 
-def of_files(facts: Facts, options: Options) -> Labels:
-    """The labels of each file; `near` is 0.5 at the threshold and 1 far from it."""
+def label_files(facts: Facts, options: Options) -> Labels:
+    """Return the labels of each file; `near` is 0.5 at the threshold and 1 far from it."""
     parts = []
     for pattern, holds, near in _RULES:
-        at = np.flatnonzero(facts.labelled & holds(facts, _Limits(facts, options)))
+        at = np.flatnonzero(facts.labelled & holds(facts, _Thresholds(facts, options)))
         sure = np.ones(len(at))
         if near is not None and len(at):
             some = facts.take(at)
-            sure = np.clip(near(some, _Limits(some, options)), 0.5, 1)
+            sure = np.clip(near(some, _Thresholds(some, options)), 0.5, 1)
         none = np.full(len(at), UNKNOWN, np.int64)
         parts.append(Labels(at, np.full(len(at), code(pattern)), none, sure))
     return Labels.concat_parts(parts)
@@ -111,7 +111,7 @@ def of_files(facts: Facts, options: Options) -> Labels:
 
 @dataclass
 class Losses:
-    """Per task the events of its processes that were lost and recorded; `some`: known at all."""
+    """Per task the numbers of lost and recorded events of its processes; `some`: known tasks."""
 
     lost: Floats
     seen: Floats
@@ -120,14 +120,14 @@ class Losses:
 
 @dataclass
 class PartitionFacts:
-    """What a partition says; files count from its first one."""
+    """Result for one partition; file numbers start at 0 with its first file."""
 
     facts: Facts
-    labels: Labels  # those that hold by the file alone
+    labels: Labels  # labels that depend on one file only
     links: KeptEdges
-    header_readers: HeaderReaders  # beside those that the flow knows
+    header_readers: HeaderReaders  # in addition to those that the flow has marked
     single: Single
-    task_reads: Amounts  # intermediate bytes that it read
+    task_reads: Amounts  # intermediate bytes that each task read
     read_shapes: Shapes
     written_shapes: Shapes
     shared: coverage.SharedBytes
@@ -138,7 +138,7 @@ class PartitionFacts:
 def find(
     partition: Partition, work: TaskRows, options: Options, losses: Losses | None
 ) -> PartitionFacts:
-    """Everything about the partition."""
+    """Compute facts, labels and edges of the partition."""
     wrote = prepare.wrote(partition, work)
     read = prepare.read(partition, wrote.all, work)
     files, handed = partition.files, partition.handed
@@ -147,10 +147,10 @@ def find(
     read, measured = _measure_readers(partition, read, written, options)
     owners = Groups(wrote.owners.file, count)
     labelled = (files.role >= 0) & (files.role < ROLES.index("scratch"))
-    single, fed = _single(handed, measured, owners, wrote, labelled)
-    seen = _Seen(partition, work, wrote, read, measured, owners, losses)
+    single, fed = _find_single_readers(handed, measured, owners, wrote, labelled)
+    seen = _Measurements(partition, work, wrote, read, measured, owners, losses)
     facts = _facts(seen, labelled, fed, options)
-    found = of_files(facts, options)
+    found = label_files(facts, options)
     has = np.zeros((3, count), bool)
     for i, pattern in enumerate(("scatter", "gather", "partly_shared")):
         has[i, found.file[found.pattern == code(pattern)]] = True
@@ -160,7 +160,7 @@ def find(
     return PartitionFacts(
         facts,
         found,
-        _links(handed, read),
+        _keep_edges(handed, read),
         _header_readers(read),
         single,
         _task_reads(read, handed),
@@ -168,13 +168,13 @@ def find(
         coverage.written_shapes(wrote, has[1]),
         shared,
         shown,
-        _backward(handed, work),
+        _has_backward_edge(handed, work),
     )
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What was measured of a partition before the facts of its files follow from it."""
+class _Measurements:
+    """Measurements of a partition from which the facts of its files are computed."""
 
     partition: Partition
     work: TaskRows
@@ -185,8 +185,8 @@ class _Seen:
     losses: Losses | None
 
 
-def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
-    """The facts of each file, without `reader_set`."""
+def _facts(seen: _Measurements, labelled: Bools, fed: Bools, options: Options) -> Facts:
+    """Compute the facts of each file, without `reader_set`."""
     wrote, read, measured, owners = seen.wrote, seen.read, seen.measured, seen.owners
     files, count = seen.partition.files, len(seen.partition.files)
     writing, appended = coverage.writers(wrote, seen.work, owners.size)
@@ -230,8 +230,8 @@ def _facts(seen: _Seen, labelled: Bools, fed: Bools, options: Options) -> Facts:
 def _measure_readers(
     partition: Partition, read: Read, written: Ints, options: Options
 ) -> tuple[Read, Measured]:
-    """What the readers that count read. Who read nothing but a header that all of them share is a
-    header reader: it is set aside, and the others are measured without it."""
+    """Measure the readers that count. A reader that read only the shared header is a header reader:
+    it is set aside, and the others are measured again without it."""
     measured = coverage.measure(read, partition.read, partition.files, written, options)
     aside = coverage.only_header(measured, read.count)
     if aside.any():
@@ -240,16 +240,16 @@ def _measure_readers(
     return read, measured
 
 
-def _backward(handed: Handed, work: TaskRows) -> bool:
+def _has_backward_edge(handed: Handed, work: TaskRows) -> bool:
     """Whether an edge points back in time."""
     begin, end = work.start[handed.producer], work.start[handed.consumer]
     return bool(((begin > end) | ((begin == end) & (handed.producer > handed.consumer))).any())
 
 
-def _single(
+def _find_single_readers(
     handed: Handed, measured: Measured, owners: Groups, wrote: Wrote, labelled: Bools
 ) -> tuple[Single, Bools]:
-    """Files with one reader, per task that feeds it; and whether a file is among them."""
+    """Return files with one reader, one row per task that feeds it; and a mask of these files."""
     fits = (measured.n == 1)[handed.file] & (measured.reader[handed.file] == handed.consumer)
     rows = handed.take(fits)
     rows = rows.take(order_by(rows.file, rows.producer))
@@ -266,8 +266,8 @@ def _single(
 
 
 def _near_peek(read: Read, s: Ints, options: Options) -> Floats:
-    """A reader at the peek threshold could as well count, or not: 0.5 there, 1 at half or twice
-    it. Of files where some readers peek."""
+    """Return the factor for readers near the header read threshold, for files with header reads:
+    0.5 for a reader at the threshold, 1 at half or at twice of it."""
     near = np.ones(len(s))
     wanted = (read.looked.readers >= MIN_SHARING) & (read.looked.peeks > 0)
     if not wanted.any():
@@ -291,7 +291,7 @@ def _share_ordered(handed: Handed, count: int) -> Floats:
 
 
 def _share_not_lost(wrote: Wrote, read: Read, losses: Losses | None, count: int) -> Floats:
-    """Share of the events of the tasks that wrote or read each file that were not lost."""
+    """Return per file the share of events not lost, over the tasks that wrote or read it."""
     if losses is None:
         return np.ones(count)
     file = np.concatenate([wrote.all.file, read.all.file])
@@ -306,7 +306,7 @@ def _share_not_lost(wrote: Wrote, read: Read, losses: Losses | None, count: int)
     return np.asarray(np.clip(np.where(every > 0, kept, 1.0), 0, 1))
 
 
-def _links(handed: Handed, read: Read) -> KeptEdges:
+def _keep_edges(handed: Handed, read: Read) -> KeptEdges:
     aside = np.zeros(len(handed), bool)
     if read.aside.any():
         rows = read.all.take(read.aside)
@@ -323,7 +323,7 @@ def _header_readers(read: Read) -> HeaderReaders:
 
 
 def _task_reads(read: Read, handed: Handed) -> Amounts:
-    """The bytes that tasks read of files that others made."""
+    """Return the bytes that each task read from files that other tasks produced."""
     rows = read.all
     rows = rows.take(among(rows.file, rows.who, handed.file, handed.consumer))
     order = order_by(rows.who)

@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 @dataclass
 class Around(Rows):
-    """Groups, the reduces first, then by task; numbered from 0 here and from 1 in the result."""
+    """Groups, reduces first, then by task; numbered from 0 here and from 1 in table `groups`."""
 
     pattern: Ints
     task: Ints
-    files: Ints  # how many
-    partners: Ints  # producers or consumers
+    files: Ints  # number of files
+    partners: Ints  # number of producers (reduce) or consumers (distribute)
     bytes: Ints
-    share: Floats
+    share: Floats  # reduce: share of `bytes` in the task's intermediate input; distribute: 1
     largest: Ints  # bytes of the largest partner
-    spread: Floats  # coefficient of variation, NaN for a reduce
+    spread: Floats  # coefficient of variation of bytes per consumer, NaN for a reduce
 
 
 def find_groups(
     single: Single, task_reads: Floats, lineage: Ints, options: Options
 ) -> tuple[Around, Labels]:
-    """The groups, and the labels of their files; `lineage` is the path of each file version."""
+    """Find the groups and the labels of their files; `lineage`: path number of each version."""
     least = max(options.reduce_min_share, 1e-9)
     tasks = len(task_reads)
     reduces = _reduces(single, task_reads, tasks, least)
@@ -68,7 +68,7 @@ def find_groups(
 
 
 def _several(task: Ints, lineage: Ints, tasks: int) -> Bools:
-    """Per task whether its files are more than the versions of one."""
+    """Whether each task has files of at least two paths."""
     low, high = np.full(tasks, np.iinfo(np.int64).max), np.full(tasks, -1, np.int64)
     np.minimum.at(low, task, lineage)
     np.maximum.at(high, task, lineage)
@@ -81,7 +81,7 @@ def _labels(file: Ints, group: Ints, pattern: str) -> Labels:
 
 
 def _reduces(single: Single, task_reads: Floats, tasks: int, least: float) -> Around:
-    """Tasks that read several files alone, from several producers."""
+    """Find tasks that are the only reader of several files from several producers."""
     order = order_by(single.consumer, single.file)
     first = order[starts_of(single.consumer[order], single.file[order])]
     task = single.consumer[first]
@@ -109,7 +109,7 @@ def _reduces(single: Single, task_reads: Floats, tasks: int, least: float) -> Ar
 
 
 def _distributes(alone: Single, tasks: int) -> Around:
-    """Tasks whose files go to several readers, one each."""
+    """Find tasks whose files have one reader each and at least two readers in total."""
     order = order_by(alone.producer, alone.consumer)
     task, other = alone.producer[order], alone.consumer[order]
     first = starts_of(task, other)
@@ -138,15 +138,15 @@ def _mean(groups: Groups, values: Any) -> Floats:
 
 
 def _sum(key: Ints, values: Ints, count: int) -> Ints:
-    """Exact sums of whole numbers per key; keys are sorted."""
+    """Return exact integer sums per key; `key` is sorted."""
     return np.asarray(Groups(key, count).sum(values), np.int64)
 
 
-def number(piped: Single) -> tuple[Ints, Ints]:
-    """Position (1 is the first) and length of the chain of each pipeline file.
+def number_chains(piped: Single) -> tuple[Ints, Ints]:
+    """Return position (from 1) and length of the chain of each pipeline file.
 
-    `piped` are the pipeline files with the task before and the task behind each. Files side by
-    side between the same two tasks are one step.
+    `piped`: pipeline files with the producer and the consumer of each. Parallel files between the
+    same two tasks form one step.
     """
     order = order_by(piped.producer, piped.consumer)
     first = starts_of(piped.producer[order], piped.consumer[order])
@@ -160,15 +160,15 @@ def number(piped: Single) -> tuple[Ints, Ints]:
     out = np.full(tasks, UNKNOWN, np.int64)
     out[p] = np.arange(len(p))
     after = np.where((ins[c] == 1) & (outs[c] == 1), out[c], UNKNOWN)
-    position, length = place(after)
+    position, length = find_chain_positions(after)
     return position[pair], length[pair]
 
 
-def place(after: Any) -> tuple[Any, Any]:
-    """Position from 1 and length of the chain of each element.
+def find_chain_positions(after: Any) -> tuple[Any, Any]:
+    """Return position (from 1) and length of the chain of each element.
 
     `after[k]` is the element that follows k, or -1; no element follows two others. Cycles
-    cannot occur (they are concurrently shared); if one did, its positions are just numbers.
+    cannot occur (they are concurrently shared); positions in a cycle would be meaningless.
     """
     count = len(after)
     before = np.full(count, -1, np.int64)
@@ -191,13 +191,13 @@ def place(after: Any) -> tuple[Any, Any]:
     return behind + 1, behind + ahead + 1
 
 
-_ROUNDS = 64
+_PEEL_ROUNDS = 64
 
 
 @dataclass
 class SharedFiles:
-    """Concurrently shared files: per file whether it is one, the tasks in its cycle (UNKNOWN:
-    it is on none that was found here), and whether a cycle is the reason."""
+    """Per file: whether it is concurrently shared, the number of tasks in its cycle (UNKNOWN: it
+    is on no cycle found here), and whether a cycle is the reason."""
 
     file: Bools
     tasks: Ints
@@ -205,13 +205,13 @@ class SharedFiles:
 
 
 def components(pairs: Any) -> Any:
-    """Strongly connected components with at least two tasks.
+    """Return the strongly connected components with at least two tasks.
 
-    `pairs` is an int64 array of shape (edges, 2); the result an int64 array of shape
-    (members, 2): task, component. Tasks without a way in or out are peeled off first, so
-    the search itself sees only the neighbourhood of the cycles.
+    `pairs` is an int64 array of shape (edges, 2); the result is an int64 array of shape
+    (members, 2): task, component. Tasks without predecessors or successors are removed first,
+    so that the search is limited to the neighbourhood of the cycles.
     """
-    for _ in range(_ROUNDS):
+    for _ in range(_PEEL_ROUNDS):
         keep = np.isin(pairs[:, 0], pairs[:, 1]) & np.isin(pairs[:, 1], pairs[:, 0])
         if keep.all():
             break
@@ -230,14 +230,14 @@ def components(pairs: Any) -> Any:
 def find_cycles(
     files: pa.Table, facts: Facts, links: KeptEdges, tasks: int, options: Options, *, backward: bool
 ) -> SharedFiles:
-    """`backward`: some edge points back in time. Without one (nearly every run: producers start
-    first) there is no cycle to look for."""
+    """Find concurrently shared files. `backward`: an edge points back in time; without one (most
+    runs: producers start first) there are no cycles and the search is skipped."""
     count = len(facts)
     shared = SharedFiles(np.zeros(count, bool), np.full(count, UNKNOWN), np.zeros(count, bool))
     if backward:
         pairs = distinct(links.producer.astype(np.int64) * tasks + links.consumer)
         members = components(np.column_stack(np.divmod(pairs, tasks)))
-        _mark(shared, links, members, tasks)
+        _mark_cycles(shared, links, members, tasks)
     many = _too_many_versions(files, facts, options.max_versions)
     marked = column(files, "concurrent") == 1
     more = (marked | many) & (facts.role != ROLES.index("software")) & (facts.role >= 0)
@@ -247,8 +247,8 @@ def find_cycles(
     return shared
 
 
-def _mark(shared: SharedFiles, links: KeptEdges, members: Ints, tasks: int) -> None:
-    """The files of the edges inside a component."""
+def _mark_cycles(shared: SharedFiles, links: KeptEdges, members: Ints, tasks: int) -> None:
+    """Mark the files of the edges inside a component."""
     of_task = np.full(tasks, UNKNOWN, np.int64)
     of_task[members[:, 0]] = members[:, 1]
     size = np.bincount(members[:, 1])
@@ -260,7 +260,7 @@ def _mark(shared: SharedFiles, links: KeptEdges, members: Ints, tasks: int) -> N
 
 
 def _too_many_versions(files: pa.Table, facts: Facts, most: int) -> Bools:
-    """Files whose path has more versions than `most`; software does not count."""
+    """Whether the path of each file has more than `most` versions; software is not counted."""
     lineage = column(files, "lineage")
     counts = (facts.role >= 0) & (facts.role != ROLES.index("software"))
     if not len(lineage):

@@ -1,7 +1,7 @@
-"""Arrow tables of the flow as arrays, cut into partitions of whole files.
+"""Partitions of whole files: slices of the flow's Arrow tables, converted to arrays.
 
-Tables that are sorted by file, as those of the flow are, are cut where they lie; only the
-partition that is worked on exists as arrays.
+Tables of the flow are sorted by file and are sliced in place; only the current partition is
+converted to arrays.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from tracehint.analyzer.patterns.rows import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 1 << 17  # of any one table in a partition
+ROWS = 1 << 17  # target number of rows per table in a partition
 _Users = TypeVar("_Users", Readers, Writers)
 _PARTS = ("producers", "consumers", "edges")
 
 
 class FlowTables(Protocol):
-    """What `label` needs of the data flow: tables of analyzer.model."""
+    """The tables of analyzer.model that `label` reads."""
 
     files: pa.Table
     producers: pa.Table
@@ -45,8 +45,8 @@ class FlowTables(Protocol):
 
 @dataclass
 class Partition:
-    """Files from `low` on and the rows about them. `who` of writers and readers are single
-    attempts here, engines and superseded writers left out; rows are sorted by (file, who)."""
+    """Consecutive files, starting with number `low`, and their rows. `who` is a single attempt in
+    writers and readers, without engines and superseded writers; rows are sorted by (file, who)."""
 
     low: int
     files: Files
@@ -77,7 +77,7 @@ class Tables:
         return list(pairwise([*at[at < count].tolist(), count]))
 
     def partition(self, low: int, high: int) -> Partition:
-        """The files from `low` up to `high`."""
+        """Return the files in [low, high) with their rows."""
         wrote, wrote_file = self._rows("producers", low, high)
         read, read_file = self._rows("consumers", low, high)
         edges, edge_file = self._rows("edges", low, high)
@@ -95,7 +95,7 @@ class Tables:
         )
 
     def _rows(self, name: str, low: int, high: int) -> tuple[pa.Table, Ints]:
-        """The rows about these files, and the place of their file in the partition."""
+        """Return the rows of these files, and the index of each row's file in the partition."""
         file = self.of_row[name]
         if low == high:
             return self.parts[name].slice(0, 0), file[:0]
@@ -106,7 +106,7 @@ class Tables:
 
 
 def dense(ids: Ints, wanted: Ints) -> Ints:
-    """The place of each wanted id in the sorted ids; UNKNOWN where there is none."""
+    """Return the index of each wanted id in the sorted `ids`; UNKNOWN if it is absent."""
     if not len(ids) or not len(wanted):
         return np.full(len(wanted), UNKNOWN, np.int64)
     low, high = int(ids[0]), int(ids[-1])
@@ -125,7 +125,7 @@ def _files(files: pa.Table) -> Files:
 
 
 def _used_bytes(rows: pa.Table) -> Ints:
-    """The bytes that each row used, each once, or as many as moved."""
+    """Return the unique bytes of each row, or its moved bytes where the unique ones are unknown."""
     unique = column(rows, "unique_bytes")
     return unique if (unique >= 0).all() else np.where(unique < 0, column(rows, "bytes", 0), unique)
 
@@ -161,7 +161,7 @@ def _readers(rows: pa.Table, file: Ints, used: Ints, pieces: Pieces, work: TaskR
 
 
 def _sort_users(rows: _Users, keep: Bools) -> _Users:
-    """The rows that are kept, by (file, who)."""
+    """Return the rows to keep, sorted by (file, who)."""
     rows = rows if keep.all() else rows.take(keep)
     order = order_by(rows.file, rows.who)
     return rows if np.all(order[1:] > order[:-1]) else rows.take(order)
@@ -221,7 +221,7 @@ Pieces = tuple[Ints, Ints, Ints]
 
 
 def _pieces(rows: pa.Table) -> Pieces:
-    """Number of the ranges of each row, the first byte of the first and the end of the last."""
+    """Return per row the number of ranges, the start of the first and the end of the last."""
     offsets, start, end = _lists(rows)
     size = np.diff(offsets).astype(np.int64)
     low, high = np.full(len(size), UNKNOWN, np.int64), np.full(len(size), UNKNOWN, np.int64)

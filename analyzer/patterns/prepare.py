@@ -23,8 +23,8 @@ from tracehint.analyzer.patterns.rows import (
 
 @dataclass
 class Segments(Rows):
-    """Segments of files, sorted, from the first to the last byte of each file; `deep` ranges
-    cover each, 0 is a gap; `weight` is the sum of the weights of these ranges."""
+    """Sorted segments of each file, from the first to the last accessed byte. `deep`: number of
+    ranges that cover the segment (0: gap); `weight`: sum of the weights of these ranges."""
 
     file: Ints
     start: Ints
@@ -34,7 +34,7 @@ class Segments(Rows):
 
 
 def segments(file: Ints, start: Ints, end: Ints, weight: Ints | Bools | None = None) -> Segments:
-    """Cut files where a range begins or ends. `weight` of each range: 1 if it is not given."""
+    """Cut files where a range begins or ends. `weight`: one per range; 1 if not given."""
     files, place = np.concatenate([file, file]), np.concatenate([start, end])
     order = order_by(files, place)
     files, place = files[order], place[order]
@@ -52,11 +52,11 @@ def segments(file: Ints, start: Ints, end: Ints, weight: Ints | Bools | None = N
 
 
 def own_regions(rows: Segments, file: Ints, used: Ints, count: int) -> Ints:
-    """Per file how many of its users have a region of their own: no other user touched at least
-    half of the bytes that they used (docs/patterns.md, P61).
+    """Count per file the users with a region of their own: no other user accessed at least half of
+    the bytes that they used (docs/patterns.md, P61).
 
-    `file` and `used` bytes are of each user; the weight of a range is the place of its user there,
-    so the weight of a segment with one user is that user.
+    `file` and `used` (bytes) have one row per user. The weight of a range is its user's row, so
+    the weight of a segment with one user is that user.
     """
     one = rows.deep == 1
     own = np.bincount(rows.weight[one], (rows.stop - rows.start)[one], len(file))
@@ -65,9 +65,9 @@ def own_regions(rows: Segments, file: Ints, used: Ints, count: int) -> Ints:
 
 @dataclass
 class Wrote:
-    """`all` writers, one row per task and file; `owners` are those that own bytes, or all where
-    nobody is known to own any. `spans` are (file, who, start, end) of the owners of files that
-    have several, each byte once per owner."""
+    """`all` writers, one row per task and file; `owners`: writers that own bytes, or all writers of
+    a file where no owned byte is known. `spans`: (file, who, start, end) of the owners of files
+    with several owners, each byte once per owner."""
 
     all: Writers
     owners: Writers
@@ -76,7 +76,7 @@ class Wrote:
 
 @dataclass
 class Looked:
-    """Peeks per file: how many readers and peeks there are, and whether peeks count."""
+    """Header reads per file: numbers of readers and header reads, and whether the latter count."""
 
     readers: Ints
     peeks: Ints
@@ -85,8 +85,8 @@ class Looked:
 
 @dataclass
 class Read:
-    """`all` readers, those that are set `aside`, and those that `count`; `back`: files that a task
-    wrote and read."""
+    """`all` readers, a mask of those set `aside`, and those that `count`; `back`: files that one
+    task both wrote and read."""
 
     all: Readers
     aside: Bools
@@ -95,7 +95,7 @@ class Read:
     back: Bools
 
     def set_aside(self, more: Bools) -> Read:
-        """The same with some of the rows of `count` set aside as header reads."""
+        """Return a copy with the marked rows of `count` set aside as header reads."""
         aside = self.aside.copy()
         aside[np.flatnonzero(~aside)[more]] = True
         count = len(self.looked.readers)
@@ -106,7 +106,7 @@ class Read:
 
 
 def wrote(partition: Partition, work: TaskRows) -> Wrote:
-    """The writers; attempts of one task are one."""
+    """Return the writers; attempts of one task are merged."""
     single = partition.writers
     everybody = _join_attempts(single, work) if work.retried else single
     count = len(partition.files)
@@ -120,7 +120,7 @@ def wrote(partition: Partition, work: TaskRows) -> Wrote:
 
 
 def _join_attempts(single: Writers, work: TaskRows) -> Writers:
-    """One row per file and task of all attempts."""
+    """Merge the attempts: one row per file and task."""
     who = work.who[single.who]
     order = order_by(single.file, who)
     rows, who = single.take(order), who[order]
@@ -141,7 +141,7 @@ def _join_attempts(single: Writers, work: TaskRows) -> Writers:
 def _written_by_owner(
     partition: Partition, owners: Writers, several: Bools, work: TaskRows
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """What each owner of these files wrote; attempts may have written the same bytes."""
+    """Return the ranges that each owner of these files wrote, without overlaps of attempts."""
     rows = partition.writers.take(several[partition.writers.file])
     who = work.who[rows.who]
     if not len(rows):
@@ -161,8 +161,8 @@ def _written_by_owner(
 
 
 def read(partition: Partition, writers: Writers, work: TaskRows) -> Read:
-    """The readers: who only read back its own bytes is none, and who got them through an
-    engine's copy may have an edge only."""
+    """Return the readers: without tasks that only read back their own bytes, and with tasks that
+    got the bytes through an engine's copy, which may have an edge but no row."""
     count, handed = len(partition.files), partition.handed
     single = _attempts_that_count(partition.readers, work) if work.retried else partition.readers
     both = among(single.file, single.who, writers.file, writers.who)
@@ -170,7 +170,7 @@ def read(partition: Partition, writers: Writers, work: TaskRows) -> Read:
     fed = among(single.file[own], single.who[own], handed.file, handed.consumer)
     back = np.zeros(count, bool)
     back[single.file[own[fed]]] = True
-    more = _through_copies(single, handed)
+    more = _find_copy_readers(single, handed)
     if not fed.all():
         single = single.take(np.delete(np.arange(len(single)), own[~fed]))
     if len(more):
@@ -183,7 +183,7 @@ def read(partition: Partition, writers: Writers, work: TaskRows) -> Read:
 
 
 def _attempts_that_count(single: Readers, work: TaskRows) -> Readers:
-    """Of each task the last attempt that read the file."""
+    """Return per file and task the last attempt that read the file."""
     who, attempt = work.who[single.who], work.attempt[single.who]
     order = order_by(single.file, who, attempt)
     first = starts_of(single.file[order], who[order])
@@ -193,8 +193,8 @@ def _attempts_that_count(single: Readers, work: TaskRows) -> Readers:
     return found
 
 
-def _through_copies(single: Readers, handed: Handed) -> Readers:
-    """Who has an edge that is not of data, and no row."""
+def _find_copy_readers(single: Readers, handed: Handed) -> Readers:
+    """Return the consumers of edges without data (copies, declarations) that have no row."""
     other = handed.take(~handed.data)
     if not len(other):
         return Readers.empty()
@@ -216,7 +216,7 @@ def _through_copies(single: Readers, handed: Handed) -> Readers:
 
 
 def _count_peeks(rows: Readers, spans: Spans, count: int) -> Looked:
-    """Peeks count where all readers peek, and where the bytes that only they read are most."""
+    """Count header reads; they decide if all readers are such, or read most bytes that are read."""
     none = np.zeros(count, np.int64)
     if not rows.peek.any():
         return Looked(none, none, none != 0)
@@ -238,7 +238,7 @@ def _count_peeks(rows: Readers, spans: Spans, count: int) -> Looked:
 
 
 def spans_of(rows: Readers, spans: Spans) -> tuple[Ints, Ints, Ints]:
-    """(place in `rows`, start, end) of what they read; first bytes where nothing is known."""
+    """Return (index into `rows`, start, end) of the ranges read; [0, u) where they are unknown."""
     known = np.flatnonzero(rows.row >= 0)
     place, start, end = spans.of(rows.row[known])
     bare = np.flatnonzero((rows.row < 0) & (rows.u > 0))

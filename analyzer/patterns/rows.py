@@ -1,7 +1,7 @@
-"""What the steps of the labels hand to each other: numpy columns, one row per thing.
+"""Column records that the steps of the labelling exchange: numpy columns, one row per item.
 
-Tasks and files are numbers from 0 here: their places in the tables sorted by id. The files of
-one partition count from the partition's first one.
+Tasks and files are numbered from 0, by their position in the tables sorted by id. Within a
+partition, file numbers start at 0 with the partition's first file.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tracehint.analyzer.dataflow.ranges import expand
 
 Floats = npt.NDArray[np.float64]
 
-# In the order of their names, which is the order of a file's labels in the result.
+# Sorted by name: the order of a file's labels in the result.
 PATTERNS = tuple(sorted(NAMES))
 ROLES = ("input", "intermediate", "output", "scratch", "software")
 
 
 def code(pattern: str) -> int:
-    """The number of a pattern."""
+    """Return the index of a pattern in PATTERNS."""
     return PATTERNS.index(pattern)
 
 
 @dataclass
 class TaskRows:
-    """The tasks, sorted by id. Unknown ends are infinite. `who` and `engine` have a last row
-    for tasks that are not known."""
+    """Tasks, sorted by id. Unknown end times are infinite. `who` and `engine` have an extra last
+    row for unknown tasks."""
 
     ids: Ints
     who: Ints  # the last attempt of a retried task, else the task itself
@@ -45,7 +45,7 @@ class TaskRows:
     start: Floats
     end: Floats
     retried: bool
-    ready: Floats  # when its inputs were complete, at its start at the latest (ready.py)
+    ready: Floats  # when its inputs were complete, at most its start (`run_labels.moments`)
 
 
 @dataclass
@@ -59,9 +59,9 @@ class Files(Rows):
 
 @dataclass
 class Spans:
-    """Byte ranges of the rows of a table: those of row i are offsets[i] up to offsets[i + 1].
+    """Byte ranges of the rows of a table; row i has the ranges offsets[i] up to offsets[i + 1].
 
-    Where the ranges of a row are not known its first bytes stand for them, as many as it used.
+    A row without known ranges has one range instead: [0, number of bytes that it used).
     """
 
     offsets: Ints
@@ -69,14 +69,14 @@ class Spans:
     end: Ints
 
     def of(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
-        """(place in `rows`, start, end) of all ranges of these rows."""
+        """Return (index into `rows`, start, end) of all ranges of these rows."""
         place, at = expand(self.offsets[rows], self.offsets[rows + 1])
         return place, self.start[at], self.end[at]
 
 
 @dataclass
 class Writers(Rows):
-    """Who wrote a file, sorted by (file, who)."""
+    """Writers of files, sorted by (file, who)."""
 
     file: Ints
     who: Ints
@@ -89,35 +89,35 @@ class Writers(Rows):
 
 @dataclass
 class Readers(Rows):
-    """Who read a file, sorted by (file, who)."""
+    """Readers of files, sorted by (file, who)."""
 
     file: Ints
     who: Ints
-    u: Ints  # bytes, each once
-    cover: Floats  # NaN: unknown
-    peek: Bools
+    u: Ints  # unique bytes read
+    cover: Floats  # share of the file that it read; NaN: unknown
+    peek: Bools  # header read
     pieces: Ints  # number of its ranges
     low: Ints  # first byte of the first and end of the last range, UNKNOWN without ranges
     high: Ints
-    row: Ints  # in the partition's ranges, UNKNOWN: it has none
+    row: Ints  # in the partition's ranges; UNKNOWN: no ranges
 
 
 @dataclass
 class Handed(Rows):
-    """Edges between different tasks, engines left out."""
+    """Edges between different tasks, without engines."""
 
     edge: Ints
     file: Ints
     producer: Ints
     consumer: Ints
     bytes: Ints
-    data: Bools  # not by an engine's copy or a declaration
+    data: Bools  # by recorded data, not through an engine's copy or a declaration
     uncertain: Bools
 
 
 @dataclass
 class KeptEdges(Rows):
-    """What is kept of the edges of all partitions."""
+    """Columns of the edges that remain in memory for all partitions."""
 
     edge: Ints
     file: Shorts
@@ -129,19 +129,19 @@ class KeptEdges(Rows):
 
 @dataclass
 class Single(Rows):
-    """Files with one reader that counts, once per producer that feeds it."""
+    """Files with one reader that counts, one row per producer that feeds it."""
 
     file: Ints
     producer: Ints
     consumer: Ints
-    u: Ints  # what the reader read
-    fed: Ints  # what the producer handed to it
+    u: Ints  # bytes that the reader read
+    fed: Ints  # bytes that the reader got from this producer
     alone: Bools  # the producer is the file's only owner
 
 
 @dataclass
 class HeaderReaders(Rows):
-    """Tasks that read no more of a file than a header that its other readers read as well."""
+    """Tasks that read only the header of a file, which its other readers also read."""
 
     file: Ints
     who: Ints
@@ -149,7 +149,7 @@ class HeaderReaders(Rows):
 
 @dataclass
 class Amounts(Rows):
-    """Bytes per task; a task may come several times."""
+    """Bytes per task; a task may occur several times."""
 
     task: Ints
     bytes: Ints
@@ -157,13 +157,13 @@ class Amounts(Rows):
 
 @dataclass
 class Facts(Rows):
-    """What decides the labels of each file. NaN: there is no such number."""
+    """Numbers that decide the labels of each file. NaN: not defined for this file."""
 
     labelled: Bools  # can have a label: neither software nor scratch
     role: Shorts
-    s: Ints  # size, or as far as it was read or written
+    s: Ints  # size; if unknown, as far as it was read or written
     n: Ints  # readers that count
-    u: Ints  # bytes that they read, together
+    u: Ints  # total bytes that they read
     m: Floats  # readers per byte
     header: Ints
     gaps: Ints
@@ -171,31 +171,31 @@ class Facts(Rows):
     cover_min: Floats
     cover_mean: Floats
     cover_max: Floats
-    together: Ints  # readers at one time
+    together: Ints  # maximum number of concurrent readers
     np: Ints  # owners
-    writer: Ints  # one of them
+    writer: Ints  # one of the owners
     owned_max: Ints
     owned: Ints
     overlap: Floats  # share of the written bytes with several writers
     own_read: Ints  # readers with a region of their own
-    own_written: Ints  # owners with one
-    writing: Ints  # writers at one time
-    appended: Bools  # each began where the one before stopped
-    readers: Ints  # all of a file with peeks, else 0
-    peeks: Ints
-    decides: Bools  # the peeks count
-    near_peek: Floats
+    own_written: Ints  # owners with a region of their own
+    writing: Ints  # maximum number of concurrent writers
+    appended: Bools  # each writer began where the previous one stopped
+    readers: Ints  # all readers of a file with header reads, else 0
+    peeks: Ints  # header reads
+    decides: Bools  # the header reads count
+    near_peek: Floats  # 0.5: a reader is at the header read threshold; 1: none is near it
     ordered: Floats  # 1 - half the share of its edges whose order is uncertain
     kept: Floats  # share of its tasks' events that were not lost
     exact: Floats
-    fed: Bools  # somebody handed bytes to its only reader
+    fed: Bools  # its only reader got bytes from a producer
     both_ways: Bools  # a task wrote and read it
-    reader_set: Ints  # a number that says who read it
+    reader_set: Ints  # hash of the set of its readers
 
 
 @dataclass
 class Shapes(Rows):
-    """Regions that readers or writers of a file touched."""
+    """Regions that readers or writers of a file accessed."""
 
     file: Ints
     regions: Ints
@@ -214,11 +214,11 @@ class Labels(Rows):
     file: Ints
     pattern: Ints  # index into PATTERNS
     group: Ints  # UNKNOWN: none
-    near: Floats  # 0.5 at the threshold, 1 far from it
+    near: Floats  # 0.5 at the deciding threshold, 1 far from it
 
 
 class Groups:
-    """Rows sorted by a number below `count`: reductions per number, into arrays of `count`."""
+    """Reductions of rows per key (rows sorted by key, keys below `count`) to `count` values."""
 
     def __init__(self, key: Ints, count: int) -> None:
         self.count = count
@@ -228,31 +228,31 @@ class Groups:
         self.size[self.at] = np.diff(np.append(self.first, len(key)))
 
     def reduce(self, how: np.ufunc, values: npt.NDArray[Any], empty: Any) -> npt.NDArray[Any]:
-        """`how` over the values of each number; `empty` where there are no rows."""
+        """Apply `how` to the values of each key; `empty` for keys without rows."""
         found = np.full(self.count, empty, values.dtype)
         if len(self.first):
             found[self.at] = how.reduceat(values, self.first)
         return found
 
     def sum(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Sums; of flags, how many are set."""
+        """Return sums; for booleans, the number of true values."""
         values = values.astype(np.int64) if values.dtype == bool else values
         return self.reduce(np.add, values, 0)
 
     def low(self, values: npt.NDArray[Any], empty: Any = UNKNOWN) -> npt.NDArray[Any]:
-        """Minima; NaN does not count."""
+        """Return minima, ignoring NaN."""
         return self.reduce(np.fmin, values, empty)
 
     def high(self, values: npt.NDArray[Any], empty: Any = UNKNOWN) -> npt.NDArray[Any]:
-        """Maxima; NaN does not count."""
+        """Return maxima, ignoring NaN."""
         return self.reduce(np.fmax, values, empty)
 
     def any(self, flags: Bools) -> Bools:
-        """Whether a flag is set."""
+        """Whether any flag of each key is set."""
         return np.asarray(self.reduce(np.logical_or, flags, False))
 
     def one(self, values: npt.NDArray[Any], empty: Any = UNKNOWN) -> npt.NDArray[Any]:
-        """The value of the first row."""
+        """Return the value of the first row of each key."""
         found = np.full(self.count, empty, values.dtype)
         found[self.at] = values[self.first]
         return found
@@ -262,8 +262,8 @@ AnyRows = TypeVar("AnyRows", bound=Rows)
 
 
 def concat_rows(parts: list[AnyRows], place: Ints | None = None) -> AnyRows:
-    """All rows, in order, or each at its place; the columns of the parts go as those of the whole
-    come."""
+    """Concatenate all rows, in order or each at its index in `place`. Consumes the parts: their
+    columns are deleted as soon as they are concatenated, to save memory."""
     columns = {}
     for field in fields(parts[0]):
         whole = concat_numbers([getattr(part, field.name) for part in parts])

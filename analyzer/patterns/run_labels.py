@@ -1,4 +1,4 @@
-"""The tasks as arrays, and which attempts are one task."""
+"""Labels of a run: tables `patterns` and `groups`, with attempts of a task merged."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
 
 
-# Table `patterns`: the labels of the files, and their copies on the edges they hold for.
+# Table `patterns` has the labels of the files, and copies of them on the edges where they hold.
 #
-# On an edge into a reader that was set aside as a peek only those labels hold that do not rest
-# on who read: gather and concurrently_shared. All others hold on every edge of their file (a
-# reduce's files have one reader that counts, a distribute's one producer).
+# An edge into a header read that was set aside gets only the labels that do not depend on the
+# readers: gather and concurrently_shared. All other labels hold on every edge of their file (files
+# of a reduce have one reader that counts, those of a distribute one producer).
 
-_AT_ONCE = 1 << 18  # labels of edges
-_ALWAYS = (code("gather"), code("concurrently_shared"))
+_BLOCK_ROWS = 1 << 18  # labels of edges per block
+_READER_INDEPENDENT = (code("gather"), code("concurrently_shared"))
 
 
 @dataclass
 class Decided:
-    """The labels with all that is known about them; `ordered` is a factor of `confidence`."""
+    """Labels with their placements, texts and confidence; `ordered` is a factor of `confidence`."""
 
     labels: Labels
     chosen: Chosen
@@ -66,10 +66,10 @@ class Decided:
 
 
 def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Resources) -> pa.Table:
-    """Table `patterns` of analyzer.model: the files' own labels, sorted by file, then the edges'.
+    """Return table `patterns` of analyzer.model: labels of files, sorted by file, then of edges.
 
-    `ids` are the files. The text columns are dictionaries: few texts are distinct, and the
-    edges copy numbers.
+    `ids`: ids of the files. Text columns are dictionary-encoded, because few texts are distinct
+    and edges then copy only the codes.
     """
     import pyarrow as pa
 
@@ -83,11 +83,11 @@ def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Res
     files = _as_table(own)
     own.clear()
     give_back()
-    edges, rows = _on_edges(labels.take(order), links, len(ids))
+    edges, rows = _copy_to_edges(labels.take(order), links, len(ids))
     give_back()
 
     def copied(number: int) -> pa.Table:
-        some = slice(number * _AT_ONCE, (number + 1) * _AT_ONCE)
+        some = slice(number * _BLOCK_ROWS, (number + 1) * _BLOCK_ROWS)
         edge, at = edges[some], order[rows[some]]
         columns = _columns(decided, at, decided.texts.short, ids, names)
         columns["edge"], columns["primary"] = links.edge[edge], primary[at] | links.aside[edge]
@@ -95,12 +95,12 @@ def patterns_table(decided: Decided, ids: Ints, links: KeptEdges, resources: Res
         columns["confidence"] = decided.confidence[at] / decided.ordered[at] * doubt
         return _as_table(columns)
 
-    blocks = range(-(-len(edges) // _AT_ONCE))
+    blocks = range(-(-len(edges) // _BLOCK_ROWS))
     return pa.concat_tables([files, *compute_all(copied, blocks, resources, "labels of edges")])
 
 
-def _on_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]:
-    """(row of the edge, row of the label) in the order of the edges; labels are sorted."""
+def _copy_to_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]:
+    """Return (row of edge, row of label), sorted by edge; `labels` are sorted by file."""
     count = np.bincount(labels.file, minlength=files)
     first = np.cumsum(count) - count
     order = order_by(links.edge)
@@ -108,7 +108,7 @@ def _on_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]
     edge, label = expand(first[file], first[file] + count[file])
     edge = order[edge]
     if links.aside.any():
-        keep = ~links.aside[edge] | np.isin(labels.pattern[label], _ALWAYS)
+        keep = ~links.aside[edge] | np.isin(labels.pattern[label], _READER_INDEPENDENT)
         edge, label = edge[keep], label[keep]
     return edge, label
 
@@ -116,7 +116,7 @@ def _on_edges(labels: Labels, links: KeptEdges, files: int) -> tuple[Ints, Ints]
 def _columns(
     decided: Decided, at: Ints, text: Ints, ids: Ints, names: dict[int, str]
 ) -> dict[str, Any]:
-    """What is the same at a file and at its edges."""
+    """Return the columns that a file's label and its copies on edges have in common."""
     import pyarrow as pa
 
     labels, chosen = decided.labels, decided.chosen
@@ -151,7 +151,7 @@ def _as_table(columns: dict[str, Any]) -> pa.Table:
 def groups_table(
     around: Around, decided: Decided, evidence: pa.Array, tasks: Ints, ids: Ints
 ) -> pa.Table:
-    """Table `groups` of analyzer.model; `tasks` and `ids` are those of the tasks and the files."""
+    """Return table `groups` of analyzer.model; `tasks` and `ids`: ids of tasks and files."""
     import pyarrow as pa
 
     from tracehint.analyzer.model import GROUPS
@@ -173,7 +173,7 @@ def groups_table(
 
 
 def read_work(tasks: pa.Table) -> TaskRows:
-    """The tasks; attempts of one task share type, name and command."""
+    """Return the tasks as arrays; attempts of one task share type, name and command."""
     tasks = in_order(tasks, "task")
     attempt = column(tasks, "attempt", null=1)
     start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
@@ -192,7 +192,7 @@ def read_work(tasks: pa.Table) -> TaskRows:
 
 
 def _last_attempts(tasks: pa.Table, attempt: Ints, start: Floats) -> Ints:
-    """Per task the last attempt of its series; a series begins with each attempt 1."""
+    """Return per task the last attempt of its series; each attempt 1 starts a new series."""
     texts = [codes(tasks, name) for name in ("command", "name", "type")]
     order = np.lexsort((start, *texts))
     new = attempt[order] == 1
@@ -208,11 +208,11 @@ def _last_attempts(tasks: pa.Table, attempt: Ints, start: Floats) -> Ints:
 
 
 def moments(flow: FlowTables, work: TaskRows) -> Floats:
-    """Per task the moment just after the last of its inputs was complete, never after its start;
+    """Return per task the time just after its last input was complete, at most its start time;
     NaN where its start is unknown.
 
-    An input is complete when the task that wrote it has ended: engines start no reader before.
-    What an engine wrote is complete with the engine's last write to it.
+    An input is complete when the task that wrote it has ended, as engines start no reader before.
+    A file written by an engine is complete after the engine's last write to it.
     """
     complete = np.full(len(work.ids), -np.inf)
     written = _engine_writes(flow.producers, work)
@@ -227,12 +227,12 @@ def moments(flow: FlowTables, work: TaskRows) -> Floats:
         done = np.where(work.engine[producer], written(file, producer), work.end[writer])
         other = writer != reader
         np.maximum.at(complete, reader[other], done[other])
-    ready = np.nextafter(complete, np.inf)  # two tasks of which one feeds the other never meet
+    ready = np.nextafter(complete, np.inf)  # so that a producer and its consumer never overlap
     return np.where(np.isnan(work.start), np.nan, np.minimum(work.start, ready))
 
 
 def _engine_writes(producers: pa.Table, work: TaskRows) -> Callable[[Ints, Ints], Floats]:
-    """A function from files and engines' tasks to the moment of the last write; unknown: inf."""
+    """Return a function (files, engine tasks) -> time of the last write; inf where unknown."""
     task = dense(work.ids, column(producers, "task"))
     own: Bools = (task >= 0) & work.engine[task]
     key = column(producers, "file")[own] * len(work.ids) + task[own]
@@ -252,7 +252,7 @@ def _engine_writes(producers: pa.Table, work: TaskRows) -> Callable[[Ints, Ints]
 @dataclass(frozen=True)
 class RunLabels:
     """Tables `patterns` and `groups` of analyzer.model, and `consumers` with the header readers
-    that only a look at the other readers of their files shows."""
+    marked that are recognised only by comparison with the other readers of their files."""
 
     patterns: pa.Table
     groups: pa.Table
@@ -269,19 +269,19 @@ def label(
 ) -> RunLabels:
     """Find the labels of all files and edges.
 
-    `run["nodes"]` is N of the cost model (at least 1), `run["completeness"]["blind_to"]`
-    what the collector cannot see. `lost` has columns task, lost, seen: events of the task's
-    processes that were lost and recorded; None when nothing was lost.
+    `run["nodes"]` is N of the cost model (at least 1), `run["completeness"]["blind_to"]` lists what
+    the collector cannot record. `lost` has columns task, lost, seen: numbers of lost and recorded
+    events of the task's processes; None if no event was lost.
     """
     work = read_work(tasks)
     work.ready = moments(flow, work)
     tables, resources = Tables(flow, work), resources or Resources()
-    found = _gather_facts(tables, work, options, _losses(lost, work), resources)
+    found = _gather_facts(tables, work, options, _read_losses(lost, work), resources)
     in_cycles = cycles.find_cycles(
         tables.files, found.facts, found.links, len(work.ids), options, backward=found.backward
     )
     single = found.single.take(~in_cycles.file[found.single.file])
-    reads, lineage = _reads(found, len(work.ids)), column(tables.files, "lineage")
+    reads, lineage = _sum_task_reads(found, len(work.ids)), column(tables.files, "lineage")
     ids = tables.ids
     around, grouped = groups.find_groups(single, reads, lineage, options)
     alone = found.labels.take(~in_cycles.file[found.labels.file])
@@ -290,7 +290,7 @@ def label(
     del alone, grouped
     sources, links = _sources(found, around, in_cycles, single), found.links
     consumers = _with_header_readers(flow.consumers, tables, found.header_readers)
-    del found, in_cycles, single, tables  # they are with the sources now, or in another order
+    del found, in_cycles, single, tables  # free memory: `sources` refers to what is still needed
     site = choice.Site(options, int(run["nodes"]), run.get("hosts_by_site", {}))
     give_back()
     decided = _decide_placements(
@@ -306,7 +306,7 @@ def label(
 
 
 def _with_header_readers(consumers: pa.Table, tables: Tables, found: HeaderReaders) -> pa.Table:
-    """The table with these readers marked, in whichever attempt of a task."""
+    """Mark these readers as header readers (`peek`) in the table, in all attempts of a task."""
     import pyarrow as pa
 
     if not len(found):
@@ -329,7 +329,7 @@ def _decide_placements(
     lost: pa.Table | None,
     resources: Resources,
 ) -> Decided:
-    """The labels with their placements, how sure they are, and why."""
+    """Return the labels with their placements, confidence and evidence texts."""
     facts, single, around = sources.facts, sources.single, sources.around
     chosen = choice.choose(labels, facts, single, around, site, resources)
     factors = confidence.rate(labels, facts, blind_to, lost).slim()
@@ -341,20 +341,20 @@ def _decide_placements(
 def _gather_facts(
     tables: Tables, work: TaskRows, options: Options, losses: Losses | None, resources: Resources
 ) -> PartitionFacts:
-    """What decides about each file, partition by partition."""
+    """Compute the facts of all files, partition by partition."""
     bounds = tables.bounds()
 
-    def found_in(i: int) -> PartitionFacts:
+    def compute_partition(i: int) -> PartitionFacts:
         found = find(tables.partition(*bounds[i]), work, options, losses)
         return replace(found, facts=found.facts.slim(), labels=found.labels.slim())
 
-    parts = compute_all(found_in, range(len(bounds)), resources, "labels")
+    parts = compute_all(compute_partition, range(len(bounds)), resources, "labels")
     give_back()
     return _concat_partitions(parts, [low for low, _ in bounds])
 
 
-def _reads(found: PartitionFacts, tasks: int) -> np.ndarray:
-    """Per task the intermediate bytes that it read."""
+def _sum_task_reads(found: PartitionFacts, tasks: int) -> np.ndarray:
+    """Return the intermediate bytes that each task read."""
     return np.bincount(found.task_reads.task, found.task_reads.bytes, tasks)
 
 
@@ -373,7 +373,7 @@ def _sources(
     )
 
 
-def _losses(lost: pa.Table | None, work: TaskRows) -> Losses | None:
+def _read_losses(lost: pa.Table | None, work: TaskRows) -> Losses | None:
     if lost is None or not lost.num_rows:
         return None
     task = dense(work.ids, column(lost, "task"))
@@ -394,7 +394,7 @@ def _label_concurrently_shared(files: Bools) -> Labels:
 
 
 def _concat_partitions(parts: list[PartitionFacts], lows: list[int]) -> PartitionFacts:
-    """One `PartitionFacts` of all partitions, with the files numbered through."""
+    """Concatenate all partitions; file numbers become global."""
     columns: dict[str, Any] = {}
     for field in fields(PartitionFacts):
         values = [getattr(part, field.name) for part in parts]
@@ -403,6 +403,6 @@ def _concat_partitions(parts: list[PartitionFacts], lows: list[int]) -> Partitio
                 if hasattr(rows, "file"):
                     rows.file = rows.file + rows.file.dtype.type(low)
             columns[field.name] = concat_rows(values)
-        else:  # a flag
+        else:  # `backward`
             columns[field.name] = sum(values[1:], start=values[0])
     return PartitionFacts(**columns)

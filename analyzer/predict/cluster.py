@@ -1,4 +1,4 @@
-"""A cluster: nodes, the store's servers and its law, scheduler; each measured number a range."""
+"""Cluster model: nodes, the store's servers and law, scheduler; measured numbers are ranges."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ SERVERS = ("all", "apart", "one", "local")
 
 @dataclass(frozen=True)
 class Range:
-    """A number, and what it may be at least and at most."""
+    """A number with its lower and upper bound."""
 
     low: float
     value: float
     high: float
 
     def at(self, place: float) -> float:
-        """The number at a place from 0 (lowest) over 0.5 (the value itself) to 1 (highest)."""
+        """Interpolate: 0 is the lowest, 0.5 the usual value, 1 the highest."""
         if place < 0.5:
             return self.low + (self.value - self.low) * 2 * place
         return self.value + (self.high - self.value) * (2 * place - 1)
 
     @property
     def exact(self) -> bool:
-        """Whether it is one number."""
+        """Whether the range is a single number."""
         return self.low == self.high
 
 
 @dataclass(frozen=True)
 class ClusterSection:
-    """The values of one table of a cluster file: ranges and words by the key in the file."""
+    """Values of one table of a cluster file: ranges and words by key."""
 
     numbers: dict[str, Range]
     words: dict[str, str]
@@ -40,14 +40,14 @@ class ClusterSection:
         return self.numbers[key].value
 
     def with_number(self, key: str, value: float) -> ClusterSection:
-        """The same with one number exactly so."""
+        """Return a copy with one number set to an exact value."""
         return replace(self, numbers={**self.numbers, key: Range(value, value, value)})
 
 
 @dataclass(frozen=True)
 class Dispatch:
-    """Seconds from ready to started, and between one start and the next of those that wait;
-    `source`: where they come from."""
+    """Seconds from ready to started (`delay_s`), and between consecutive starts of waiting tasks
+    (`interval_s`); `source`: a text on their origin."""
 
     delay_s: float = 0.0
     interval_s: float = 0.0
@@ -56,10 +56,10 @@ class Dispatch:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a cluster file says. `nodes`: classes of machines that run tasks, each with its
-    `count`; `servers`: the machines of a store that has its own; `sites`: name and section;
-    `links` between two of them; `hosts`: machines whose
-    processors several nodes share, name and section; `registry`: the metadata service of each site.
+    """Contents of a cluster file. `nodes`: classes of machines that run tasks, each with its
+    `count`; `servers`: machines of a store with dedicated servers; `sites`: name and section;
+    `links` between two sites; `hosts`: name and section of machines whose processors several
+    nodes share; `registry`: the metadata service of each site.
     """
 
     name: str
@@ -75,26 +75,26 @@ class Cluster:
 
     @property
     def count(self) -> int:
-        """Nodes that run tasks."""
+        """Number of nodes that run tasks."""
         return sum(int(part["count"]) for part in self.nodes)
 
     @property
     def exact(self) -> bool:
-        """Whether all its numbers are exactly known."""
+        """Whether all numbers are exact."""
         return all(r.exact for part in self.sections() for r in part.numbers.values())
 
     @property
     def spread(self) -> bool:
-        """Whether the store puts each chunk of a file on a server of its own."""
+        """Whether the store places each chunk of a file on a separately chosen server."""
         return self.store.words["law"] in ("rotate", "random")
 
     def sections(self) -> list[ClusterSection]:
-        """All tables, in one order."""
+        """Return all tables, in a fixed order."""
         own = [self.servers, self.store, self.scheduler, self.model, self.registry, *self.links]
         return [*self.nodes, *own, *(part for _, part in (*self.sites, *self.hosts))]
 
     def with_nodes(self, count: int) -> Cluster:
-        """The same with so many nodes; of several classes each keeps its share."""
+        """Return a copy with `count` nodes; each of several classes keeps its share."""
         total, left, parts = self.count, count, []
         for number, part in enumerate(self.nodes):
             rest = len(self.nodes) - number - 1
@@ -106,18 +106,18 @@ class Cluster:
         return replace(self, nodes=tuple(parts))
 
     def with_link(self, link: float) -> Cluster:
-        """The same with links of so many bytes/s at all nodes."""
+        """Return a copy in which all nodes have a link of `link` bytes/s."""
         return replace(self, nodes=tuple(p.with_number("link_mbit", link) for p in self.nodes))
 
     def with_store(self, **numbers: float) -> Cluster:
-        """The same with other numbers of the store."""
+        """Return a copy with other numbers of the store."""
         store = self.store
         for key, value in numbers.items():
             store = store.with_number(key, value)
         return replace(self, store=store)
 
     def started_as(self, work: Dispatch) -> Cluster:
-        """The same with tasks that start no sooner, and no more of them a second, than there."""
+        """Return a copy whose task starts are at least as slow as in the recorded run."""
         scheduler = self.scheduler
         for key, least in (("task_ms", work.delay_s), ("dispatch_ms", work.interval_s)):
             known = scheduler.numbers[key]
@@ -126,14 +126,14 @@ class Cluster:
         return replace(self, scheduler=scheduler)
 
     def split(self, servers: int) -> Cluster:
-        """So many of the nodes serve the store, and only that; the others run tasks."""
+        """Return a copy with `servers` nodes that only serve the store; the rest run tasks."""
         store = replace(self.store, words={**self.store.words, "servers": "apart"})
         own = replace(self.nodes[0].with_number("count", servers))
         fewer = self.with_nodes(self.count - servers)
         return replace(fewer, servers=own, store=store)
 
     def words(self) -> dict[str, Any]:
-        """The words of the store and the scheduler, for the output."""
+        """Return the words of the store and the scheduler, for the output."""
         return {**self.store.words, "scheduler": self.scheduler.words["kind"]}
 
 
@@ -142,8 +142,8 @@ MB, GB, MBIT, MS = 1e6, 1e9, 125_000.0, 1e-3
 
 @dataclass(frozen=True)
 class Number:
-    """A number: the file's unit in seconds or bytes, least and most in the file's unit, default
-    (None: must be given), meaning. `whole`: no fractions and no range."""
+    """A numeric key: factor from the file's unit to seconds or bytes; minimum, maximum and default
+    in the file's unit (None: required); meaning. `whole`: an integer, no range."""
 
     unit: float
     least: float
@@ -155,7 +155,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Word:
-    """One of a few words (`choices`; empty: any name), and its default."""
+    """A key with one of several words (`choices`; empty: any name), and its default."""
 
     choices: tuple[str, ...]
     default: str
@@ -164,7 +164,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Flag:
-    """True or false."""
+    """A boolean key."""
 
     default: bool
     meaning: str
@@ -276,7 +276,7 @@ REGISTRY: dict[str, Field] = {
     "update_ms": Number(MS, 0, 1e6, 0.2, "a registry's work to make or change an entry"),
     "sync_ms": Number(MS, 0, 1e6, 0.2, "work for an entry that is copied between registries"),
 }  # fmt: skip  # a table
-# name of the table in the file -> (its keys, it may be repeated as [[name]])
+# name of the table in the file -> (its keys, whether it may be repeated as [[name]])
 TABLES: dict[str, tuple[dict[str, Field], bool]] = {
     "nodes": (NODES, True), "servers": (HARDWARE, False), "store": (STORE, False),
     "scheduler": (SCHEDULER, False), "model": (MODEL, False), "sites": (SITES, True),

@@ -1,4 +1,4 @@
-"""Reading a cluster file (TOML), or a ready-made cluster by its name."""
+"""Reading a cluster file (TOML), or a built-in cluster by its name."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from tracehint.schemas.plain import read_named
 
 MAX_BYTES, MAX_TABLES = 1 << 20, 256
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_READY = "clusters"
+_BUILTIN = "clusters"
 
 
 def ready_made() -> list[str]:
-    """Names of the clusters that come with tracehint."""
-    folder = resources.files("tracehint.analyzer.predict") / _READY
+    """Return the names of the built-in clusters."""
+    folder = resources.files("tracehint.analyzer.predict") / _BUILTIN
     return sorted(
         p.name.removesuffix(".toml") for p in folder.iterdir() if p.name.endswith(".toml")
     )
 
 
 def is_ready_made(given: str | Path) -> bool:
-    """Whether that names a ready-made cluster; a file of that name comes first."""
+    """Whether `given` names a built-in cluster; a file of that name takes precedence."""
     return str(given) in ready_made() and not Path(given).is_file()
 
 
 def read_cluster(given: str | Path) -> Cluster:
-    """A cluster from a file, or a ready-made one. Raises InputError: what is wrong, where, and
-    what would be right."""
+    """Read a cluster from a file, or a built-in one. Raises InputError with the place of the error
+    and a remedy."""
     if is_ready_made(given):
-        return parse_cluster(_ready_text(str(given)), str(given))
+        return parse_cluster(_read_builtin(str(given)), str(given))
     try:
         raw = read_named(given, MAX_BYTES + 1)
     except OSError as error:
@@ -65,13 +65,13 @@ def read_cluster(given: str | Path) -> Cluster:
 
 
 def parse_cluster(text: str, where: str) -> Cluster:
-    """A cluster from the text of a file; `where` names it in errors. Raises InputError."""
+    """Parse the text of a cluster file; `where` names it in errors. Raises InputError."""
     data = _toml(text, where)
     base = data.pop("base", None)
     if base is not None:
         if base not in ready_made():
             _refuse(where, "base", f"is {base!r:.60}", f"Known are: {', '.join(ready_made())}.")
-        data = _overlay_tables(_toml(_ready_text(base), base), data)
+        data = _overlay_tables(_toml(_read_builtin(base), base), data)
     name = data.pop("name", Path(where).stem)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         _refuse(where, "name", f"{name!r:.80}", "Use letters, digits, dots, dashes, underscores.")
@@ -86,7 +86,7 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
     nodes = parts["nodes"]
     sites = tuple((site.words["name"], site) for site in parts["sites"])
     store = parts["store"][0]
-    servers = nodes[0].with_number("count", 1)  # one more machine like the first
+    servers = nodes[0].with_number("count", 1)  # default: a machine like the first node
     if "servers" in data:
         servers = _sections(
             {"count": 1, **_table(data["servers"], "servers", where)}, "servers", where
@@ -184,7 +184,7 @@ def _word(value: Any, field: Word, place: str, where: str) -> str:
 
 
 def _number(value: Any, field: Number, place: str, where: str) -> Range:
-    """A number, or a list of lowest, (usual) and highest one."""
+    """Return the range of a number, or of a list [lowest, highest] or [lowest, usual, highest]."""
     between = f"Give a number from {field.least:g} to {field.most:g}."
     if value is None:
         _refuse(where, place, "is missing", between)
@@ -204,7 +204,7 @@ def _number(value: Any, field: Number, place: str, where: str) -> Range:
 
 
 def _overlay_tables(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """The tables of a file laid over those of its base; a repeated table replaces all of them."""
+    """Merge the tables of a file over those of its base; a repeated table replaces the base's."""
     result = {key: value for key, value in base.items() if key != "name"}
     for key, value in own.items():
         known = result.get(key)
@@ -222,8 +222,8 @@ def _toml(text: str, where: str) -> dict[str, Any]:
         ) from None
 
 
-def _ready_text(name: str) -> str:
-    folder = resources.files("tracehint.analyzer.predict") / _READY
+def _read_builtin(name: str) -> str:
+    folder = resources.files("tracehint.analyzer.predict") / _BUILTIN
     return (folder / f"{name}.toml").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What a run that has not happened yet takes over from those that have: times, sizes, bytes."""
+"""Times, sizes and bytes of a run that has not happened yet, learned from recorded runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from tracehint.analyzer.model import Analysis
 
-# A type stands for itself and without a counter at its end: make_7 is learned from make_3, or make.
-# Medians by type, and by template of the path (digits as one), else by type and template of the
-# name in its directory, by type and ending, and of inputs by the name in its directory. A size of
-# 0 that other runs know better is that of a placeholder (nextflow -stub-run), and the time of a
-# task all of whose outputs are such is none. What others waited for files is not learned. Recorded
-# times come before those of an engine's log, in which waiting for slots counts as computing.
+# A type matches itself, else without the counter at its end: make_7 is learned from make_3 or make.
+# Values are medians: times by type; sizes by path template (runs of digits as "0"), else by type
+# and template of the file name, else by type and suffix; of inputs by template of the file name.
+# A size of 0 is a placeholder's (nextflow -stub-run) if other runs have a larger one; the time of a
+# task with only such outputs is ignored. Waiting for files is not learned. Recorded times have
+# priority over those of an engine's log, in which waiting for slots counts as computing.
 _LEARN = """
 create temp macro stem(type) as
     coalesce(nullif(regexp_replace(type, '[-_.:#/ ]*[0-9]+$', ''), ''), type);
@@ -97,7 +97,7 @@ _FILES = """
 select files.* exclude (size_bytes, key, base, ending), sized.size_bytes
 from files left join sized using (file) order by file
 """
-# What is declared only moves no byte that anybody saw.
+# Accesses that are only declared have no recorded bytes.
 _PRODUCERS = """
 select p.* exclude (unique_bytes), case when learned and coalesce(p.unique_bytes, 0) = 0
     then sized.size_bytes else p.unique_bytes end as unique_bytes
@@ -125,9 +125,9 @@ select (select count(*) from tasks join own_times using (task)
 
 
 def learn_times(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis, list[str]]:
-    """The analysis with times, sizes and bytes of `runs` where it has none, and notes about it.
+    """Return the analysis with missing times, sizes and bytes learned from `runs`, and notes.
 
-    Raises InputError where the runs know nothing that is missing.
+    Raises InputError if data is missing and the runs provide none of it.
     """
     con = connect()
     try:
@@ -161,7 +161,7 @@ def learn_times(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis,
 
 
 def _add_templates(files: pa.Table) -> pa.Table:
-    """With the template of the path (digits as one), of its last part, and its ending."""
+    """Add columns: template of the path (runs of digits as "0"), of its file name, and suffix."""
     import pyarrow.compute as pc
 
     path = files.column("path")
@@ -175,7 +175,7 @@ def _add_templates(files: pa.Table) -> pa.Table:
 
 
 def _concat_runs(tables: Sequence[pa.Table]) -> pa.Table:
-    """The tables of several runs, with the number of the run."""
+    """Concatenate the tables of several runs, with a column for the number of the run."""
     import pyarrow as pa
 
     parts = []

@@ -1,4 +1,4 @@
-"""What the steps of a prediction hand to each other. Bytes, seconds; ranges are half open."""
+"""Records that the steps of a prediction exchange, in bytes and seconds; ranges are half open."""
 
 from __future__ import annotations
 
@@ -14,24 +14,22 @@ from tracehint.analyzer.predict.cluster import Cluster, Dispatch
 Floats = npt.NDArray[np.float64]
 
 READ, WRITE, COMPUTE = range(3)  # enum op_kind of engine/sim.h
-# What a task spends its time on: enum spent of engine/sim.h
+# Kinds of time of a task: enum spent of engine/sim.h
 SPENT = ("compute", "network", "disk", "metadata", "requests", "queue")
-NODE, CAUSE, READY, START, END = range(5)  # columns of SimulatedRun.tasks before those of SPENT
+NODE, CAUSE, READY, START, END = range(5)  # columns of SimulatedRun.tasks; SPENT follows
 
 
 @dataclass
 class Workload:
-    """A run as the engine takes it: tasks in the order of their start, each with its operations.
+    """Input of the engine: tasks in the order of their start, each with its operations.
 
-    `op_begin` and `dep_begin` have one item more than there are tasks; `dep` are the tasks that
-    wait for one. Operations: kind, file (-1 for computing), range of the file, bytes of it that
-    are moved, seconds of computing, of a read those that overlap it. `busy`: by task the
-    share of its computing in which it runs on its processors. `produced`: 1 where a task of the run
-    writes the file.
-    `held`: by file the node that holds all of it before the run, -1 where that is not known.
-    `task_id` and `file_id` are the keys of the analysis. `notes` say what had to be assumed,
-    `guessed` for which share of the tasks or files a time or size had to be. `dispatch`: how tasks
-    of the recorded run were started.
+    `op_begin` and `dep_begin` are offsets, with one item more than tasks; `dep`: the dependents of
+    each task. Operations: kind, file (-1 for computing), range of the file, bytes moved, seconds
+    (computing: duration; read: time in which computing can overlap it). `busy`: per task the share
+    of its computing time that it spends on its processors. `produced`: 1 if a task of the run
+    writes the file. `held`: per file the node that holds all of it before the run, -1 if unknown.
+    `task_id`, `file_id`: keys of the analysis. `notes`: assumptions; `guessed`: share of the tasks
+    or files whose time or size is an assumption. `dispatch`: start delays of the recorded run.
     """
 
     task_id: Ints
@@ -68,19 +66,19 @@ class Workload:
         return len(self.size)
 
     def of_kind(self, kind: int) -> Bools:
-        """Which operations are of this kind."""
+        """Return the mask of the operations of this kind."""
         return np.asarray(self.op_kind == kind)
 
 
 @dataclass
 class Placement:
-    """Where the files of a workload go, and who runs where; an array or None: the default.
+    """Placement of the files and tasks of a workload; None instead of an array is the default.
 
-    By file: `law` (enum law of engine/sim.h, -1: the store's), `copies` (0: the store's), `target`
-    (host or group), `chunk` (0: the store's). By task: `plan`, a node, -1 (where most of its
-    input lies) or ANYWHERE (on any idle node). `scheduler`: a name of
-    cluster.SCHEDULERS, `steal`: one of STEAL, or None for the cluster's. `scratch`: nodes without a
-    server of the store hold files in node-local storage.
+    Per file: `law` (enum law of engine/sim.h, -1: the store's), `copies` (0: the store's), `target`
+    (host or group), `chunk` (0: the store's). Per task: `plan`, a node, -1 (the node with most of
+    its input) or ANYWHERE (any idle node). `scheduler`: a name of cluster.SCHEDULERS, `steal`: one
+    of STEAL; None: the cluster's. `scratch`: nodes without a server of the store hold files in
+    node-local storage.
     """
 
     name: str
@@ -104,16 +102,16 @@ LAWS = ("rotate", "random", "local", "one", "stripe", "node", "group")
 
 
 def law(name: str) -> int:
-    """The engine's number of a placement law."""
+    """Return the engine's number of a placement law."""
     return LAWS.index(name)
 
 
 @dataclass
 class SimulatedRun:
-    """One simulated run. `site_bytes`: of those over the network, between sites. `hosts`: rows of
-    (out, in, disk bytes, core seconds of computing, seconds of links in use, seconds of the store
-    in use). `types`: rows of (first start, last end, tasks, seconds of each of SPENT). `tasks`:
-    rows of (node, cause, ready, start, end, seconds of SPENT), or None.
+    """One simulated run. `site_bytes`: the network bytes that cross between sites. `hosts`: rows of
+    (bytes out, bytes in, disk bytes, core seconds of computing, seconds of link use, seconds of
+    store use). `types`: rows of (first start, last end, tasks, seconds of each of SPENT). `tasks`:
+    rows of (node, cause, ready, start, end, seconds of each of SPENT), or None.
     """
 
     seconds: float
@@ -126,8 +124,8 @@ class SimulatedRun:
 
 
 def critical_path(rows: Floats) -> list[int]:
-    """Of the tasks of a simulated run the one that ends last, what it waited for, and so on to the
-    first one."""
+    """Return the critical path backwards: the task that ends last, the task it waited for, and so
+    on to the first one."""
     path = [int(np.argmax(rows[:, END]))]
     while (cause := int(rows[path[-1], CAUSE])) >= 0:
         path.append(cause)
@@ -138,12 +136,12 @@ Strategy = Callable[[Workload, Cluster], Placement]
 
 
 def default(work: Workload, cluster: Cluster) -> Placement:
-    """What the store does by itself, tasks where the scheduler puts them."""
+    """Return the default placement of the store and the scheduler."""
     return place_inputs_apart(Placement("default"), work, cluster)
 
 
 def keep_held(placement: Placement, work: Workload) -> Placement:
-    """Inputs stay on the node that holds them, where the placement does not ask for another."""
+    """Keep inputs on the node that holds them, unless the placement specifies another law."""
     if work.held is None:
         return placement
     nowhere = np.full(work.files, -1, np.int32)
@@ -158,14 +156,14 @@ def keep_held(placement: Placement, work: Workload) -> Placement:
 
 
 def local(work: Workload, cluster: Cluster) -> Placement:
-    """Every file on the node that writes it, every task where most of its input lies."""
+    """Place every file on the node that writes it, and every task where most of its input is."""
     kinds = np.where(work.produced > 0, law("local"), -1).astype(np.int32)
     found = Placement("local", law=kinds, scheduler="most-input-bytes")
     return place_inputs_apart(found, work, cluster)
 
 
 def place_inputs_apart(found: Placement, work: Workload, cluster: Cluster) -> Placement:
-    """With node-local disks the inputs come from the machine apart."""
+    """Place the inputs on the separate machine if the store consists of node-local disks."""
     if cluster.store.words["servers"] != "local":
         return found
     inputs = work.produced == 0

@@ -1,4 +1,4 @@
-"""Predict a workload on configurations: several simulated runs each, and what they say."""
+"""Prediction of a workload on configurations, from several simulated runs of each."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
 
 
-# Student's t, 95 %, by degrees of freedom; 1.645 beyond
+# 95 % quantiles of Student's t by degrees of freedom, from 1; 1.645 beyond the table.
 T95 = (
     6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812,
     1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725,
 )  # fmt: skip  # a table
 
 
-GUESS = 0.4  # error of a time where all is guessed: nobody measured it
+GUESS_ERROR = 0.4  # assumed error of a prediction in which everything is guessed; not measured
 
 
 def draw_cluster(cluster: Cluster, seed: int) -> Cluster:
-    """The cluster with each number drawn evenly from its range; seed 0: the numbers themselves.
+    """Return the cluster with each number drawn from its range; seed 0: the numbers themselves.
 
-    Equal seeds draw the same places, so that configurations differ by what they are alone.
+    Equal seeds draw the same positions in the ranges, so that configurations remain comparable.
     """
     if seed == 0 or cluster.exact:
         return cluster
@@ -65,13 +65,13 @@ def draw_cluster(cluster: Cluster, seed: int) -> Cluster:
 
 
 def error_of(cluster: Cluster, guessed: float) -> float:
-    """The error of the model for a workload of which that share had to be guessed."""
-    return math.hypot(cluster.model["error"], GUESS * guessed)
+    """Return the error of the model for a workload of which the share `guessed` is assumed."""
+    return math.hypot(cluster.model["error"], GUESS_ERROR * guessed)
 
 
 def interval(seconds: list[float], error: float) -> tuple[float, float]:
-    """The 90 % interval of one more run: the spread of the simulated ones, and the error of the
-    model itself (half of its own interval, as a share of the time)."""
+    """Return the 90 % interval of one further run, from the spread of the simulated runs and the
+    error of the model itself (half of its own interval, as a share of the time)."""
     middle, n = float(np.median(seconds)), len(seconds)
     t = 0.0 if n < 2 else T95[n - 2] if n - 2 < len(T95) else 1.645
     spread = t * float(np.std(seconds, ddof=1)) if n > 1 else 0.0
@@ -79,14 +79,14 @@ def interval(seconds: list[float], error: float) -> tuple[float, float]:
     return max(0.0, min([middle - half, *seconds])), max([middle + half, *seconds])
 
 
-RUNS, FEW_RUNS, SMALL_SWEEP = 5, 3, 50  # beyond so many configurations fewer runs each
-MANY_RUNS, QUICK = 15, 200_000  # simulated operations up to which there are so many runs
+RUNS, FEW_RUNS, SMALL_SWEEP = 5, 3, 50  # FEW_RUNS each for more than SMALL_SWEEP configurations
+MANY_RUNS, QUICK = 15, 200_000  # MANY_RUNS each for up to QUICK operations in all configurations
 MAX_RUNS, MAX_CONFIGURATIONS = 1000, 10_000
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One point of a sweep: a cluster, and a placement by its name and strategy."""
+    """One point of a sweep: a cluster, and the name and strategy of a placement."""
 
     name: str
     cluster: Cluster
@@ -96,10 +96,10 @@ class Configuration:
 
 @dataclass
 class Prediction:
-    """What is predicted for a configuration: `network_bytes` is the median of all `runs`,
-    `outcome` the run with the median time.
+    """Prediction for one configuration. `network_bytes`: median over all `runs`; `outcome`: the run
+    with the median time.
 
-    `energy_joules` and `cost` are None where the cluster file has no powers or prices.
+    `energy_joules` and `cost` are None if the cluster file has no powers or prices.
     """
 
     configuration: Configuration
@@ -115,7 +115,7 @@ class Prediction:
 
 
 def runs_for(configurations: int, operations: int) -> int:
-    """Runs of each configuration where nobody says how many."""
+    """Return the default number of runs per configuration."""
     if configurations * operations <= QUICK:
         return MANY_RUNS
     return RUNS if configurations <= SMALL_SWEEP else FEW_RUNS
@@ -129,9 +129,9 @@ def predict(
     seed: int = 1,
     detail: bool = False,
 ) -> list[Prediction]:
-    """The prediction of each configuration, in order; `detail` adds the tasks of the middle run.
+    """Predict each configuration, in order; `detail` adds the tasks of the median run.
 
-    The same arguments give the same answer. Raises InputError and UsageError.
+    Deterministic for equal arguments. Raises InputError and UsageError.
     """
     if not 1 <= runs <= MAX_RUNS or len(configurations) > MAX_CONFIGURATIONS:
         raise UsageError(
@@ -150,7 +150,7 @@ def predict(
     wanted = [(number, run) for number in range(len(configurations)) for run in range(runs)]
     found = simulate(work, [scenario(*pair, detail=False) for pair in wanted])
     groups = [found[i * runs : (i + 1) * runs] for i in range(len(configurations))]
-    middle = [_middle([o.seconds for o in group]) for group in groups]
+    middle = [_find_median([o.seconds for o in group]) for group in groups]
     chosen = [group[at] for group, at in zip(groups, middle, strict=True)]
     if detail:
         chosen = simulate(work, [scenario(i, at, detail=True) for i, at in enumerate(middle)])
@@ -160,8 +160,8 @@ def predict(
     ]
 
 
-def _middle(seconds: list[float]) -> int:
-    """Which run has the median, of two the shorter one."""
+def _find_median(seconds: list[float]) -> int:
+    """Return the index of the run with the median time; of two, the faster one."""
     return int(np.argsort(seconds, kind="stable")[(len(seconds) - 1) // 2])
 
 
@@ -189,12 +189,12 @@ def _prediction(
 
 
 LEAST_LINK = 10 * MBIT
-LINK_STEPS = 10  # each halves the range on a logarithmic scale: 0.5 % of a 1,000 Mbit/s link
+LINK_STEPS = 10  # bisections on a logarithmic scale: precise to 0.5 % of a 1,000 Mbit/s link
 
 
 def link_of_waiting(work: Workload, cluster: Cluster, waited_s: float, plan: Shorts) -> float:
-    """The link in bytes/s with which tasks wait for files as long as they did in a run without
-    hints (`waited_s`, the sum), where each ran on the node of `plan`; at most the cluster's own."""
+    """Return the link rate in bytes/s at which tasks wait for files as long as in a run without
+    hints (`waited_s` in total), each on its node in `plan`; at most the cluster's own rate."""
     own = cluster.nodes[0]["link_mbit"]
     waits = [3 + SPENT.index(kind) for kind in ("network", "disk", "metadata", "requests")]
 
@@ -216,7 +216,7 @@ def link_of_waiting(work: Workload, cluster: Cluster, waited_s: float, plan: Sho
 
 
 def _machines(cluster: Cluster) -> list[tuple[float, dict[str, float]]]:
-    """(how many, their numbers) for nodes and for the store's own machines, as the hosts lie."""
+    """Return (count, numbers) of nodes and of the store's dedicated machines, in host order."""
     parts = [(part["count"], {key: part[key] for key in part.numbers}) for part in cluster.nodes]
     where = cluster.store.words["servers"]
     if where != "all":
@@ -226,7 +226,7 @@ def _machines(cluster: Cluster) -> list[tuple[float, dict[str, float]]]:
 
 
 def _energy(cluster: Cluster, outcome: SimulatedRun) -> float | None:
-    """Joules: idle for all the time; computing, storage and network on top while they work."""
+    """Return joules: idle power for the whole run; compute, storage and network while in use."""
     parts = _machines(cluster)
     if not any(numbers["idle_watts"] for _, numbers in parts):
         return None
@@ -245,7 +245,7 @@ def _energy(cluster: Cluster, outcome: SimulatedRun) -> float | None:
 
 
 def _cost(cluster: Cluster, seconds: float) -> float | None:
-    """Price of all machines for the time; None where no price is known."""
+    """Return the price of all machines for the run; None if no price is known."""
     rate = sum(count * numbers["price_per_hour"] for count, numbers in _machines(cluster))
     return rate * seconds / 3600 if rate else None
 
@@ -272,9 +272,9 @@ class Validation(TypedDict):
 
 
 def validate(work: Workload, prediction: Prediction, measured: Analysis) -> Validation:
-    """Seconds of the whole run, and of each type from its first start to its last end.
+    """Compare predicted and measured seconds, of the run and per type (first start to last end).
 
-    Raises InputError.
+    Raises InputError if the measured run has no task times.
     """
     spans, total = _spans(measured)
     rows = prediction.outcome.types
@@ -300,7 +300,7 @@ def validate(work: Workload, prediction: Prediction, measured: Analysis) -> Vali
 
 
 def _spans(run: Analysis) -> tuple[dict[str, float], float]:
-    """(seconds by type, of all) from the first start to the last end of tasks with times."""
+    """Return (seconds by type, of all) from the first start to the last end of timed tasks."""
     import pyarrow.compute as pc
 
     work = run.tasks.filter(pc.invert(pc.fill_null(run.tasks.column("engine"), False)))

@@ -1,4 +1,4 @@
-"""A prediction as JSON: `predict --format json` (docs/reference/prediction.schema.json)."""
+"""Prediction as JSON: `predict --format json` (docs/reference/prediction.schema.json)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tracehint.analyzer.predict.prediction import Prediction, Validation
 from tracehint.analyzer.predict.simulator import Machine, build
 from tracehint.schemas.fields import Amount, Count, Positive
 
-MAX_SHOWN = 50  # tasks
+MAX_SHOWN = 50  # tasks of the critical path
 
 
 class Spent(TypedDict):
@@ -159,8 +159,8 @@ def _spent(seconds: Floats) -> Spent:
 
 
 def _path_row(work: Workload, outcome: SimulatedRun) -> CriticalPath:
-    """Seconds of each kind along the critical path, and its tasks from first to last (the longest
-    ones where there are more than MAX_SHOWN). `queue` is waiting for a node."""
+    """Return the seconds of each kind along the critical path, and its tasks from first to last
+    (at most the MAX_SHOWN longest). `queue` is waiting for a node."""
     rows = outcome.tasks
     assert rows is not None
     path = critical_path(rows)[::-1]
@@ -185,15 +185,15 @@ def _path_row(work: Workload, outcome: SimulatedRun) -> CriticalPath:
 
 
 def host_names(machine: Machine) -> list[str]:
-    """node1 ... for those that run tasks, server1 ... for the store's own."""
+    """Return node1 ... for hosts that run tasks, server1 ... for the store's dedicated servers."""
     nodes = sum(1 for host in machine.hosts if host["cores"])
     rest = len(machine.hosts) - nodes
     return [f"node{i + 1}" for i in range(nodes)] + [f"server{i + 1}" for i in range(rest)]
 
 
 def busiest_link(p: Prediction) -> BusiestLink | None:
-    """The link that is used most, its direction, its bytes, and the share of the time that they
-    take at its full rate; None where nothing went over a link."""
+    """Return the most used link: direction, bytes, and the share of the run time that these take
+    at its full rate; None if no bytes went over a link."""
     machine = build(p.configuration.cluster, 0)
     rates = np.array([[host["out"], host["in"]] for host in machine.hosts])
     used = np.divide(p.outcome.hosts[:, :2], rates, out=np.zeros(rates.shape), where=rates > 0)
@@ -209,8 +209,8 @@ def busiest_link(p: Prediction) -> BusiestLink | None:
 
 
 def storage_load(p: Prediction) -> StorageLoad:
-    """Of the machines that serve: bytes of their disks, share of the time that they work, on
-    average and of the busiest; operations of the metadata service."""
+    """Return the load of the store's servers: disk bytes, mean and maximum share of the run time in
+    which they are busy; and the operations of the metadata service."""
     machine = build(p.configuration.cluster, 0)
     rows = p.outcome.hosts[machine.servers]
     share = rows[:, 5] / p.seconds if p.seconds else np.zeros(len(rows))
@@ -232,7 +232,7 @@ LEFT_OUT = (
 def to_json(
     work: Workload, predictions: Sequence[Prediction], *, tasks: bool = False
 ) -> dict[str, Any]:
-    """The object that `predict --format json` prints."""
+    """Return the object that `predict --format json` prints."""
     document: PredictionDocument = {
         "schema": "tracehint.prediction/1",
         "configurations": [_configuration(work, p, tasks=tasks) for p in predictions],
@@ -245,7 +245,7 @@ def to_json(
 
 
 def best(predictions: Sequence[Prediction]) -> Best:
-    """The configuration with the shortest time, and the cheapest; None: no prices are known."""
+    """Return the fastest and the cheapest configuration; None: no prices are known."""
     by_time = min(predictions, key=lambda p: p.seconds)
     priced = [p for p in predictions if p.cost is not None]
     cheap = min(priced, key=lambda p: (p.cost, p.seconds)) if priced else None
@@ -256,7 +256,7 @@ def best(predictions: Sequence[Prediction]) -> Best:
 
 
 def front(predictions: Sequence[Prediction]) -> list[str]:
-    """Configurations that no other one beats in time and in cost, from fast to cheap."""
+    """Return the Pareto front of time and cost, from the fastest to the cheapest configuration."""
     priced = sorted((p for p in predictions if p.cost is not None), key=_time_then_cost)
     found: list[Prediction] = []
     for p in priced:
@@ -296,8 +296,8 @@ def _configuration(work: Workload, p: Prediction, *, tasks: bool) -> Configurati
 
 
 def _stages(work: Workload, p: Prediction) -> list[StageRow]:
-    """By type of task, in the order of their start; `seconds` from the first start to the last
-    end, `spent` summed over the tasks."""
+    """Return one row per type of task, in the order of their start; `seconds` from the first start
+    to the last end, `spent` summed over the tasks."""
     rows = p.outcome.types
     order = np.argsort(rows[:, 0], kind="stable")
     return [
@@ -315,7 +315,7 @@ def _stages(work: Workload, p: Prediction) -> list[StageRow]:
 
 
 def _tasks(work: Workload, p: Prediction) -> list[TimelineRow]:
-    """The timeline: one row per task."""
+    """Return the timeline: one row per task."""
     rows = p.outcome.tasks
     if rows is None:
         return []

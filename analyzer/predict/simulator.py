@@ -1,4 +1,4 @@
-"""The simulator tracehint-sim: its input as bytes, running it, reading its answers."""
+"""Interface to the simulator tracehint-sim: writing its input, running it, reading its answers."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _OF_STORE = {
 
 @dataclass(frozen=True)
 class Machine:
-    """`hosts`: HOST_SETTINGS of each, nodes first; `servers`: their hosts; `sites`: (out, in);
-    `processors` of each machine that hosts share, the first of those that have their own (0)."""
+    """Hardware of a scenario. `hosts`: HOST_SETTINGS per host, nodes first; `servers`: host of each
+    server; `sites`: (out, in); `processors` per shared machine; number 0: hosts with their own."""
 
     settings: dict[str, float]
     hosts: list[dict[str, float]]
@@ -77,7 +77,7 @@ def build(
     *,
     scratch: bool = False,
 ) -> Machine:
-    """The machine of a cluster's numbers; `scheduler` and `steal` replace the cluster's.
+    """Return the machine of a cluster; `scheduler` and `steal` override the cluster's.
     `scratch`: nodes without a server of the store hold files in node-local storage."""
     sites = {name: number for number, (name, _) in enumerate(cluster.sites)}
     shared = {name: number for number, (name, _) in enumerate(cluster.hosts, 1)}
@@ -128,11 +128,11 @@ def _host(part: ClusterSection, sites: dict[str, int], shared: dict[str, int]) -
     }
 
 
-FORMAT = 10  # of the files; the engine refuses another one
+FORMAT = 10  # version of the files; the engine rejects any other
 
 
 def workload_bytes(work: Workload) -> bytes:
-    """The file WORKLOAD."""
+    """Return the contents of the file WORKLOAD."""
     counts = [work.tasks, work.files, len(work.type_names), len(work.op_kind), len(work.dep)]
     wide, narrow, real = np.int64, np.int32, np.float64
     return b"".join(
@@ -151,7 +151,7 @@ def workload_bytes(work: Workload) -> bytes:
 
 
 def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> bytes:
-    """One scenario of the file SCENARIOS; `detail` asks for what each task did."""
+    """Return one scenario of the file SCENARIOS; `detail` requests rows of the tasks."""
     wide, narrow, real = np.int64, np.int32, np.float64
     counts = [len(machine.hosts), len(machine.servers), len(machine.sites), placement.groups]
     counts.append(len(machine.processors))
@@ -180,7 +180,7 @@ def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> byte
 def array_bytes(
     name: str, values: npt.ArrayLike | Iterable[float], kind: type[np.generic]
 ) -> bytes:
-    """One array of the engine's files: name, size of an item, count, items."""
+    """Serialise one array of the engine's files: name, item size, count, items."""
     data = np.ascontiguousarray(values, kind)
     head = name.encode().ljust(8, b"\0") + np.array([data.itemsize, data.size], np.int64).tobytes()
     raw = data.tobytes()
@@ -188,16 +188,16 @@ def array_bytes(
 
 
 PROGRAM = "tracehint-sim"
-# what an engine says that knows other arrays (engine/input.c)
-_OTHER_VERSION = ("another array is in its place", "is not of this program's form")
+# Messages of an engine that expects other arrays (engine/input.c).
+_VERSION_MESSAGES = ("another array is in its place", "is not of this program's form")
 _HERE = Path(__file__).parent
-ENOUGH = 20_000  # operations that are worth a process: fewer take less time than its start
+MIN_OPERATIONS = 20_000  # minimum operations per process: fewer take less time than starting one
 _HEAD, _HOST, _TYPE, _TASK = 5, 6, 3 + len(SPENT), 5 + len(SPENT)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One run to simulate; `detail` asks for the tasks."""
+    """One run to simulate; `detail` requests rows of the tasks."""
 
     machine: Machine
     placement: Placement
@@ -205,7 +205,7 @@ class Scenario:
 
 
 def find_program() -> Path:
-    """The built engine: beside this package, beside the interpreter, or on the path.
+    """Return the engine's path: in this package, next to the interpreter, or on PATH.
 
     Raises MissingDependencyError.
     """
@@ -222,13 +222,13 @@ def find_program() -> Path:
 
 
 def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) -> list[SimulatedRun]:
-    """The outcome of each scenario, in order; `workers` processes at a time (0: one per core, and
-    no more than have enough to do).
+    """Simulate each scenario; return the outcomes in order. `workers`: number of parallel processes
+    (0: up to one per core, depending on the number of operations).
 
-    Raises InputError for tasks that wait for each other, MissingDependencyError without engine.
+    Raises InputError for cyclic dependencies, MissingDependencyError without the engine.
     """
     program = find_program()
-    workers = max(1, min(workers or _worth(work, len(scenarios)), len(scenarios)))
+    workers = max(1, min(workers or _choose_workers(work, len(scenarios)), len(scenarios)))
     with tempfile.TemporaryDirectory(prefix="tracehint-predict-") as folder:
         shared = Path(folder) / "workload"
         shared.write_bytes(workload_bytes(work))
@@ -244,10 +244,10 @@ def simulate(work: Workload, scenarios: Sequence[Scenario], workers: int = 0) ->
         return [next(found[i % workers]) for i in range(len(scenarios))]
 
 
-def _worth(work: Workload, scenarios: int) -> int:
-    """How many processes simulate that many scenarios soonest."""
+def _choose_workers(work: Workload, scenarios: int) -> int:
+    """Return the number of processes for these scenarios, at most one per core."""
     operations = scenarios * (len(work.op_kind) + work.tasks)
-    return min(os.cpu_count() or 1, operations // ENOUGH)
+    return min(os.cpu_count() or 1, operations // MIN_OPERATIONS)
 
 
 def _run(
@@ -265,11 +265,11 @@ def _run(
 
 
 def check_answer(done: subprocess.CompletedProcess[bytes]) -> None:
-    """Raises InputError where the engine failed; one of another version cannot read the files."""
+    """Raise InputError if the engine failed, MissingDependencyError if its version differs."""
     if not done.returncode:
         return
     message = done.stderr.decode("utf-8", "replace").strip()[-300:] or f"exit {done.returncode}"
-    if any(sign in message for sign in _OTHER_VERSION):
+    if any(sign in message for sign in _VERSION_MESSAGES):
         raise MissingDependencyError(
             f"{PROGRAM} is of another version than this program ({message})",
             "In a clone run `make tracer`; otherwise install tracehint again.",

@@ -1,4 +1,4 @@
-"""A workload from an analysis: what each task reads, computes and writes, and whom it waits for."""
+"""Workload of an analysis: reads, computing and writes of each task, and its dependencies."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
 
 
-MAX_RANGES = 8  # of one task in one file; more become one range from the first to the last
-PIECES = 20  # that the computing of one task is cut into at most
+MAX_RANGES = 8  # per task and file; more are merged into one range from the first to the last
+PIECES = 20  # maximum number of pieces into which the computing of a task is split
 
 
 @dataclass
 class Operations(Rows):
-    """Reads, writes and computing; `when` is the second of the task at which it happens, `seconds`
-    of a read those between its first and its last access, which computing can overlap."""
+    """Reads, writes and computing. `when`: time at which it happens; `seconds`: of a read, the time
+    from its first to its last access, which computing can overlap."""
 
     task: Ints
     kind: Ints
@@ -50,10 +50,10 @@ class Operations(Rows):
 
 
 def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) -> Operations:
-    """One operation per range of a row of `producers` or `consumers`.
+    """Return one operation per range of each row of `producers` or `consumers`.
 
-    `tasks` and `files` are the keys that count; rows of others are left out. `when` is the time
-    of the first access for reads, of the last for writes, in seconds of the run; NaN: unknown.
+    `tasks` and `files`: keys to include; other rows are skipped. `when`: time of the first access
+    for reads, of the last for writes, in seconds of the run; NaN: unknown.
     """
     task, file = finder(tasks)(column(table, "task")), finder(files)(column(table, "file"))
     keep = np.flatnonzero((task >= 0) & (file >= 0))
@@ -66,9 +66,9 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
         for name in ("first_s", "last_s")
     )
     row, start, length, many = _ranges(table, moved)
-    # a file that is read in many places is not read ahead: its reads overlap no computing
+    # files with many read ranges get no read-ahead: their reads overlap no computing
     overlap = np.nan_to_num(last - first) * (~many & (kind == READ))
-    # a row's bytes are shared among its ranges by their length
+    # a row's bytes are divided among its ranges in proportion to their length
     total = np.bincount(row, length, len(table))
     share = np.divide(length, total[row], out=np.ones(len(row)), where=total[row] > 0)
     return Operations(
@@ -80,7 +80,7 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
 
 
 def _are_declared(table: pa.Table) -> Bools:
-    """Rows that somebody stated and nobody saw: their times are those of the task."""
+    """Mark rows that are declared only, not observed: their times are those of the task."""
     import pyarrow.compute as pc
 
     how = table.column("how").combine_chunks()
@@ -90,8 +90,8 @@ def _are_declared(table: pa.Table) -> Bools:
 
 
 def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints, Bools]:
-    """(row, start, length) of the ranges of each row, in order; without any: all of the file. Last,
-    which rows had more than MAX_RANGES."""
+    """Return (row, start, length) of the ranges of each row, in order (rows without ranges: the
+    first `moved` bytes), and the mask of rows with more than MAX_RANGES."""
     lists = table.column("ranges").combine_chunks()
     count = np.asarray(lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     ends = np.asarray(lists.flatten().flatten().to_numpy(zero_copy_only=False), np.int64)
@@ -111,18 +111,18 @@ def _ranges(table: pa.Table, moved: Ints) -> tuple[Ints, Ints, Ints, Bools]:
     return row[order], start[order], length[order], many
 
 
-def with_computing(moves: Operations, start: Floats, end: Floats) -> Operations:
-    """All operations in the order of the tasks and of time, with the computing between them.
+def insert_computing(moves: Operations, start: Floats, end: Floats) -> Operations:
+    """Return all operations, sorted by task and time, with the computing between them.
 
-    `start` and `end` of the tasks: what a task computes before an operation is the time that
-    passed since the one before it. Unknown times: reads at the start, writes at the end.
+    `start`, `end`: times of the tasks. The computing before an operation is the time since the
+    previous operation. Operations of unknown time: reads at the start, writes at the end.
     """
     begin, until = start[moves.task], end[moves.task]
     when = np.where(np.isnan(moves.when), np.where(moves.kind == READ, begin, until), moves.when)
     when = np.clip(when, begin, np.maximum(begin, until))
     step = np.maximum(until - begin, 1e-9) / PIECES
     part = (when - begin) / step
-    # reads move to the start of their piece, writes to its end
+    # round reads down to the start of their piece, writes up to its end
     part = np.where(moves.kind == READ, np.floor(part), np.ceil(part))
     moves.when = part
     moves = moves.take(np.lexsort((moves.file, moves.kind, part, moves.task)))
@@ -138,7 +138,7 @@ def with_computing(moves: Operations, start: Floats, end: Floats) -> Operations:
         np.arange(len(start)), np.full(len(start), np.inf), (PIECES - last) * length
     )
     joined = Operations.concat_parts([moves, gaps, tails])
-    # computing comes before the operation that it leads to
+    # computing precedes the operation at the same time
     rank = np.where(joined.kind == COMPUTE, -1, joined.kind)
     return joined.take(np.lexsort((joined.file, rank, joined.when, joined.task)))
 
@@ -151,7 +151,7 @@ def _make_computing(task: Ints, when: Floats, seconds: Floats) -> Operations:
     )
 
 
-MAX_OPERATIONS = 1 << 28  # what the engine takes
+MAX_OPERATIONS = 1 << 28  # limit of the engine
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,14 @@ class ScaleFactors:
 
 
 def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Workload:
-    """The workload of a run; what it does not say is assumed, and the notes say what.
+    """Return the workload of a run; missing data is assumed, and the assumptions are in `notes`.
 
-    Raises InputError for a run without tasks, or with tasks that wait for each other.
+    Raises InputError for a run without tasks or with too many operations.
     """
     scale = scale or ScaleFactors()
-    tasks, notes = _work(analysis.tasks)
+    tasks, notes = _select_tasks(analysis.tasks)
     start, end = _times(tasks, scale, notes)
-    files = _data(analysis.files)
+    files = _select_files(analysis.files)
     task_id, file_id = column(tasks, "task"), column(files, "file")
     sizes = _sizes(analysis, files, file_id, notes)
     reads = accesses(analysis.consumers, READ, task_id, file_id, sizes)
@@ -179,7 +179,7 @@ def from_analysis(analysis: Analysis, scale: ScaleFactors | None = None) -> Work
     _note_order(moves, notes)
     moves.when *= scale.seconds
     moves.seconds *= scale.seconds
-    operations = _check_amount(with_computing(_scale_moves(moves, scale), start, end))
+    operations = _check_amount(insert_computing(_scale_moves(moves, scale), start, end))
     dep_begin, dep = _find_waiting_tasks(analysis.edges, task_id, start, notes)
     dispatch = dispatch_of(*_seen_times(tasks), dep_begin, dep)
     notes += [dispatch.source] if dispatch.source else []
@@ -217,8 +217,8 @@ def _check_amount(operations: Operations) -> Operations:
     return operations
 
 
-def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:
-    """Tasks that do the work, in the order of their start; the engines' processes are left out."""
+def _select_tasks(table: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Return the tasks in the order of their start, without processes of engines, and notes."""
     import pyarrow.compute as pc
 
     work = table.filter(pc.invert(pc.fill_null(table.column("engine"), False)))
@@ -232,7 +232,7 @@ def _work(table: pa.Table) -> tuple[pa.Table, list[str]]:
 
 
 def _times(tasks: pa.Table, scale: ScaleFactors, notes: list[str]) -> tuple[Floats, Floats]:
-    """Start and end of each task, scaled; a task without an end computes for no time."""
+    """Return start and end of each task, scaled; tasks without times have a duration of 0."""
     start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
     bare = np.isnan(start) | np.isnan(end)
     if bare.any():
@@ -243,29 +243,29 @@ def _times(tasks: pa.Table, scale: ScaleFactors, notes: list[str]) -> tuple[Floa
 
 
 def _seen_times(tasks: pa.Table) -> tuple[Floats, Floats, Bools]:
-    """Start and end as recorded, and which of them were seen: an engine's log may say when a task
-    was submitted."""
+    """Return start and end as recorded, and which tasks were observed: the start in an engine's log
+    can be the time of submission."""
     start, end = floats(tasks, "start_s"), floats(tasks, "end_s")
     timed = ~(np.isnan(start) | np.isnan(end))
     start = np.nan_to_num(start)
     end = np.where(timed, np.nan_to_num(end), start)
     learned = np.array([source == "learned" for source in tasks.column("source").to_pylist()], bool)
-    return start, np.maximum(start, end), timed & ~learned & ~_of_a_log(tasks)
+    return start, np.maximum(start, end), timed & ~learned & ~_are_logged(tasks)
 
 
-def _of_a_log(tasks: pa.Table) -> Bools:
+def _are_logged(tasks: pa.Table) -> Bools:
     return np.array([source == "declared" for source in tasks.column("source").to_pylist()], bool)
 
 
 def _guessed_share(tasks: pa.Table, files: pa.Table) -> float:
-    """The share of the tasks without times, or of the files without a size if that is larger."""
+    """Return the share of tasks without times or of files without a size, whichever is larger."""
     bare = np.isnan(floats(tasks, "start_s")) | np.isnan(floats(tasks, "end_s"))
     unsized = column(files, "size_bytes") < 0
     return float(max(bare.mean(), unsized.mean() if len(unsized) else 0.0))
 
 
 def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
-    """Of the time of each task, what is not waiting for files: that is left to the simulation."""
+    """Return the share of each task's time that is not waiting for files, which is simulated."""
     lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
     waited = floats(tasks, "io_wait_s")
     timed, known = lasted > 0, (lasted > 0) & ~np.isnan(waited)
@@ -274,7 +274,7 @@ def _computing_share(tasks: pa.Table, notes: list[str]) -> Floats:
             f"of {_format_share(known, timed)} the time in which they had files in use and no "
             "processor is left out as waiting for I/O; other waiting counts as computing"
         )
-    logged = timed & ~known & _of_a_log(tasks)
+    logged = timed & ~known & _are_logged(tasks)
     if logged.any():
         notes.append(
             f"the times of {_format_share(logged, timed)} are those of an engine's log, in which "
@@ -296,8 +296,8 @@ def _type_names(tasks: pa.Table) -> list[str]:
 
 
 def _busy_share(tasks: pa.Table) -> Floats:
-    """Of the computing of each task, what it spends on a processor (1 where that is not known):
-    the rest is sleeping and other waiting."""
+    """Return the share of each task's computing spent on a processor (1 if unknown); the rest is
+    sleeping and other waiting."""
     lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
     alone = lasted - np.nan_to_num(floats(tasks, "io_wait_s"))
     used = floats(tasks, "cpu_s")
@@ -310,15 +310,15 @@ def _format_share(some: Bools, every: Bools) -> str:
     return "all tasks" if count == int(every.sum()) else f"{count} of {int(every.sum())} tasks"
 
 
-def _data(files: pa.Table) -> pa.Table:
-    """Files on the store: all but software."""
+def _select_files(files: pa.Table) -> pa.Table:
+    """Return the files on the store: all except software."""
     import pyarrow.compute as pc
 
     return files.filter(pc.not_equal(pc.fill_null(files.column("role"), ""), "software"))
 
 
 def _sizes(analysis: Analysis, files: pa.Table, ids: Ints, notes: list[str]) -> Ints:
-    """Sizes in bytes; unknown ones are as large as what tasks moved of them."""
+    """Return sizes in bytes; an unknown size is the most unique bytes that a task moved."""
     sizes = column(files, "size_bytes")
     unknown = sizes < 0
     seen = np.zeros(len(ids), np.int64)
@@ -356,10 +356,10 @@ def _scale_moves(moves: Operations, scale: ScaleFactors) -> Operations:
 def _find_waiting_tasks(
     edges: pa.Table, tasks: Ints, start: Floats, notes: list[str]
 ) -> tuple[Ints, Ints]:
-    """(begin, tasks that wait) by task, in the order of the tasks.
+    """Return the dependents of each task as (offsets, dependents), in the order of the tasks.
 
-    With times, a task waits for those that started before it. Without, tasks that wait for each
-    other are an error.
+    If tasks have times, only tasks that started earlier are waited for. Otherwise all edges are
+    kept; cycles among them are an error in the simulation.
     """
     find = finder(tasks)
     before, after = find(column(edges, "producer")), find(column(edges, "consumer"))
@@ -382,21 +382,21 @@ def _find_waiting_tasks(
 
 # How engine and scheduler started the tasks.
 
-LEAST = 3  # samples that say anything
-FULL = 0.9  # of the most tasks at one time
-REGULAR = 0.5  # of the mean: times between starts that vary less are not those of tasks' ends
-AFTER = 0.25  # of the time between two starts: so soon after a task's end, one starts because of it
+MIN_SAMPLES = 3  # minimum number of samples for an estimate
+FULL_SHARE = 0.9  # share of the maximum number of concurrent tasks at which the run counts as full
+MAX_SPREAD = 0.5  # maximum deviation / mean of start intervals that do not result from tasks' ends
+CAUSED_SHARE = 0.25  # share of a start interval: a start so soon after a task's end is caused by it
 
 
 def dispatch_of(start: Floats, end: Floats, seen: Bools, dep_begin: Ints, dep: Ints) -> Dispatch:
-    """What tasks waited for besides their inputs and a free slot.
+    """Estimate the start delays of tasks beyond waiting for their inputs and a free slot.
 
-    Tasks are in the order of their start; `seen`: those whose times were observed. Where a task had
-    its inputs before the one before it in the order started, it waited for its turn: the time
-    between the two starts counts, unless the end of a task shortly before is the reason, or the
-    run was at its most tasks since then and the times between starts are irregular, as ends of
-    tasks are. Others waited since their last input, or since a slot was free: when the run had
-    less than the most tasks that it ever had.
+    Tasks are in the order of their start; `seen`: tasks whose times were observed. A task whose
+    inputs were ready before the previous task started waited for its turn: the time between the two
+    starts is a sample of the interval, unless the end of a task shortly before is the cause, or the
+    run was full after the inputs were ready and the intervals are irregular, as ends of tasks are.
+    Other tasks are samples of the delay: they waited since their last input or since a slot became
+    free in a full run.
     """
     first = start[:1]
     ready = np.full(len(start), start.min(initial=np.inf))
@@ -405,13 +405,13 @@ def dispatch_of(start: Floats, end: Floats, seen: Bools, dep_begin: Ints, dep: I
     able = np.minimum(np.maximum(ready, slot), start)
     before, since = np.concatenate([first, start[:-1]]), _last_up_to(np.sort(end), start)
     gap = start - before
-    turn = (ready < before) & (np.minimum(gap, start - since) >= AFTER * gap)
+    turn = (ready < before) & (np.minimum(gap, start - since) >= CAUSED_SHARE * gap)
     gaps, full = gap[seen & turn & (slot <= ready)], gap[seen & turn & (slot > ready)]
-    if len(full) and full.std() < REGULAR * full.mean():
+    if len(full) and full.std() < MAX_SPREAD * full.mean():
         gaps = np.concatenate([gaps, full])
-    interval = float(gaps.mean()) if len(gaps) >= LEAST else 0.0
+    interval = float(gaps.mean()) if len(gaps) >= MIN_SAMPLES else 0.0
     waits = (start - able)[seen & ~turn & (able >= before) & (start > first)]
-    delay = max(0.0, float(np.median(waits)) - interval) if len(waits) >= LEAST else 0.0
+    delay = max(0.0, float(np.median(waits)) - interval) if len(waits) >= MIN_SAMPLES else 0.0
     if not delay and not interval:
         return Dispatch()
     source = (
@@ -423,15 +423,15 @@ def dispatch_of(start: Floats, end: Floats, seen: Bools, dep_begin: Ints, dep: I
 
 
 def _last_free_core(start: Floats, end: Floats) -> Floats:
-    """By task, when last before its start a task ended while the run had its most tasks, nearly:
-    slots whose next task is being started are in use as well."""
+    """Return per task the last time before its start at which a task ended while the run was (at
+    FULL_SHARE or more) full: slots whose next task is just being started also count as used."""
     when, step = np.concatenate([end, start]), np.repeat([-1, 1], len(start))
-    order = np.lexsort((step, when))  # a slot is free before it is used again
+    order = np.lexsort((step, when))  # at equal times, ends before starts: a slot is reused
     running = np.cumsum(step[order])
-    fell = (step[order] < 0) & (running + 1 >= FULL * running.max(initial=1))
+    fell = (step[order] < 0) & (running + 1 >= FULL_SHARE * running.max(initial=1))
     return _last_up_to(when[order][fell], start)
 
 
 def _last_up_to(times: Floats, start: Floats) -> Floats:
-    """Of sorted times the last one up to each start; -inf: none."""
+    """Return the last of the sorted times up to each start; -inf: none."""
     return np.asarray(np.concatenate([[-np.inf], times])[np.searchsorted(times, start, "right")])

@@ -1,4 +1,4 @@
-"""What processes did with files, and processor and I/O wait time of tasks."""
+"""File activity of processes, and processor and I/O wait times of tasks."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _ACCESS_MODE = 3  # of open flags: 0 read, 1 write, 2 both
 
 @dataclass(frozen=True)
 class Activity:
-    """Per epoch: `wrote` a data file, `opened` one itself and wrote to it (not a descriptor that
-    it inherited), `makes` one, which it opened itself to be written by whomever, `used` one at
-    all. `known` is false without any opens.
+    """Per epoch: `wrote` a data file; `opened` one itself and wrote to it (not through an inherited
+    descriptor); `makes` one: opened it itself for writing by any process; `used` one at all.
+    `known` is false without any opens.
 
-    `moved`: bytes that it read and wrote of data files; `made`: without those of descriptors that
-    it inherited. Where the collector sees no bytes, each open counts one.
+    `moved`: bytes of data files that it read and wrote; `made`: without inherited descriptors. If
+    the collector records no bytes, each open counts as 1.
 
     Pipes: pairs of (epoch, file) that were written and read.
     """
@@ -60,7 +60,7 @@ class Activity:
 
 
 def activity_of(bundle: Bundle, proc: Ints) -> Activity:
-    """The activity of the epochs `proc` (identifiers in tree order)."""
+    """Return the activity of the epochs `proc` (identifiers in tree order)."""
     import pyarrow.compute as pc
 
     opens, files = bundle.tables["opens"], bundle.tables["files"]
@@ -90,7 +90,7 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
     used[at[plain & (reads | writes)]] = True
     moved, made = (_bytes(opens, at, which, n, blind=blind) for which in (plain, plain & itself))
     pipe = of_kind("pipe")
-    # without any operation on a pipe's side, the mode in which it is open has to do
+    # for a pipe end without recorded operations, use the mode of the open
     w = pipe & (write_ops | ((flags == 1) & ~_occurs_in(file, pipe & write_ops)))
     r = pipe & (read_ops | ((flags == 0) & ~write_ops & ~_occurs_in(file, pipe & read_ops)))
     pipes = (ints(at[w]), ints(file[w])), (ints(at[r]), ints(file[r]))
@@ -98,7 +98,7 @@ def activity_of(bundle: Bundle, proc: Ints) -> Activity:
 
 
 def _bytes(opens: pa.Table, at: Shorts, which: Bools, epochs: int, *, blind: bool) -> Ints:
-    """Per epoch what these of its opens read and wrote; where that is not seen, how many."""
+    """Return per epoch the bytes of the opens `which`; if no bytes are recorded, their number."""
     total = np.zeros(epochs, np.int64)
     sides = [numbers(opens, name, 0) for name in ("read_bytes", "write_bytes")]
     for some in blocks(len(at)):
@@ -109,10 +109,10 @@ def _bytes(opens: pa.Table, at: Shorts, which: Bools, epochs: int, *, blind: boo
 
 
 def _own_scratch(files: pa.Table, position: Shorts, at: Shorts) -> Bools:
-    """Opens of files that are gone at the end and that one process alone used: no data of the
-    run (Python's tempfile writes one to try out each directory)."""
+    """Return opens of deleted files that only one process used: they are no data of the run
+    (Python's tempfile writes one to test each directory)."""
     gone = np.asarray(files.column("deleted").fill_null(False).to_numpy(zero_copy_only=False), bool)
-    uses = np.append(gone, False)[position]  # of such files only: nearly always few
+    uses = np.append(gone, False)[position]  # of deleted files: usually few
     pairs = np.unique(np.stack((position[uses], at[uses])), axis=1)
     users = np.bincount(pairs[0], minlength=files.num_rows)
     scratch = np.append(gone & (users < 2), False)
@@ -125,25 +125,25 @@ def _occurs_in(file: Numbers, which: Bools) -> Bools:
 
 Floats = npt.NDArray[np.float64]
 
-SLOWEST_CALL_NS, SLOWEST_BYTES_PER_S = 100_000_000, 1_000_000  # of a store that is still used
-LEAST_NS = 200_000  # shorter uses wait for nothing
-SHORT_NS = 10_000_000  # shorter uses are added up, whether or not they overlap
-UNKNOWN_SHARE = 0.05  # of the lives of a task's processes; more without processor time: unknown
-BLOCK = 1 << 20  # opens that are looked at together
-_TICK_NS = 1_000  # of the sums below, which must fit into 63 bits
+SLOWEST_CALL_NS, SLOWEST_BYTES_PER_S = 100_000_000, 1_000_000  # assumed of the slowest store
+MIN_USE_NS = 200_000  # shorter uses do not count as waiting
+SHORT_NS = 10_000_000  # shorter uses are added up, even if they overlap
+UNKNOWN_SHARE = 0.05  # of process lifetimes without processor time; above this a task's is unknown
+BLOCK = 1 << 20  # opens per pass
+_TICK_NS = 1_000  # resolution of the sums below, which must fit into 63 bits
 
 
 def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
-    """The tasks with `cpu_s` and `io_wait_s` as far as the bundle's processes tell."""
+    """Return the tasks with `cpu_s` and `io_wait_s`, as far as recorded for the processes."""
     import pyarrow as pa
 
     processes, tasks = bundle.tables["processes"], segmented.tasks
     if not processes.num_rows or not tasks.num_rows:
         return segmented
-    task_of = _finder(segmented)
+    task_of = _task_finder(segmented)
     of = task_of(column(processes, "proc"))
     lasted = floats(tasks, "end_s") - floats(tasks, "start_s")
-    in_use, users = _in_use(bundle, task_of, len(lasted))
+    in_use, users = _use_time(bundle, task_of, len(lasted))
     cpu, computing, lives = _processor_time(processes, of, len(lasted), users)
     waited = np.minimum(np.maximum(lasted - computing, 0.0), in_use)
     measured = _measured_wait(processes, of, lives, lasted)
@@ -157,8 +157,8 @@ def with_waiting(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     return replace(segmented, tasks=tasks)
 
 
-def _finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
-    """From process epochs to the rows of their tasks; -1: of none."""
+def _task_finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
+    """Return a function from process epochs to the rows of their tasks; -1: no task."""
     epoch = finder(column(segmented.proc_task, "proc"))
     task = np.append(column(segmented.proc_task, "task"), -1)
     row = finder(column(segmented.tasks, "task"))
@@ -168,22 +168,22 @@ def _finder(segmented: Segmentation) -> Callable[[Ints], Ints]:
 def _processor_time(
     processes: pa.Table, of: Ints, tasks: int, users: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Per task: seconds of processors; the same, NaN only where those of `users`, process epochs
-    that used data files, are unknown; and of the lives of its processes. Between a fork and the
-    exec that follows it nothing computes, however long it had to wait for its turn."""
+    """Return per task: processor seconds; the same, NaN only if unknown for `users` (process epochs
+    that used data files); and total seconds of process lifetimes. Between a fork and the
+    following exec nothing computes, however long the process waited to be scheduled."""
     used = numbers(processes, "cpu_ns", -1).astype(np.float64)
     life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
     mine = of >= 0
     lives = _sums(of[mine], life[mine], tasks)
     known = mine & (used >= 0)
     became = np.isin(column(processes, "proc"), column(processes, "prev", -1))
-    unsaid = np.where(mine & ~known & ~became, life, 0.0)
-    unsaid[mine & processes.column("end_ns").is_null().to_numpy()] = np.inf
+    unknown_life = np.where(mine & ~known & ~became, life, 0.0)
+    unknown_life[mine & processes.column("end_ns").is_null().to_numpy()] = np.inf
     seconds = _sums(of[known], used[known] / 1e9, tasks)
     seconds[np.bincount(of[known], minlength=tasks) == 0] = np.nan
 
     def where_known(these: Bools) -> Floats:
-        unknown = _sums(of[these], unsaid[these], tasks)
+        unknown = _sums(of[these], unknown_life[these], tasks)
         return np.where(unknown <= UNKNOWN_SHARE * lives, seconds, np.nan)
 
     uses = mine & np.isin(column(processes, "proc"), users)
@@ -191,27 +191,27 @@ def _processor_time(
 
 
 def _sums(of: Ints, values: npt.ArrayLike, tasks: int) -> Floats:
-    """Per task the sum of its values."""
+    """Return the sum of the values of each task."""
     return np.bincount(of, values, tasks).astype(np.float64)
 
 
 def _measured_wait(processes: pa.Table, of: Ints, lives: Floats, lasted: Floats) -> Floats:
-    """Seconds in calls on files that a collector measured, NaN: none did. Of processes that ran
-    side by side it is the mean."""
+    """Return the measured seconds in file calls of each task, NaN if not measured. For processes
+    that ran concurrently it is their mean."""
     spent = numbers(processes, "io_ns", -1).astype(np.float64)
     known = (of >= 0) & (spent >= 0)
     life = np.maximum(column(processes, "end_ns") - column(processes, "start_ns"), 0) / 1e9
     total = _sums(of[known], spent[known] / 1e9, len(lives))
     measured = _sums(of[known], life[known], len(lives))
-    aside = np.maximum(np.divide(measured, lasted, where=lasted > 0, out=np.ones(len(lives))), 1)
+    overlap = np.maximum(np.divide(measured, lasted, where=lasted > 0, out=np.ones(len(lives))), 1)
     any_known = np.bincount(of[known], minlength=len(lives)) > 0
-    return np.where(any_known, np.minimum(total / aside, lasted), np.nan)
+    return np.where(any_known, np.minimum(total / overlap, lasted), np.nan)
 
 
-def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tuple[Floats, Ints]:
-    """Per task the seconds in which it had data files in use: from the opening, or the first
-    access through what it inherited, to the last read, or to the closing after writes. And the
-    process epochs that used them."""
+def _use_time(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tuple[Floats, Ints]:
+    """Return the seconds in which each task had data files in use: from the open, or the first
+    access through an inherited descriptor, to the last read, or to the close after writes. Also
+    return the process epochs that used them."""
     opens = bundle.tables["opens"]
     if not opens.num_rows:
         return np.full(tasks, np.nan), np.zeros(0, np.int64)
@@ -219,7 +219,7 @@ def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tupl
     long: list[tuple[Ints, Ints, Ints]] = []
     users = []
     for low in range(0, opens.num_rows, BLOCK):
-        rows, start, end, bound = _uses(bundle, opens.slice(low, BLOCK))
+        rows, start, end, bound = _find_uses(bundle, opens.slice(low, BLOCK))
         epochs = column(opens.slice(low, BLOCK), "proc")[rows]
         users.append(distinct(epochs))
         of = task_of(epochs)
@@ -233,15 +233,15 @@ def _in_use(bundle: Bundle, task_of: Callable[[Ints], Ints], tasks: int) -> tupl
     return seconds, np.concatenate(users)
 
 
-def _uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:
-    """(row, start, end, the longest that it can wait) of uses of data files that may wait."""
+def _find_uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:
+    """Return (row, start, end, maximum wait) of those uses of data files that may wait."""
     wrote = numbers(opens, "write_ops", 0) > 0
     start = np.where(_are_inherited(opens), column(opens, "first_ns"), column(opens, "open_ns"))
     closed = column(opens, "close_ns")
     end = np.where(wrote & (closed > 0), closed, column(opens, "last_ns"))
     used = wrote | (numbers(opens, "read_ops", 0) > 0)
-    rows = np.flatnonzero(used & (start > 0) & (end - start >= LEAST_NS))
-    rows = rows[_data(bundle, opens, rows)]
+    rows = np.flatnonzero(used & (start > 0) & (end - start >= MIN_USE_NS))
+    rows = rows[_are_data(bundle, opens, rows)]
     counts = {
         name: numbers(opens, name, 0)[rows].astype(np.float64)
         for name in ("read_ops", "write_ops", "read_bytes", "write_bytes")
@@ -253,7 +253,7 @@ def _uses(bundle: Bundle, opens: pa.Table) -> tuple[Ints, Ints, Ints, Floats]:
 
 
 def _are_inherited(opens: pa.Table) -> Bools:
-    """Opens of what others had opened."""
+    """Return which opens are of inherited or passed descriptors."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -261,8 +261,8 @@ def _are_inherited(opens: pa.Table) -> Bools:
     return np.asarray(pc.is_in(opens.column("via").cast(pa.string()), value_set=words).to_numpy())
 
 
-def _data(bundle: Bundle, opens: pa.Table, rows: Ints) -> Bools:
-    """Whether these opens are of files by names that data can have."""
+def _are_data(bundle: Bundle, opens: pa.Table, rows: Ints) -> Bools:
+    """Return which of these opens are of regular files with names that data can have."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -276,7 +276,7 @@ def _data(bundle: Bundle, opens: pa.Table, rows: Ints) -> Bools:
 
 
 def _union(of: Ints, start: Ints, end: Ints, tasks: int) -> Floats:
-    """Per task the nanoseconds in which at least one of its intervals is."""
+    """Return per task the nanoseconds covered by at least one of its intervals."""
     if not len(of):
         return np.zeros(tasks)
     base = int(start.min())
@@ -286,8 +286,8 @@ def _union(of: Ints, start: Ints, end: Ints, tasks: int) -> Floats:
     rank = np.zeros(len(of), np.int64)
     rank[starts_of(of)[1:]] = 1
     rank = np.cumsum(rank)
-    room = int(until.max()) + 1  # later tasks lie behind all intervals of earlier ones
-    reach = np.maximum.accumulate(until + rank * room) - rank * room
+    width = int(until.max()) + 1  # shifts later tasks behind all intervals of earlier ones
+    reach = np.maximum.accumulate(until + rank * width) - rank * width
     before = np.concatenate([[0], reach[:-1]])
     before[starts_of(of)] = 0
     own = np.maximum(until - np.maximum(begin, before), 0)

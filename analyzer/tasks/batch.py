@@ -1,5 +1,4 @@
-"""Jobs of batch systems: which processes of a run of several recordings are one of them, and what
-Slurm gave them."""
+"""Jobs of batch systems: the processes of a run in each job, and their Slurm allocations."""
 
 from __future__ import annotations
 
@@ -20,15 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchSystem:
-    """`parts`: the variables that tell jobs apart, the job itself first, and how each is shown
-    in a task's name; where `outer` is set it is shown in place of the first."""
+    """`parts`: the variables that identify a job, the job id first, and the format of each in a
+    task's name; if `outer` is set, it is shown instead of the first."""
 
     parts: tuple[tuple[str, str], ...]
     outer: str = ""
-    process: str = ""  # the one of `parts` that numbers the processes of a step
+    process: str = ""  # the variable of `parts` that numbers the processes of a step
 
 
-# The first one that is present decides. Names as the systems' own tools print them.
+# The first system with variables in the run is used. Names are those of the systems' own tools.
 BATCH_SYSTEMS: tuple[BatchSystem, ...] = (
     BatchSystem(
         (
@@ -45,14 +44,14 @@ BATCH_SYSTEMS: tuple[BatchSystem, ...] = (
 )
 # The processes of an MPI program are ranks of one task.
 MPI_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
-_NO_INDEX = b"0"  # of a job that is no array, of the only process of a step
+_NO_INDEX = b"0"  # index of a job that is no array, and of the only process of a step
 
 
 def batch_jobs(processes: pa.Table, tree: Tree, better: Bools) -> tuple[Ints, list[str]] | None:
-    """Per epoch the number of its batch job and host (-1: none), and the jobs' names.
+    """Return the batch job (per host) of each epoch, -1 for none, and the names of the jobs.
 
-    better: per epoch, whether a known engine cuts its recording into tasks.
-    None when the whole run lies in one job: then the job says nothing about tasks.
+    `better`: per epoch, whether a known engine divides its recording into tasks.
+    None if the whole run is in one job: then the job does not distinguish tasks.
     """
     roots = np.flatnonzero(tree.up < 0)
     host = processes.column("host").combine_chunks().dictionary_encode().indices
@@ -68,7 +67,7 @@ def batch_jobs(processes: pa.Table, tree: Tree, better: Bools) -> tuple[Ints, li
             return None
         shown = [(c, text) for c, (_, text) in zip(columns, system.parts, strict=True)]
         if system.outer:
-            shown[0] = (_either(_of_roots(processes, tree, roots, system.outer), columns[0]), "{}")
+            shown[0] = (_prefer(_of_roots(processes, tree, roots, system.outer), columns[0]), "{}")
         job = np.full(len(tree.proc), -1, np.int64)
         inside = (columns[0][0] >= 0) & ~better[roots]
         job[roots] = np.where(inside, back.reshape(-1), -1)
@@ -80,16 +79,16 @@ Column = tuple[Ints, list[bytes]]
 
 
 def _of_roots(processes: pa.Table, tree: Tree, roots: Ints, variable: str) -> Column:
-    """Per root the number of its value of a variable, or of the program that it execs later."""
+    """Return per root the code of a variable's value in it or in a program that it execs later."""
     value, texts = environment(processes, variable)
     found: Ints = value[jump(tree.next, value >= 0)][roots]
     return found, texts
 
 
 def _leave_out_ranks(processes: pa.Table, tree: Tree, roots: Ints, columns: list[Column]) -> None:
-    """The number of a process (the last column) stays only where it tells tasks apart."""
+    """Keep the number of a process (the last column) only where it distinguishes tasks."""
     number, texts = columns[-1]
-    number[columns[-2][0] < 0] = -1  # the job script: it has a number and is not a step's process
+    number[columns[-2][0] < 0] = -1  # the job script has one too, but is no process of a step
     for variable in MPI_RANKS:
         number[_of_roots(processes, tree, roots, variable)[0] >= 0] = -1
     _, step = np.unique(np.stack([c[0] for c in columns[:-1]]), axis=1, return_inverse=True)
@@ -100,8 +99,8 @@ def _leave_out_ranks(processes: pa.Table, tree: Tree, roots: Ints, columns: list
     number[~several[step]] = -1
 
 
-def _either(first: Column, second: Column) -> Column:
-    """The first column, where it is not set the second."""
+def _prefer(first: Column, second: Column) -> Column:
+    """Return the first column, with the second where the first is not set."""
     (a, texts), (b, more) = first, second
     return np.where(a >= 0, a, np.where(b >= 0, b + len(texts), -1)), [*texts, *more]
 
@@ -116,24 +115,24 @@ def _name(shown: list[tuple[Column, str]], root: int) -> str:
 
 
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID")
-_DIGITS, _MOST_MIB = 9, 1 << 40
+_DIGITS, _MAX_MIB = 9, 1 << 40
 
 
 def requested_of_slurm(processes: pa.Table, segmented: Segmentation) -> dict[str, dict[str, int]]:
-    """By type of task the most cores and bytes of memory that Slurm gave one on its node. Tasks
-    that share a step share these; those that an engine starts inside a job requested nothing."""
+    """Return per task type the most cores and bytes of memory that Slurm gave a task on its node.
+    Tasks of one step share its allocation; tasks started by an engine inside a job have none."""
     import pyarrow.compute as pc
 
     cores = _numbers(processes, "SLURM_CPUS_ON_NODE")
     if not cores.any():
         return {}
     memory = cores * _numbers(processes, "SLURM_MEM_PER_CPU")
-    memory = np.minimum(np.maximum(memory, _numbers(processes, "SLURM_MEM_PER_NODE")), _MOST_MIB)
+    memory = np.minimum(np.maximum(memory, _numbers(processes, "SLURM_MEM_PER_NODE")), _MAX_MIB)
     rows = positions(column(segmented.proc_task, "proc"), column(processes, "proc"))
     task = column(segmented.proc_task, "task")[rows]
     host = processes.column("host").combine_chunks().dictionary_encode().indices
     of = [*(environment(processes, name)[0] for name in _STEP), host.to_numpy()]
-    # of each task the first process that Slurm's daemon started
+    # the first process of each task that Slurm's daemon started
     tree = build_tree(processes)
     first = np.flatnonzero((tree.parent[tree.head] < 0) & (cores > 0))
     tasks, at = np.unique(task[first], return_index=True)
@@ -156,7 +155,7 @@ def requested_of_slurm(processes: pa.Table, segmented: Segmentation) -> dict[str
 
 
 def _numbers(processes: pa.Table, variable: str) -> Ints:
-    """Per epoch its value of a variable; 0: not set."""
+    """Return the value of a variable in each epoch; 0 if not set."""
     of, texts = environment(processes, variable)
     known = [int(text) if text.isdigit() and len(text) <= _DIGITS else 0 for text in texts]
     return np.array([*known, 0], np.int64)[of]

@@ -1,4 +1,4 @@
-"""What each process epoch started: a class per epoch, decided once per distinct command start."""
+"""Class of each process epoch by the command that it started, decided once per distinct one."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tracehint.schemas.commandline.programs import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WORDS = 6  # words of a command that its class may depend on
-_CUTS = (255, 255, 64, 64, 64, 64)  # bytes of each
+_WORDS = 6  # words of a command on which its class may depend
+_MAX_BYTES = (255, 255, 64, 64, 64, 64)  # maximum bytes of each
 _SUBMITTERS = """bjobs bkill bsub condor_q condor_rm condor_submit flux-submit llsubmit qalter qdel
     qstat qsub sacct sbatch scancel scontrol sinfo squeue"""
 SUBMITTERS = frozenset(_SUBMITTERS.split())
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".zsh", ".ksh", ".dash")
 _JAVA_FORK = "jspawnhelper"  # execed by Java in the new process, before the program itself
-_COPIES = re.compile(r"from multiprocessing\.|from loky\.|from joblib\.externals")
-# Words anywhere in the argument list: this Snakemake is one job of another; this Java is Nextflow;
-# this is a worker process that the program above it calls (R's parallel, Dask).
+_WORKER_COPIES = re.compile(r"from multiprocessing\.|from loky\.|from joblib\.externals")
+# Patterns for any word of the argument list: a Snakemake that is one job of another; a Java that
+# is Nextflow; a worker process of the program above it (R's parallel, Dask).
 _FLAGS = (
     r"^--target-jobs$",
     r"^nextflow\.cli\.|/nextflow[^/]*\.jar$",
@@ -45,9 +45,9 @@ _SNAKEMAKE_JOB, _NEXTFLOW, _WORKER = "1", "2", "3"
 
 @dataclass(frozen=True)
 class Classes:
-    """Per epoch: which of `commands` it started; 0 is the forked copy that started nothing.
+    """Per epoch the index in `commands` of what it started; 0: a forked copy without an exec.
 
-    engine: code in ENGINES of each command, -1 for none.
+    `engine`: code in ENGINES of each command, -1 for none.
     """
 
     of: Ints
@@ -55,18 +55,18 @@ class Classes:
     engine: Ints
 
     def kind_is(self, *kinds: str) -> Bools:
-        """Per epoch: whether its command is of one of the kinds."""
+        """Return per epoch whether its command is of one of the kinds."""
         table = np.array([c.kind in kinds for c in self.commands])
         return table[self.of]
 
     @property
     def engine_of(self) -> Ints:
-        """Per epoch: code in ENGINES, -1 for none."""
+        """Code in ENGINES of each epoch, -1 for none."""
         return self.engine[self.of]
 
 
 def classify(processes: pa.Table) -> Classes:
-    """The class of every epoch, from its argument list (not from what it did)."""
+    """Return the class of each epoch, from its argument list (not from its behaviour)."""
     import pyarrow as pa
 
     argv = processes.column("argv").combine_chunks()
@@ -88,7 +88,7 @@ def classify(processes: pa.Table) -> Classes:
 
 
 def _keys(argv: pa.ListArray) -> tuple[pa.Array, Ints]:
-    """The bounded start of each argument list, NUL separated; the job flag comes first."""
+    """Return the flag and bounded words of each argument list, joined by NUL, and the flags."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -102,7 +102,7 @@ def _keys(argv: pa.ListArray) -> tuple[pa.Array, Ints]:
         flags[hits[offsets[1:]] > hits[first]] = number
     parts = [pa.array(flags.astype(str)).cast(pa.binary())]
     family = None
-    for i, cut in enumerate(_CUTS[:_WORDS]):
+    for i, cut in enumerate(_MAX_BYTES[:_WORDS]):
         at = pa.array(np.where(count > i, first + i, 0), mask=count <= i)
         word = pc.binary_slice(pc.fill_null(values.take(at), b""), 0, cut)
         if family is None:
@@ -114,7 +114,7 @@ def _keys(argv: pa.ListArray) -> tuple[pa.Array, Ints]:
 
 
 def _needs_words(word: pa.Array) -> pa.Array:
-    """Whether the class depends on more than the first word: decided per distinct one."""
+    """Return whether the class depends on more than the first word, decided per distinct word."""
     import pyarrow as pa
 
     encoded = word.dictionary_encode()
@@ -122,18 +122,18 @@ def _needs_words(word: pa.Array) -> pa.Array:
     for first in encoded.dictionary.to_pylist():
         name = base_name(first)
         families = (SHELLS, INTERPRETERS, WRAPPERS, MULTI_CALL)
-        answers.append(any(name in f for f in families) or name in _ASKED)
+        answers.append(any(name in f for f in families) or name in _INSPECTED_WORDS)
     return pa.array(answers, pa.bool_()).take(encoded.indices)
 
 
-# Programs whose arguments an engine file looks at, and at how many words.
-_ASKED = dict.fromkeys(
+# Programs whose arguments the engine rules inspect, and the number of words.
+_INSPECTED_WORDS = dict.fromkeys(
     ("tracehint", "docker", "podman", "singularity", "apptainer", "git", "conda"), 2
 ) | {"xargs": _WORDS}
 
 
 def command_of(key: bytes) -> Command:
-    """The command of one key of `_keys`."""
+    """Return the command of one key of `_keys`."""
     head, *raw = key.split(b"\0")
     while raw and not raw[-1]:
         raw.pop()
@@ -154,7 +154,7 @@ def command_of(key: bytes) -> Command:
     program = name
     if name in INTERPRETERS:
         program = base_name(script_of(name, raw[1:]) or raw[0])
-        if any(_COPIES.search(w) for w in words[1:]):
+        if any(_WORKER_COPIES.search(w) for w in words[1:]):
             return Command("fork", "", ())  # a worker process of its parent
     if name == "java" and flag == _NEXTFLOW:
         program = "nextflow"
@@ -163,9 +163,9 @@ def command_of(key: bytes) -> Command:
         return Command(kind, program, ())
     if program.endswith(_SCRIPT_SUFFIXES):
         return Command("script", program, ())
-    asked = words[: _ASKED.get(name, 0)]
+    inspected = words[: _INSPECTED_WORDS.get(name, 0)]
     job_of = "snakemake" if program == "snakemake" and flag == _SNAKEMAKE_JOB else ""
-    return Command(kind, program, asked, job_of)
+    return Command(kind, program, inspected, job_of)
 
 
 def _kind(program: str) -> str:
@@ -177,7 +177,7 @@ def _kind(program: str) -> str:
 
 
 def _shell(words: tuple[str, ...], raw: list[bytes]) -> Command:
-    """`sh -c TEXT` is inline, `sh FILE` a script; the words that engine files look at are kept."""
+    """Classify `sh -c TEXT` as inline, `sh FILE` as script; keep the words that engines inspect."""
     text, script = shell_parts(raw[1:])
     if text is not None:
         return Command("inline", base_name(raw[0]), (words[0],))

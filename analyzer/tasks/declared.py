@@ -1,4 +1,4 @@
-"""Tasks that an engine's graph or log declares: alone, or joined to what was observed."""
+"""Tasks declared by an engine's graph or log: alone, or joined to observed tasks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_SLACK_S = 2.0  # clocks of an engine's log and of the recorder may differ by this much
-_JITTER_S = 0.005  # on one host, where only rounding is in the way
+_SLACK_S = 2.0  # maximum difference between the clocks of an engine's log and the recorder
+_JITTER_S = 0.005  # the same on one host, where only rounding matters
 _SPACE = re.compile(rb"\s+")
 _PREFIX = re.compile(rb"^(?:set -[a-z]+(?: pipefail)?\s*;\s*)+")
 
 
 class TaskMatcher:
-    """Fills `matches`: row of `declared` -> its observed tasks. No task is given twice."""
+    """Fills `matches`: row of `declared` -> its observed tasks. Each task is matched once."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class TaskMatcher:
         self.origin = bundle.manifest.started_ns
 
     def run(self) -> dict[int, list[int]]:
-        """All steps, in order of what they prove."""
+        """Run all steps, the most certain evidence first."""
         steps: tuple[Callable[[], None], ...] = (
             self.by_pid,
             lambda: self.by_text(only_certain=True),
@@ -57,22 +57,22 @@ class TaskMatcher:
             step()
         return self.matches
 
-    def _open(self) -> list[int]:
+    def _list_open(self) -> list[int]:
         return [n for n in range(len(self.declared)) if n not in self.matches]
 
-    def _give(self, number: int, tasks: Iterable[int]) -> None:
+    def _assign(self, number: int, tasks: Iterable[int]) -> None:
         chosen = [t for t in tasks if t in self.free]
         if chosen:
             self.matches[number] = sorted({*self.matches.get(number, []), *chosen})
             self.free.difference_update(chosen)
 
     def _task_of(self, rows: Any) -> Ints:
-        """The task of each row's process, -1 where it is not known."""
+        """Return the task of each row's process, -1 if it is not known."""
         at = positions(self.proc, column(rows, "proc", -1))
         return np.where(at >= 0, self.task[at], -1) if len(self.task) else at
 
     def by_pid(self) -> None:
-        """A process id of the engine's log, at the time that the log gives."""
+        """Match by the process id and start time in the engine's log."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -96,18 +96,18 @@ class TaskMatcher:
             for task, (start, end) in seen.get(row["pid"], {}).items():
                 near = at is None or start - _SLACK_S <= at <= end + _SLACK_S
                 if near and task in self.free:
-                    self._give(number, [task])
+                    self._assign(number, [task])
                     break
 
     def by_text(self, *, only_certain: bool) -> None:
-        """Equal command texts, in order of time. A declared command of several lines (a recipe)
-        takes a task per line. Certain: as many declared as observed tasks have the text."""
+        """Match equal command texts, in order of time. A declared command of several lines (recipe)
+        gets a task per line. Certain: equally many declared and observed tasks have the text."""
         waiting: dict[bytes, list[int]] = {}
         for task in sorted(self.free, key=lambda t: (self.observed[t]["start_s"], t)):
-            waiting.setdefault(_normal(self.observed[task]["command"]), []).append(task)
+            waiting.setdefault(_normalize(self.observed[task]["command"]), []).append(task)
         far = float("inf")
-        todo = sorted(self._open(), key=lambda n: (self.declared[n]["start_ns"] or far, n))
-        lines = {n: _lines(self.declared[n]["command"] or b"", waiting) for n in todo}
+        todo = sorted(self._list_open(), key=lambda n: (self.declared[n]["start_ns"] or far, n))
+        lines = {n: _matching_lines(self.declared[n]["command"] or b"", waiting) for n in todo}
         wanted = Counter(line for n in todo for line in lines[n])
         for number in todo:
             found = []
@@ -116,10 +116,10 @@ class TaskMatcher:
                 if tasks and (not only_certain or wanted[line] == len(tasks)):
                     found.append(tasks.pop(0))
                     wanted[line] -= 1
-            self._give(number, found)
+            self._assign(number, found)
 
     def by_outputs(self) -> None:
-        """The task that wrote the declared outputs, and those of no other declared task."""
+        """Match tasks that wrote declared outputs of exactly one declared task."""
         io = self.bundle.tables["declared_io"]
         open_rows = {self.declared[n]["task"]: n for n in self._open_for_outputs()}
         owner: dict[bytes, int] = {}
@@ -141,7 +141,7 @@ class TaskMatcher:
                 found.setdefault(next(iter(numbers)), []).append(task)
         for number, tasks in found.items():
             last = max(tasks, key=lambda t: (self.observed[t]["start_s"], t))
-            self._give(number, tasks if self._has_lines(number) else [last])
+            self._assign(number, tasks if self._has_lines(number) else [last])
 
     def _has_lines(self, number: int) -> bool:
         return bool(self.declared[number]["engine"] == "make")
@@ -150,7 +150,7 @@ class TaskMatcher:
         return [n for n in range(len(self.declared)) if n not in self.matches or self._has_lines(n)]
 
     def _writers(self, owner: dict[bytes, int]) -> list[tuple[bytes, int]]:
-        """(path, task) of everything that wrote or named one of the paths."""
+        """Return (path, task) of what wrote one of the paths or gave a file that name."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -170,11 +170,11 @@ class TaskMatcher:
         return result
 
     def by_time(self) -> None:
-        """For engines that state neither pid nor command: the only task that ran within the
-        stated times, if it ran within those of no other."""
+        """Match by time, for engines that state neither pid nor command: the only task that ran
+        within the stated times, if it ran within those of no other."""
         rest = [
             n
-            for n in self._open()
+            for n in self._list_open()
             if not self.declared[n]["pid"]
             and not self.declared[n]["command"]
             and self.declared[n]["end_ns"] is not None
@@ -194,11 +194,11 @@ class TaskMatcher:
         found = Counter(numbers[0] for numbers in hosts.values() if len(numbers) == 1)
         for task, numbers in hosts.items():
             if len(numbers) == 1 and found[numbers[0]] == 1:
-                self._give(numbers[0], [task])
+                self._assign(numbers[0], [task])
 
     def by_folder(self) -> None:
-        """A working directory that only one declared and one observed task have."""
-        rest = [n for n in self._open() if self.declared[n]["workdir"]]
+        """Match by a working directory that only one declared and one observed task have."""
+        rest = [n for n in self._list_open() if self.declared[n]["workdir"]]
         if not rest:
             return
         processes = self.bundle.tables["processes"]
@@ -212,25 +212,25 @@ class TaskMatcher:
         for number in rest:
             folder = self.declared[number]["workdir"]
             if folders[folder] == 1 and len(tasks.get(folder, ())) == 1:
-                self._give(number, tasks[folder])
+                self._assign(number, tasks[folder])
 
 
-def _normal(text: str) -> bytes:
-    """A command without the differences that shells and logs make."""
+def _normalize(text: str) -> bytes:
+    """Return a command without differences that shells and logs introduce."""
     return _PREFIX.sub(b"", _SPACE.sub(b" ", text.encode("utf-8", "replace")).strip())
 
 
-def _lines(command: bytes, waiting: dict[bytes, list[int]]) -> list[bytes]:
-    """The command as one text when such a task was seen, else its lines (a recipe's)."""
-    whole = _normal(printable(command))
+def _matching_lines(command: bytes, waiting: dict[bytes, list[int]]) -> list[bytes]:
+    """Return the command as one text if a task with it was observed, else its matching lines."""
+    whole = _normalize(printable(command))
     if not whole or whole in waiting:
         return [whole] if whole else []
-    lines = [_normal(printable(line.lstrip(b"@-+ \t"))) for line in command.split(b"\n")]
+    lines = [_normalize(printable(line.lstrip(b"@-+ \t"))) for line in command.split(b"\n")]
     return [line for line in lines if line in waiting]
 
 
 def declared_only(bundle: Bundle) -> Segmentation:
-    """The declared tasks of a bundle without processes."""
+    """Return the declared tasks of a bundle without processes."""
     rows = _first_parts(bundle.tables["declared_tasks"])
     count = rows.num_rows
     starts = pc.drop_null(rows.column("start_ns"))
@@ -268,10 +268,10 @@ def declared_only(bundle: Bundle) -> Segmentation:
 
 
 def _first_parts(table: pa.Table) -> pa.Table:
-    """One row per declared task: parts of it have the same identifier. The first of each, in the
-    order of the last ones."""
+    """Return the first row of each declared task, in the order of the last ones: rows with the same
+    identifier are parts of one task."""
     code = codes(table, "task")
-    if code.max(initial=-1) == len(code) - 1:  # numbered by their first rows: all are different
+    if code.max(initial=-1) == len(code) - 1:  # all identifiers are distinct
         return table
     _, first = np.unique(code, return_index=True)
     _, back = np.unique(code[::-1], return_index=True)
@@ -279,7 +279,7 @@ def _first_parts(table: pa.Table) -> pa.Table:
 
 
 def _printable_column(column: pa.ChunkedArray) -> pa.Array:
-    """`printable` of each value, nulls as empty; only odd ones are touched."""
+    """Return `printable` of each value, nulls as empty; only unusual values are converted."""
     values = pc.fill_null(column, "").combine_chunks()
     try:
         shown = values.cast(pa.string())
@@ -293,7 +293,7 @@ def _printable_column(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _fill_empty(column: pa.Array, make: Callable[[int], str]) -> pa.Array:
-    """The column, with what `make` says for a row in place of empty texts."""
+    """Return the column with empty texts replaced by the result of `make` for their rows."""
     empty = pc.equal(column, "")
     at = np.flatnonzero(empty.to_numpy(zero_copy_only=False)).tolist()
     made = pa.array([make(row) for row in at], pa.string())
@@ -301,12 +301,12 @@ def _fill_empty(column: pa.Array, make: Callable[[int], str]) -> pa.Array:
 
 
 def _seconds(column: pa.ChunkedArray, origin: int) -> pa.Array:
-    """Nanoseconds as seconds from `origin` on; nulls stay."""
+    """Return nanoseconds as seconds from `origin` on; nulls are kept."""
     known = pc.drop_null(column)
     values = np.asarray(pc.fill_null(column, origin).to_numpy())
     ends = [end - origin for end in pc.min_max(known).as_py().values() if end is not None]
     if any(abs(end) >= 1 << 63 for end in ends):
-        values = values.astype(object)  # whole numbers of any size
+        values = values.astype(object)  # integers of any size
     unknown = pc.is_null(column).to_numpy()
     return pa.array(((values - origin) / 1e9).astype(np.float64), mask=unknown)
 
@@ -331,10 +331,10 @@ def _row(row: dict[str, Any], number: int, origin: int, sites: dict[str, str]) -
 
 
 def join_declared(bundle: Bundle, segmented: Segmentation) -> Segmentation:
-    """Give observed tasks the names and types that their engine declares.
+    """Assign the names and types that an engine declares to the observed tasks.
 
-    See matching.py for how they are found. Observed tasks that are parts of one declared task
-    (the recipe lines of one make target) become one. Declared tasks that ran unseen are added.
+    `TaskMatcher` finds them. Observed tasks that are parts of one declared task (the recipe lines
+    of one make target) are merged. Declared tasks that ran but were not observed are added.
     """
     declared = bundle.tables["declared_tasks"].to_pylist()
     if not declared:
@@ -351,7 +351,7 @@ def join_declared(bundle: Bundle, segmented: Segmentation) -> Segmentation:
     found = {declared[i]["task"] for i in matches}
     unseen = []
     for i, row in enumerate(declared):
-        if row["task"] not in found and _ran(row):
+        if row["task"] not in found and _has_run(row):
             found.add(row["task"])
             unseen.append(i)
     sites = {h.name: h.site for h in bundle.manifest.hosts}
@@ -373,7 +373,7 @@ def join_declared(bundle: Bundle, segmented: Segmentation) -> Segmentation:
 
 
 def _unite(declared: list[dict[str, Any]], matches: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Rows with one identifier are parts of one task: their observed tasks are joined."""
+    """Join the observed tasks of rows with one identifier, which are parts of one task."""
     first: dict[str, int] = {}
     result: dict[int, list[int]] = {}
     for number in sorted(matches):
@@ -382,13 +382,13 @@ def _unite(declared: list[dict[str, Any]], matches: dict[int, list[int]]) -> dic
     return {number: sorted(tasks) for number, tasks in result.items()}
 
 
-def _ran(declared: dict[str, Any]) -> bool:
-    """Whether the engine says that the task ran: a graph alone also lists what was up to date."""
+def _has_run(declared: dict[str, Any]) -> bool:
+    """Whether the engine reports that the task ran: a graph alone also lists up-to-date targets."""
     return declared["start_ns"] is not None or declared["exit_status"] is not None
 
 
 def _merge(observed: list[dict[str, Any]], tasks: list[int], declared: dict[str, Any]) -> None:
-    """Write the declared name and type into the first of the tasks, with the extent of all."""
+    """Write the declared name and type, and the extent of all tasks, into the first of them."""
     first = observed[tasks[0]]
     parts = [observed[t] for t in tasks]
     first["name"] = printable(declared["name"]) or first["name"]

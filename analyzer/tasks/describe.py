@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 80
 COMMAND_LENGTH = 8192
-_DEPTH = 4  # shells in wrappers in shells ...
-# Commands that feed another one, leave something, or prepare: the type of a shell text is its first
-# other command; where there is none, the first that feeds; else the first that leaves something.
+_DEPTH = 4  # maximum nesting of shells and wrappers
+# Commands that feed another one, leave a result, or prepare. The type of a shell text is its first
+# command in none of these lists, else its first command in the earliest list.
 _FEEDING = "cat seq yes zcat bzcat xzcat zstdcat"
-_LEAVING = "date echo find hostname ln ls printf printenv ps rm rmdir sleep touch"
+_PRODUCING = "date echo find hostname ln ls printf printenv ps rm rmdir sleep touch"
 _SETTING_UP = """: [ [[ alias bash_completion break cd chmod conda continue dirname eval exit export
     false getopts hash local mkdir module ml popd pushd pwd read readonly return set shift shopt
     source . test trap true type ulimit umask unset wait"""
-_LEVELS = (_FEEDING, _LEAVING, _SETTING_UP)
+_LEVELS = (_FEEDING, _PRODUCING, _SETTING_UP)
 PREPARING = {word: level for level, words in enumerate(_LEVELS) for word in words.split()}
-# Programs that are not the type themselves, or not always.
-LOOKED_INTO = (
+# Programs that are never, or not always, the type of a task.
+INDIRECT_PROGRAMS = (
     PREPARING.keys()
     | SHELLS
     | LAUNCHERS
@@ -53,14 +53,14 @@ LOOKED_INTO = (
 )
 _SNAKEMAKE_COPY = re.compile(r"^tmp[a-z0-9_]{8}\.(?=.)")
 _SNAKEMAKE_JOB = re.compile(r"--target-jobs '?([^\s']+)'? --")
-_BREAKS = b"\n\r\t"  # a name is one line: blanks there, escapes in the command
+_BREAKS = b"\n\r\t"  # blanks in a name, which is one line; escapes in a command
 _SPACES = bytes.maketrans(_BREAKS, b"   ")
 _COUNTER = re.compile(r"[-_.:#/ ]*\d+$")
 
 
 @dataclass(frozen=True)
 class Description:
-    """name: short, for tables; type: equal for tasks of one kind; command: whole, for people."""
+    """name: short, for tables; type: shared by tasks of one kind; command: in full, for display."""
 
     name: str
     type: str
@@ -68,7 +68,7 @@ class Description:
 
 
 def printable(raw: bytes | str) -> str:
-    """Text that is safe on a terminal: other bytes and control characters as `\\xNN`."""
+    """Return text that is safe on a terminal: other bytes and control characters as `\\xNN`."""
     text = raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw
     if text.isprintable():
         return text
@@ -82,7 +82,7 @@ def _escape(code: int) -> str:
 
 
 def describe(argv: Sequence[bytes]) -> Description:
-    """The description of a task that was started with these arguments."""
+    """Return the description of a task that was started with these arguments."""
     if not argv:  # a forked shell that ran built-in commands only
         return Description("subshell", "subshell", "")
     words = without_shim(argv)
@@ -90,16 +90,16 @@ def describe(argv: Sequence[bytes]) -> Description:
     kind = type_of(words) or "unknown"
     lines = any(word.translate(None, _BREAKS) != word for word in words)
     flat = command_text([word.translate(_SPACES) for word in words]) if lines else text
-    job = _SNAKEMAKE_JOB.search(flat)  # the path of Python, before it, is all that would be shown
+    job = _SNAKEMAKE_JOB.search(flat)  # otherwise the path of Python, before it, fills the name
     name = job[1] if job and job[1].partition(":")[0] == kind else _without_folder(flat)
     return Description(shorten(name), printable(kind), text)
 
 
 def without_shim(argv: Sequence[bytes]) -> list[bytes]:
-    """The words as typed: version managers (pyenv, rbenv, asdf) put a script of theirs in front.
+    """Return the words as typed: version managers (pyenv, rbenv, asdf) prepend a script of theirs.
 
-    `/usr/bin/env bash /home/me/.pyenv/shims/python3 a.py` was typed `python3 a.py`. Of
-    `busybox sort a`, `sort a` says what it does.
+    `/usr/bin/env bash /home/me/.pyenv/shims/python3 a.py` was typed as `python3 a.py`.
+    `busybox sort a` becomes `sort a`.
     """
     if len(argv) > 1 and base_name(argv[0]) in MULTI_CALL:
         return list(argv[1:])
@@ -111,22 +111,22 @@ def without_shim(argv: Sequence[bytes]) -> list[bytes]:
     return list(argv)
 
 
-_LOOKED_AT = 1 << 16  # characters of a command; what names it stands before
-_READ = 8192  # characters of shell text that are read for its type
-_MOST_COMMANDS = 256  # in it, with those in substitutions
+_MAX_NAMED = 1 << 16  # characters of a command that are searched for its name
+_MAX_PARSED = 8192  # characters of shell text that are parsed for its type
+_MAX_COMMANDS = 256  # commands in that text, including those in substitutions
 
 
 def shorten(text: str) -> str:
-    """At most NAME_LENGTH characters on one line."""
-    flat = " ".join(text[:_LOOKED_AT].split())
+    """Shorten text to at most NAME_LENGTH characters on one line."""
+    flat = " ".join(text[:_MAX_NAMED].split())
     return flat if len(flat) <= NAME_LENGTH else flat[: NAME_LENGTH - 1] + "…"
 
 
 def command_text(argv: Sequence[bytes]) -> str:
-    """The command for people: the text of `sh -c`, else the words."""
+    """Return the command for display: the text of `sh -c`, else the words."""
     if argv and base_name(argv[0]) in SHELLS:
         inline, _ = shell_parts(argv[1:])
-        if inline and argv[-1] == inline:  # words after the text tell tasks apart: keep all
+        if inline and argv[-1] == inline:  # words after the text distinguish tasks: keep all
             return printable(inline.strip()[:COMMAND_LENGTH])
     return printable(b" ".join(argv)[:COMMAND_LENGTH])
 
@@ -139,8 +139,8 @@ def _without_folder(text: str) -> str:
 
 
 def type_of(argv: Sequence[bytes], depth: int = 0) -> str:
-    """The program or script that the arguments really run; empty: nothing found."""
-    if argv and base_name(argv[0]) not in LOOKED_INTO:
+    """Return the program or script that the arguments actually run; empty if none is found."""
+    if argv and base_name(argv[0]) not in INDIRECT_PROGRAMS:
         return base_name(argv[0])
     words = [w.decode("utf-8", "backslashreplace") for w in islice(argv, 256)]
     return _type_of_words(words, depth)
@@ -168,7 +168,7 @@ def _type_of_words(words: list[str], depth: int) -> str:
 
 
 def _job_name(words: list[str]) -> str:
-    """The rule of `snakemake --target-jobs 'rule:wildcards'`."""
+    """Return the rule of `snakemake --target-jobs 'rule:wildcards'`."""
     if "--target-jobs" not in words:
         return ""
     target = words[words.index("--target-jobs") + 1 :][:1]
@@ -176,13 +176,13 @@ def _job_name(words: list[str]) -> str:
 
 
 def type_of_text(text: str, depth: int = 0) -> str:
-    """The type of a shell text: its first command that does more than prepare."""
-    text = text[:_LOOKED_AT]
+    """Return the type of a shell text: its first command that does more than prepare."""
+    text = text[:_MAX_NAMED]
     plain = base_name(first_word(text) or " ")
-    if plain not in LOOKED_INTO:
+    if plain not in INDIRECT_PROGRAMS:
         return plain
     first, best = "", len(_LEVELS)
-    for command in islice(simple_commands(text[:_READ]), _MOST_COMMANDS):
+    for command in islice(simple_commands(text[:_MAX_PARSED]), _MAX_COMMANDS):
         words = command.argv()
         if not words or command.nested or command.kind != "command":
             continue
@@ -196,7 +196,7 @@ def type_of_text(text: str, depth: int = 0) -> str:
 
 
 def type_of_name(name: str) -> str:
-    """The type of a task that somebody named: `align_17` and `align_18` are of type `align`."""
+    """Return the type of a task that the user named: `align` for `align_17` and `align_18`."""
     return _COUNTER.sub("", name) or name
 
 
@@ -205,10 +205,10 @@ _WORDS = "^[!-~]+( [!-~]+)*$"
 
 
 def plain_descriptions(argv: pa.ListArray) -> tuple[dict[str, pa.Array], Bools]:
-    """Columns name, type, command, and where they hold: what `describe` would give.
+    """Return the columns name, type, command, as from `describe`, and the rows that they cover.
 
-    A command is plain when its first word is a program that is itself the type, and its words
-    are of printable ASCII, none of them empty.
+    These are the plain commands: the first word is a program that is itself the type, and all
+    words are of printable ASCII and not empty.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -228,7 +228,7 @@ def plain_descriptions(argv: pa.ListArray) -> tuple[dict[str, pa.Array], Bools]:
     code[some.to_numpy(zero_copy_only=False)] = encoded.indices.fill_null(len(words)).to_numpy(
         zero_copy_only=False
     )
-    known = np.array([base not in LOOKED_INTO for base in bases] + [False], bool)
+    known = np.array([base not in INDIRECT_PROGRAMS for base in bases] + [False], bool)
     holds = np.asarray(easy.to_numpy(zero_copy_only=False), bool) & known[code]
 
     rows = pa.array(code)
@@ -249,12 +249,12 @@ def _without_folders(first: str) -> str:
 
 
 def _names(command: pa.Array, short: pa.Array, cut: np.ndarray) -> pa.Array:
-    """The command with `short` instead of its first `cut` characters, of bounded length."""
+    """Return the commands with `short` instead of their first `cut` characters, length-limited."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     rest = command
-    for length in np.unique(cut).tolist():  # as many as there are lengths of program paths
+    for length in np.unique(cut).tolist():  # one pass per distinct length of program paths
         tail = pc.utf8_slice_codeunits(command, length)
         rest = pc.if_else(pa.array(cut == length), tail, rest)
     full = pc.binary_join_element_wise(short, rest, "")

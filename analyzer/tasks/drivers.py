@@ -1,6 +1,6 @@
-"""Where a run is one task with everything in it: the search for the driver behind wrappers.
+"""Search for the driver behind wrappers, where one task contains the whole run.
 
-Which way down the search goes, and which of the drivers on trial stay: docs/reference/tasks.md,
+The rules of the search, and which drivers on trial are kept: docs/reference/tasks.md,
 "A whole workflow behind one command".
 """
 
@@ -21,23 +21,23 @@ from tracehint.analyzer.tasks.engine_processes import (
     drives_nothing,
 )
 from tracehint.analyzer.tasks.tree import DRIVER, JOB, Units
-from tracehint.analyzer.tasks.walk import of_commands
+from tracehint.analyzer.tasks.walk import evaluate_commands
 
-# Of a run's bytes: a task with more is nearly the whole run ...
-NEARLY = 0.99
-# ... and a program that moved more itself than this share drives nothing, whatever it starts.
-ITSELF = 0.9
+# Share of a run's bytes above which a task is nearly the whole run.
+NEARLY_ALL = 0.99
+# Share of the bytes above which a program that moved them itself drives nothing.
+MAX_OWN_SHARE = 0.9
 _DEPTH = 64
 _PLAIN = (SHELL_CODE, PROGRAM_CODE, MAKE_CODE)
 
 
 @dataclass
 class Traits:
-    """What the search asks of the units of one walk. One entry per unit unless noted otherwise.
+    """Properties of the units of one walk, one entry per unit.
 
-    works: wrote data, or nothing is known of data; moved: bytes of data, its own only; programs:
-    programs in it; users: programs in it that used data; worker: a forked copy of the program
-    above it; leader: itself, of a worker the unit that it is a copy of.
+    works: wrote data, or no data accesses are recorded; moved: bytes of data of the unit alone;
+    programs: number of programs in it; users: number of those that used data; worker: a forked
+    copy of the program above it; leader: itself, for a worker the unit of which it is a copy.
     """
 
     works: Bools
@@ -56,7 +56,7 @@ class Traits:
 def facts_of(
     classes: Classes, units: Units, unit_of: Ints, activity: Activity, whole: Bools
 ) -> Traits:
-    """The facts of the units."""
+    """Return the traits of the units."""
     n, at = len(units), units.engine_epoch
     wrote = np.zeros(n, bool)
     wrote[unit_of[activity.wrote]] = True
@@ -71,7 +71,7 @@ def facts_of(
         if not inner.any():
             break
         leader = np.where(inner, units.driver[leader], leader)
-    never = of_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
+    never = evaluate_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
     return Traits(
         works=wrote | (not activity.known),
         moved=np.bincount(unit_of, activity.moved, n),
@@ -80,7 +80,7 @@ def facts_of(
         shell=shells[at],
         script=classes.kind_is("script")[at],
         runs=program[at],
-        carries=of_commands(classes, carries)[at],
+        carries=evaluate_commands(classes, carries)[at],
         never=never[at] | whole[at],
         worker=worker,
         leader=leader,
@@ -89,88 +89,88 @@ def facts_of(
 
 @dataclass
 class Search:
-    """Epochs that are cut as drivers: those that stay, and those on trial."""
+    """Epochs that are cut as drivers: the confirmed ones, and those on trial."""
 
     sure: Bools
     on_trial: Bools
 
     @property
     def promoted(self) -> Bools:
-        """All of them."""
+        """All epochs that are cut as drivers."""
         return np.asarray(self.sure | self.on_trial, bool)
 
 
 def go_down(search: Search, units: Units, group: Ints, facts: Traits) -> bool:
-    """One step further down, where one task is (nearly) the whole of a run; False: nowhere.
+    """Search one step further down where one task is (nearly) the whole run; False if nowhere.
 
     A shell that runs several programs is cut (`main | tee log`, `sh -c "sh workflow.sh"`). A
-    program, and whatever lies below make, is cut on trial.
+    program, and anything below make, is cut on trial.
     """
     at = _roots(units, facts)
-    careful = units.engine == MAKE_CODE  # per unit, for those that are reached
-    little = (1 - NEARLY) * facts.moved.sum()
-    here = [at[units.role[at] == JOB]]
+    careful = units.engine == MAKE_CODE  # per unit: below make, for visited units
+    little = (1 - NEARLY_ALL) * facts.moved.sum()
+    candidates = [at[units.role[at] == JOB]]
     for _ in range(_DEPTH):
         if not len(at):
             break
         jobs, inner = _units_below(at, units, facts)
-        here.append(_sole_jobs(jobs, inner, units, group, facts))
+        candidates.append(_sole_jobs(jobs, inner, units, group, facts))
         jobs = jobs[facts.works[jobs]]
-        above = _leader(jobs, units, facts)
+        above = _drivers_above(jobs, units, facts)
         busy = above[np.bincount(above, facts.moved[jobs], len(units))[above] >= little]
-        above = _leader(inner, units, facts)
+        above = _drivers_above(inner, units, facts)
         drivers, count = np.unique(above, return_counts=True)
         lone = np.isin(above, np.setdiff1d(drivers[count == 1], busy))
         at = inner[lone | search.promoted[units.head[inner]]]
         at = at[np.isin(units.engine[at], _PLAIN)]
-        careful[at] |= careful[_leader(at, units, facts)]
-        careful[here[-1]] = careful[_leader(here[-1], units, facts)]
-    return _promote(search, np.concatenate(here), units, facts, careful)
+        careful[at] |= careful[_drivers_above(at, units, facts)]
+        careful[candidates[-1]] = careful[_drivers_above(candidates[-1], units, facts)]
+    return _promote(search, np.concatenate(candidates), units, facts, careful)
 
 
 def _roots(units: Units, facts: Traits) -> Ints:
-    """Units at which a search begins: roots that drive, or could when they were cut."""
+    """Return the units at which the search starts: roots that drive, or would if they were cut."""
     root = (units.driver < 0) & np.isin(units.engine, _PLAIN)
     return np.flatnonzero(root & ((units.role == DRIVER) | (facts.carries & ~facts.never)))
 
 
-def _leader(of: Ints, units: Units, facts: Traits) -> Ints:
-    """The driver above each; of a worker the program that it is a copy of. None: itself."""
+def _drivers_above(of: Ints, units: Units, facts: Traits) -> Ints:
+    """Return the driver above each unit, or the leader of that driver; a root: the unit itself."""
     above = units.driver[of]
     return np.where(above >= 0, facts.leader[np.maximum(above, 0)], of)
 
 
 def _units_below(at: Ints, units: Units, facts: Traits) -> tuple[Ints, Ints]:
-    """The jobs and the drivers right below these drivers."""
+    """Return the jobs and the drivers directly below these drivers."""
     child = (units.driver >= 0) & ~facts.worker
-    child[child] = np.isin(_leader(np.flatnonzero(child), units, facts), at)
+    child[child] = np.isin(_drivers_above(np.flatnonzero(child), units, facts), at)
     return np.flatnonzero(child & (units.role == JOB)), np.flatnonzero(
         child & (units.role == DRIVER)
     )
 
 
 def _sole_jobs(jobs: Ints, inner: Ints, units: Units, group: Ints, facts: Traits) -> Ints:
-    """The jobs of each driver's task that alone wrote data, or that moved nearly all bytes that
-    its tasks moved while fewer others wrote than it has programs (not so for make's lines)."""
-    parent = _leader(jobs, units, facts)
+    """Return the jobs of tasks that alone wrote data below their driver, or moved nearly all bytes
+    there while fewer other tasks wrote than it has users of data (not for lines of make)."""
+    parent = _drivers_above(jobs, units, facts)
     pairs, of = np.unique(parent * len(units) + group[jobs], return_inverse=True)
     driver, n = pairs // max(1, len(units)), len(units)
     works = np.bincount(of, facts.works[jobs], len(pairs)) > 0
     moved = np.bincount(of, facts.moved[jobs], len(pairs))
     users = np.bincount(of, facts.users[jobs], len(pairs))
     others = np.bincount(driver, works, n)[driver] - works
-    nearly = moved >= NEARLY * np.bincount(driver, moved, n)[driver]
+    nearly = moved >= NEARLY_ALL * np.bincount(driver, moved, n)[driver]
     nearly &= (moved > 0) & (others < users) & (units.engine[driver] != MAKE_CODE)
-    sole = works & ((others == 0) | nearly) & ~np.isin(driver, _leader(inner, units, facts))
+    sole = works & ((others == 0) | nearly) & ~np.isin(driver, _drivers_above(inner, units, facts))
     return np.asarray(jobs[sole[of]], np.int64)
 
 
-def _promote(search: Search, here: Ints, units: Units, facts: Traits, careful: Bools) -> bool:
-    """Cut these where they run other programs; whether there was one that was not cut before."""
-    here = here[~facts.never[here] & ~search.promoted[units.head[here]]]
-    shell = here[facts.shell[here] & (facts.programs[here] >= 2)]
-    enough = (facts.users[here] >= 2) | facts.carries[here]
-    program = here[facts.runs[here] & enough]
+def _promote(search: Search, candidates: Ints, units: Units, facts: Traits, careful: Bools) -> bool:
+    """Cut the units that run other programs; return whether any of them was not cut before."""
+    candidates = candidates[~facts.never[candidates] & ~search.promoted[units.head[candidates]]]
+    shell = candidates[facts.shell[candidates] & (facts.programs[candidates] >= 2)]
+    enough = (facts.users[candidates] >= 2) | facts.carries[candidates]
+    program = candidates[facts.runs[candidates] & enough]
     search.sure[units.head[shell[~careful[shell]]]] = True
     search.on_trial[units.head[shell[careful[shell]]]] = True
     search.on_trial[units.head[program]] = True
@@ -178,14 +178,14 @@ def _promote(search: Search, here: Ints, units: Units, facts: Traits, careful: B
 
 
 def judge(search: Search, units: Units, group: Ints, facts: Traits, made: Ints) -> bool:
-    """End the trials: a driver stays when at least two tasks with data are below it and it did
-    not do nearly everything itself, and all on the way to it stay. Whether any does not."""
+    """End the trials: keep a driver with at least two tasks with data below it that did not move
+    nearly all bytes itself, and the drivers above it. Return whether any was rejected."""
     n = len(units)
     tried = search.on_trial[units.head] & (units.role == DRIVER)
     tasks, inside = _trial_contents(tried, units, group, facts)
     own = np.bincount(facts.leader, made, n)
     ends = tried & (facts.runs | facts.script) & ~facts.carries
-    stays = ends & (tasks >= 2) & (own <= ITSELF * (own + inside))
+    stays = ends & (tasks >= 2) & (own <= MAX_OWN_SHARE * (own + inside))
     wanted = stays.copy()
     for _ in range(_DEPTH):
         up = units.driver[np.flatnonzero(wanted)]
@@ -202,22 +202,22 @@ def judge(search: Search, units: Units, group: Ints, facts: Traits, made: Ints) 
 
 
 def by_itself(units: Units, group: Ints, facts: Traits, made: Ints) -> Bools:
-    """Unknown programs at the root that moved nearly all data themselves; or, where only one task
-    with data is below them, more than half."""
+    """Return the unknown root programs that moved nearly all data themselves; or more than half, if
+    only one task with data is below them."""
     root = (units.driver < 0) & (units.role == DRIVER) & (units.engine == PROGRAM_CODE)
     tasks, inside = _trial_contents(root, units, group, facts)
     own = np.bincount(facts.leader, made, len(units))
-    share = np.where(tasks == 1, 0.5, ITSELF)
+    share = np.where(tasks == 1, 0.5, MAX_OWN_SHARE)
     return np.asarray(root & (own > share * (own + inside)), bool)
 
 
 def _trial_contents(tried: Bools, units: Units, group: Ints, facts: Traits) -> tuple[Ints, Ints]:
-    """Per driver on trial: tasks with data below it, and the bytes that these moved."""
+    """Return per driver on trial the number of tasks with data below it, and their bytes."""
     n = len(units)
     job = np.flatnonzero((units.role == JOB) & (units.driver >= 0))
     counts = (facts.users[job] > 0) | facts.works[job]
     tasks, moved = np.zeros(n, np.int64), np.zeros(n)
-    up = _leader(job, units, facts)
+    up = _drivers_above(job, units, facts)
     for _ in range(_DEPTH):
         hit = tried[up]
         pairs = distinct(up[hit & counts] * n + group[job[hit & counts]])
@@ -225,7 +225,7 @@ def _trial_contents(tried: Bools, units: Units, group: Ints, facts: Traits) -> t
         np.add.at(moved, up[hit], facts.moved[job[hit]])
         on = units.driver[up] >= 0
         job, counts = job[on], counts[on]
-        up = _leader(up[on], units, facts)
+        up = _drivers_above(up[on], units, facts)
         if not len(up):
             break
     return tasks, moved.astype(np.int64)

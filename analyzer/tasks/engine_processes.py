@@ -1,6 +1,6 @@
-"""Which processes of a workflow engine are its jobs: one record per engine in ENGINES.
+"""Workflow engines and which of their processes are jobs: one record per engine in ENGINES.
 
-To add an engine: its record at the end of ENGINES, and a function where a rule needs one.
+To add an engine, append its record to ENGINES, with functions for its rules where needed.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from tracehint.schemas.commandline.programs import command_of_xargs
 
 @dataclass(frozen=True)
 class Command:
-    """The start of one program, as far as engines look at it: words are bounded and decoded.
+    """The start of one program, as far as engine rules inspect it: words are bounded and decoded.
 
-    `program` is what really runs, without directories and version: for `python3 -m snakemake`
-    and for `perl /usr/bin/parallel` it is the module or script. `kind` is one of KINDS.
+    `program` is the one that actually runs, without directories and version: for `python3 -m
+    snakemake` and `perl /usr/bin/parallel` the module or script. `kind` is one of KINDS.
     """
 
     kind: str
     program: str
     words: tuple[str, ...]
-    job_of: str = ""  # engine that this command does one job of, where the words alone say so
+    job_of: str = ""  # engine of which this command is one job, if the words alone show it
 
 
 # fork: no exec yet, so still a copy of its parent; wrapper: starts another program for the same
 # purpose (env, nice, timeout); script and inline: a shell; launcher: starts the ranks of one job;
-# submitter: hands a job to a batch system; program: everything else.
+# submitter: submits a job to a batch system; program: all others.
 KINDS = ("fork", "program", "wrapper", "script", "inline", "launcher", "submitter")
 
-# An engine inside a task of another one is cut further only when its rank is higher, or when it is
-# the same engine again (make in make). A Makeflow rule that uses xargs stays one task.
+# An engine inside a task of another one is cut further only if its rank is higher, or if it is the
+# same engine again (make in make). A Makeflow rule that uses xargs stays one task.
 SHELL, RUNNER, BUILDER, WORKFLOW = range(4)
 
 
 def any_exec(command: Command) -> bool:
-    """Every child that started a program is a job."""
+    """Whether the child is a job: it started a program that is not a submitter."""
     return command.kind != "submitter"
 
 
 @dataclass(frozen=True)
 class Engine:
-    """Which processes are an engine, and which of their children its jobs.
+    """Rules for which processes are an engine, and which of their children are its jobs.
 
     name: also the engine's name in `declared_tasks.engine`.
     rank: SHELL, RUNNER, BUILDER or WORKFLOW.
@@ -51,8 +51,8 @@ class Engine:
     is_job: whether a child that started this command is a job; other children are helpers and
         belong to the engine.
     copies_are_jobs: a child that never starts a program is a job (a subshell), not a worker of
-        the engine whose children are looked at in turn.
-    pipes: children that are joined by a pipe are one job.
+            the engine whose children are visited in turn.
+    pipes: children that are connected by a pipe are one job.
     pool: its workers run the tasks of a driver elsewhere in the tree; the shells that lead to it
         are plumbing.
     captures: a child that writes nothing but a pipe to its parent is a helper (make's `$(shell)`).
@@ -69,19 +69,19 @@ class Engine:
 
 
 def runs(*programs: str) -> Callable[[Command], bool]:
-    """Whether a command starts one of `programs`."""
+    """Return a predicate: the command starts one of `programs`."""
     names = frozenset(programs)
     return lambda command: command.program in names
 
 
 def runs_other_than(*helpers: str) -> Callable[[Command], bool]:
-    """Whether a command starts none of `helpers`."""
+    """Return a predicate: the command starts none of `helpers`."""
     names = frozenset(helpers)
     return lambda command: command.program not in names
 
 
 def never(_command: Command) -> bool:
-    """For what is found by its position in the tree, not by its words."""
+    """Return False: for engines and jobs that are identified by their position in the tree."""
     return False
 
 
@@ -90,16 +90,16 @@ def is_inline(command: Command) -> bool:
     return command.kind == "inline"
 
 
-# Programs whose children are their own parts, not jobs. Versions are cut off before the look-up.
+# Programs whose children are their own parts, not jobs. Versions are removed for the look-up.
 _NOT_DRIVERS = """ar bazel cargo cc c++ clang clang++ cpp collect2 curl f77 f95 flang g++
     gcc gfortran ghc git go ifort ifx icc icpc icx icpx javac ld less ldd man mpicc mpicxx mpic++
     mpifort nvcc pip rsync rustc scp svn tar wget zip sort"""
 NOT_DRIVERS = frozenset(_NOT_DRIVERS.split())
 # Programs that run one other program, in a container, as another user or under observation. They
-# drive nothing; what they run may be a driver.
+# drive nothing; the program that they run may be a driver.
 _CARRIERS = "apptainer docker gdb ltrace perf podman singularity ssh strace sudo valgrind"
 CARRIERS = frozenset(_CARRIERS.split())
-# Parts of drivers in Python that run beside the tasks.
+# Processes of Python drivers that run alongside the tasks.
 _SERVERS = frozenset({"interchange.py", "dask-scheduler", "ps", "kill", "uname", "lscpu"})
 _DECORATION = re.compile(r"^[a-z0-9_]+-linux-(?:gnu|musl)\w*-|-\d+(?:\.\d+)*$")
 _CWL_HELPERS = frozenset({"node", "nodejs", "git", "uname", "ldconfig", "lscpu", "udocker"})
@@ -137,7 +137,7 @@ def _is_parallel_job(command: Command) -> bool:
 
 
 def _shares_arguments_out(command: Command) -> bool:
-    """Whether this is an xargs with an option such as -n, -I or -P: a command per part."""
+    """Whether this is an xargs with an option such as -n, -I or -P: one command per part."""
     return command.program == "xargs" and not command_of_xargs(command.words)
 
 
@@ -150,7 +150,7 @@ def _is_cwl_job(command: Command) -> bool:
     return command.program not in _CWL_HELPERS and not asks_version
 
 
-# The first that matches wins; the first four stay where they are: their codes are fixed.
+# The first match wins. The first four must keep their positions, because their codes are fixed.
 ENGINES: tuple[Engine, ...] = (
     # Shell scripts: the commands are the tasks, pipes are joined, `( ... )` is one task. The
     # shell's own reads and writes (builtins, redirections that it opens) are the engine's.
@@ -160,7 +160,7 @@ ENGINES: tuple[Engine, ...] = (
     # driver or an archiver that starts its own helpers is one task: NOT_DRIVERS.
     Engine("program", SHELL, never, _is_program_job, pipes=True),
     # Shells between a driver and a pool of workers: a batch system's or provider's job script.
-    # What else they start (getconf, seq, kill) sets the pool up; it is no task.
+    # Their other children (getconf, seq, kill) set up the pool and are no tasks.
     Engine("plumbing", SHELL, never, never),
     # GNU make (also BSD make, ninja): each child is a line of a recipe; make in make is cut again.
     # Which lines belong to one target is not visible in the process tree: each line is a task
@@ -171,10 +171,10 @@ ENGINES: tuple[Engine, ...] = (
     # `bash -c "set -euo pipefail; ..."` per job; other children (uname, cbc) are helpers. `run:`
     # rules and cluster jobs start Snakemake again with `--target-jobs`: that process is the job.
     Engine("snakemake", WORKFLOW, _is_snakemake, _is_snakemake_job),
-    # A shell per job, started by its full path; its probes start `sh`, hostname ...
+    # A shell per job, started by its full path; probes are `sh`, hostname ...
     Engine("parallel", RUNNER, runs("parallel", "sem"), _is_parallel_job),
-    # With options that share the arguments out. Without, it starts one command with all of them
-    # (several where a command line would be too long), and is a part of that command's task.
+    # With options that divide the arguments. Otherwise it starts one command with all of them
+    # (several if a command line would be too long) and is part of that command's task.
     Engine("xargs", RUNNER, _shares_arguments_out),
     # Local jobs: `bash -ue .command.run` in a work directory of its own is one task, with its
     # staging; git, ps and the like are helpers.

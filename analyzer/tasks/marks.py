@@ -1,4 +1,4 @@
-"""Names that somebody gave: TRACEHINT_TASK, `tracehint task`. They win."""
+"""Task names given by the user (TRACEHINT_TASK, `tracehint task`), which take precedence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GivenNames:
-    """Per epoch the number of its given name in `texts`, -1 for none.
+    """Per epoch the index of its given name in `texts`, -1 for none.
 
     `attempt` and `top` are per name: one entry of `texts` is one attempt of one name.
     """
@@ -28,7 +28,7 @@ class GivenNames:
 
 
 def environment(processes: pa.Table, variable: str) -> tuple[Ints, list[bytes]]:
-    """Per epoch the number of its own value of the variable (-1: not set), and the values."""
+    """Return the code of each epoch's own value of the variable (-1: not set), and the values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -49,7 +49,7 @@ def environment(processes: pa.Table, variable: str) -> tuple[Ints, list[bytes]]:
 
 
 def given_names(processes: pa.Table, marks: pa.Table, tree: Tree) -> GivenNames | None:
-    """The names of TRACEHINT_TASK and of marks, inherited downwards; None: there are none."""
+    """Return the names by TRACEHINT_TASK and marks, inherited downwards; None if there are none."""
     value, values = environment(processes, "TRACEHINT_TASK")
     texts = [v.decode("utf-8", "backslashreplace") for v in values]
     _add_marks(value, texts, marks, tree)
@@ -66,8 +66,8 @@ def given_names(processes: pa.Table, marks: pa.Table, tree: Tree) -> GivenNames 
 
 
 def _add_marks(value: Ints, texts: list[str], marks: pa.Table, tree: Tree) -> None:
-    """A mark names its epoch when that is all it ever does; in a worker that does one task after
-    the other, the children that start while a mark is open."""
+    """Apply marks in place: the only mark of an epoch names it; several marks (a worker that runs
+    one task after another) name the children that start while each is open."""
     begins: dict[int, list[tuple[int, str]]] = {}
     ends: dict[int, list[int]] = {}
     rows = zip(
@@ -115,7 +115,7 @@ def _name_kids(
 def _attempts(
     tree: Tree, processes: pa.Table, resolved: Ints, top: Ints, texts: list[str]
 ) -> GivenNames:
-    """Split each name into attempts: a new one starts after the former ended with a failure."""
+    """Split each name into attempts: a new one starts after the previous one ended in failure."""
     failed = failed_processes(processes, tree)
     order = top[np.lexsort((tree.start[top], resolved[top]))]
     number = np.empty(len(order), np.int64)
@@ -150,7 +150,7 @@ def _last_epoch(tree: Tree, epoch: int) -> int:
 
 
 def failed_processes(processes: pa.Table, tree: Tree) -> Bools:
-    """Per epoch: whether its process ended with a code other than 0 or by a signal."""
+    """Return per epoch whether its process ended with a code other than 0 or by a signal."""
     code = column(processes, "exit_code", 0)
     signal = column(processes, "exit_signal", 0)
     last = jump(tree.next)

@@ -1,8 +1,8 @@
-"""By which programs a task's type is known while the task runs.
+"""Programs that identify the type of a task while the task runs.
 
-Who sets a hint while a file is made knows processes, not tasks. This tells, of a recorded run,
-the words of processes (schemas/commandline) that give the type away: a task is known by its
-outermost process whose word means one type, wherever in the run it stands.
+A hint is set when a file is created, where processes are known but not tasks. From a recorded
+run, this module finds the words of processes (schemas/commandline) that identify the type: that
+of a task's outermost process whose word has one type only, anywhere in the run.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-MOST = 5_000  # words: where there are more, nearly each task has one of its own
+MAX_WORDS = 5_000  # words; if there are more, almost every task has its own
 _GENERATIONS = 64
 _ROUNDS = 16
-_KEPT_WORDS = 16  # of a command line: behind them no script is looked for
+_SEARCHED_WORDS = 16  # words of a command line that are searched for a script
 
 
 def makers_of(bundle: Bundle, tree: Tree, segmented: Segmentation) -> tuple[dict[str, Any], ...]:
-    """({word, type, sure}, ...), sorted by word; see `Maker` of hintgen/hints/model.py."""
+    """Return ({word, type, sure}, ...), sorted by word; see `Maker` of hintgen/hints/model.py."""
     word, words = _words(bundle.tables["processes"])
     if not words:
         return ()
     files = _files(bundle, tree)
-    word[~_behind(tree, files)] = -1
+    word[~_creating_epochs(tree, files)] = -1
     task, kind, kinds = _tasks(tree, segmented)
     type_of = _unambiguous_types(
         tree, word, task, kind, np.array([_is_type_word(w) for w in words])
     )
     known = np.flatnonzero(type_of >= 0)
-    if len(known) > MOST:
+    if len(known) > MAX_WORDS:
         return ()
     known_kind = _kind_of_epochs(tree, np.where(word >= 0, type_of[word], -1))
-    unsure = set(_unsure(tree, files, kind, known_kind).tolist())
+    unsure = set(_unidentified_types(tree, files, kind, known_kind).tolist())
     found = [
         {
             "word": words[at].decode(),
@@ -57,7 +57,7 @@ def makers_of(bundle: Bundle, tree: Tree, segmented: Segmentation) -> tuple[dict
 
 
 def _words(processes: pa.Table) -> tuple[Ints, list[bytes]]:
-    """(number of each epoch's word, -1: it has none of its own; the words)."""
+    """Return (code of each epoch's word, -1 if it has none of its own; the words)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -75,7 +75,7 @@ def _words(processes: pa.Table) -> tuple[Ints, list[bytes]]:
     word = np.where(codes >= 0, np.array([*own, -1])[codes], -1)
     looked_at = np.flatnonzero((codes >= 0) & ~np.append(simple, True)[codes])
     for epoch in looked_at.tolist():
-        last = min(offsets[epoch + 1], offsets[epoch] + _KEPT_WORDS)
+        last = min(offsets[epoch + 1], offsets[epoch] + _SEARCHED_WORDS)
         line = argv.values.slice(offsets[epoch], last - offsets[epoch]).to_pylist()
         word[epoch] = _number(numbers, process_word([w or b"" for w in line]))
     return word, list(numbers)
@@ -86,7 +86,7 @@ def _number(numbers: dict[bytes, int], word: bytes) -> int:
 
 
 def _is_type_word(word: bytes) -> bool:
-    """Whether a word may stand for a type: text, and no program that only starts others."""
+    """Whether a word can identify a type: text, and no program that only starts others."""
     try:
         text = word.decode()
     except UnicodeDecodeError:
@@ -96,7 +96,7 @@ def _is_type_word(word: bytes) -> bool:
 
 
 def _tasks(tree: Tree, segmented: Segmentation) -> tuple[Ints, Ints, list[str]]:
-    """(task of each epoch, its type's number: -1 for an engine's process, the types)."""
+    """Return (task of each epoch, code of its type or -1 for an engine process, the types)."""
     tasks = segmented.tasks
     place = finder(column(segmented.proc_task, "proc", -1))(tree.proc)
     task = np.where(place >= 0, column(segmented.proc_task, "task", -1)[place], -1)
@@ -111,13 +111,13 @@ def _tasks(tree: Tree, segmented: Segmentation) -> tuple[Ints, Ints, list[str]]:
 
 
 def _unambiguous_types(tree: Tree, word: Ints, task: Ints, kind: Ints, plain: Bools) -> Ints:
-    """Per word the one type that it means; -1: none, or several.
+    """Return the only type of each word; -1: none, or several.
 
-    A word that means several is looked through, which may bring other processes of its tasks to
-    the outside, whose words mean something else too: that is repeated until nothing changes.
+    A word with several types is skipped. This can make other processes of its tasks the outermost
+    ones, whose words may also have several types: repeated until nothing changes.
     """
     usable = plain.copy()
-    usable[word[(word >= 0) & (kind < 0)]] = False  # an engine's: above tasks of all types
+    usable[word[(word >= 0) & (kind < 0)]] = False  # of an engine: above tasks of all types
     type_of = np.full(len(plain), -1, np.int64)
     for _ in range(_ROUNDS):
         shown = (word >= 0) & usable[word] & (kind >= 0)
@@ -134,12 +134,12 @@ def _unambiguous_types(tree: Tree, word: Ints, task: Ints, kind: Ints, plain: Bo
 
 
 def _forking_epochs(tree: Tree) -> Ints:
-    """The epoch that forked each epoch's process."""
+    """Return the epoch that forked each epoch's process."""
     return tree.parent[tree.head]
 
 
 def _has_shown_parent(tree: Tree, shown: Bools, task: Ints) -> Bools:
-    """Whether a process above, of the same task, is shown."""
+    """Return whether `shown` has a process above each epoch in the same task."""
     above = _forking_epochs(tree)
     inside = (above >= 0) & (task[above] == task)
     below = np.zeros(len(shown), bool)
@@ -152,7 +152,7 @@ def _has_shown_parent(tree: Tree, shown: Bools, task: Ints) -> Bools:
 
 
 def _kind_of_epochs(tree: Tree, own: Ints) -> Ints:
-    """The type that the outermost known word above (or of) each epoch means; -1: none."""
+    """Return the type of the outermost known word above (or of) each epoch; -1 for none."""
     above, kind = _forking_epochs(tree), own
     for _ in range(_GENERATIONS):
         further = np.where((above >= 0) & (kind[above] >= 0), kind[above], own)
@@ -164,8 +164,8 @@ def _kind_of_epochs(tree: Tree, own: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class _Files:
-    """Files that were made and those that a program was given open and wrote (`program > file`):
-    rows of epochs (positions) and file numbers."""
+    """Files that were created, and files written through an inherited descriptor
+    (`program > file`): positions of epochs, and file numbers."""
 
     maker: Ints
     made: Ints
@@ -192,9 +192,9 @@ def _wrote(opens: pa.Table) -> pa.ChunkedArray:
     return pc.not_equal(opens.column("write_ops"), 0)
 
 
-def _behind(tree: Tree, files: _Files) -> Bools:
-    """Epochs that made or wrote files, or forked such a process. Shims, wrappers that became
-    another program and their helpers are none."""
+def _creating_epochs(tree: Tree, files: _Files) -> Bools:
+    """Return the epochs that created files or wrote inherited ones, or forked such a process.
+    Shims, wrappers that execed another program, and their helpers are left out."""
     behind = np.zeros(len(tree.proc), bool)
     behind[files.maker] = behind[files.heir] = True
     above = _forking_epochs(tree)
@@ -207,9 +207,9 @@ def _behind(tree: Tree, files: _Files) -> Bools:
     return behind
 
 
-def _unsure(tree: Tree, files: _Files, kind: Ints, known: Ints) -> Ints:
-    """Types of which some task made a file where nothing shows its type, not even the program that
-    the process became, nor one that it gave the file to."""
+def _unidentified_types(tree: Tree, files: _Files, kind: Ints, known: Ints) -> Ints:
+    """Return the types with a file whose creator shows no type: neither itself, nor the program
+    that it became, nor a program that inherited the file."""
     own = kind[files.maker]
     typed = known[files.maker] == own
     typed |= known[jump(tree.next)[files.maker]] == own

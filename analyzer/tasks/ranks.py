@@ -1,4 +1,4 @@
-"""Which processes are ranks of an MPI program, and of which one."""
+"""Ranks of MPI programs: which processes are ranks, and of which program."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_MOST = 1 << 24  # ranks of one program
+_MAX_RANK = 1 << 24  # largest number of a rank
 _DIGITS = 8
-# What tells the steps of batch jobs apart, where no launcher was seen.
+# Variables that identify the step of a batch job, if no launcher was recorded.
 _STEPS = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PBS_JOBID", "LSB_JOBID")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """One entry per rank: the program that it is a rank of, its number and host (codes), the task
-    that it is taken from, and its first epoch; `of` has the rank of each epoch, -1 for none."""
+    """One entry per rank: its program, its number and host (codes), the task that it is taken from,
+    and its first epoch; `of` is the rank of each epoch, -1 for none."""
 
     group: Ints
     number: Ints
@@ -44,14 +44,14 @@ class Ranks:
 
 
 def has_ranks(processes: pa.Table) -> bool:
-    """Whether any process says that it is a rank."""
+    """Whether the environment of any process contains a rank."""
     return any((environment(processes, name)[0] >= 0).any() for name in MPI_RANKS)
 
 
 def find_ranks(
     processes: pa.Table, tree: Tree, classes: Classes, segmented: Segmentation
 ) -> Ranks | None:
-    """The ranks of a run; None: there are none."""
+    """Return the ranks of a run, or None if there are none."""
     number = _numbers(processes, tree, classes)
     at = np.flatnonzero(number >= 0)
     if not len(at):
@@ -74,16 +74,16 @@ def find_ranks(
 
 
 def _numbers(processes: pa.Table, tree: Tree, classes: Classes) -> Ints:
-    """Per epoch the number of the MPI rank that it is or belongs to; -1: none.
+    """Return the number of the MPI rank that each epoch is or belongs to; -1 for none.
 
-    A launcher that is itself started as a rank (of a batch step) begins anew.
+    A launcher that is itself started as a rank (of a batch step) resets the number below it.
     """
     number = np.full(len(tree.proc), -1, np.int64)
     for variable in reversed(MPI_RANKS):
         value, texts = environment(processes, variable)
         known = [int(t) if t.isdigit() and len(t) <= _DIGITS else -1 for t in texts]
         table = np.array([*known, -1], np.int64)
-        number = np.where(table[value] >= 0, np.minimum(table[value], _MOST), number)
+        number = np.where(table[value] >= 0, np.minimum(table[value], _MAX_RANK), number)
     launcher = classes.kind_is("launcher")
     number[launcher] = -1
     number = number[jump(tree.up, launcher | (number >= 0))]
@@ -94,7 +94,7 @@ def _numbers(processes: pa.Table, tree: Tree, classes: Classes) -> Ints:
 
 
 def _launchers(tree: Tree, classes: Classes, at: Ints) -> Ints:
-    """Per epoch the process that launched it as a rank, -1: none was seen."""
+    """Return the process that launched each epoch as a rank, -1 if none was recorded."""
     daemon = np.array([c.program in DAEMONS for c in classes.commands], bool)[classes.of]
     launcher = classes.kind_is("launcher") & ~daemon
     above = jump(tree.up, launcher)[at]
@@ -102,16 +102,16 @@ def _launchers(tree: Tree, classes: Classes, at: Ints) -> Ints:
 
 
 def _groups(processes: pa.Table, tree: Tree, ranks: Ranks) -> Ints:
-    """Per rank the number of its program: all that one launcher started; of others those of one
-    step of a batch job, else of one task (a log of all ranks), with the same command.
+    """Return the program of each rank: one per launcher; without launcher, one per batch step and
+    command, else one per task (a log of all ranks).
 
-    Those without a launcher belong to a program with the same command that a launcher started on
-    another host, as long as no rank is there twice.
+    Ranks without a launcher belong to a program with the same command that a launcher started on
+    another host, unless a rank number would occur twice.
     """
     words = processes.column("argv").combine_chunks().take(_rows(follow_forks(tree, ranks.top)))
     commands = [b"\0".join(w or ()) for w in words.to_pylist()]
     steps = _steps(processes, tree, ranks.top)
-    several = _more_than_one(ranks.task, ranks.number)
+    several = _have_siblings(ranks.task, ranks.number)
     keys: list[tuple[object, ...]] = []
     for i, launcher in enumerate(ranks.group.tolist()):
         if launcher >= 0:
@@ -129,7 +129,7 @@ def _groups(processes: pa.Table, tree: Tree, ranks: Ranks) -> Ints:
 
 
 def follow_forks(tree: Tree, top: Ints) -> Ints:
-    """The epochs with the arguments of these: of a fork the program that it became."""
+    """Return the epochs with the arguments of these: for a fork, the program that it became."""
     fork = (tree.prev[top] < 0) & (tree.parent[top] >= 0) & (tree.next[top] >= 0)
     return np.where(fork, tree.next[top], top)
 
@@ -140,23 +140,23 @@ def _join_strays(
     ranks: Ranks,
     number: dict[tuple[object, ...], int],
 ) -> None:
-    """Give programs without a launcher the number of the one that they belong to."""
+    """Assign each program without a launcher to the launched program that it belongs to."""
     launched: dict[bytes, list[tuple[int, set[int]]]] = {}
     for key, rows in members.items():
         if key[0] == "launcher":
-            there = {int(ranks.number[i]) for i in rows}
-            launched.setdefault(commands[rows[0]], []).append((number[key], there))
+            numbers = {int(ranks.number[i]) for i in rows}
+            launched.setdefault(commands[rows[0]], []).append((number[key], numbers))
     for key, rows in members.items():
         mine = {int(ranks.number[i]) for i in rows}
-        for other, there in launched.get(commands[rows[0]], ()) if key[0] == "step" else ():
-            if not mine & there:
+        for other, numbers in launched.get(commands[rows[0]], ()) if key[0] == "step" else ():
+            if not mine & numbers:
                 number[key] = other
-                there |= mine
+                numbers |= mine
                 break
 
 
 def _steps(processes: pa.Table, tree: Tree, at: Ints) -> list[bytes]:
-    """Per epoch what its batch system calls the step or job that it belongs to."""
+    """Return the step or job of each epoch, as named by its batch system."""
     parts = []
     for variable in _STEPS:
         value, texts = environment(processes, variable)
@@ -165,8 +165,8 @@ def _steps(processes: pa.Table, tree: Tree, at: Ints) -> list[bytes]:
     return [b".".join(p) if any(p) else b"" for p in zip(*parts, strict=True)]
 
 
-def _more_than_one(task: Ints, number: Ints) -> list[bool]:
-    """Per rank: whether its task has others."""
+def _have_siblings(task: Ints, number: Ints) -> list[bool]:
+    """Return per rank whether its task has others."""
     pairs = np.unique(np.stack((task, number)), axis=1)
     tasks, count = np.unique(pairs[0], return_counts=True)
     several: list[bool] = np.isin(task, tasks[count > 1]).tolist()
@@ -179,7 +179,7 @@ def _rows(values: Ints) -> pa.Array:
     return pa.array(values, pa.int64())
 
 
-_SUFFIX = 16  # characters of a name that are left for ` [rank 3]`
+_SUFFIX = 16  # characters of a name that are reserved for ` [rank 3]`
 
 
 def split_ranks(
@@ -190,9 +190,9 @@ def split_ranks(
     segmented: Segmentation,
     wanted: bool | None,
 ) -> Segmentation:
-    """Make each rank of an MPI program a task; what is left is its launcher's.
+    """Make each rank of an MPI program a task; the rest of the original task is the launcher.
 
-    wanted: None for the programs whose ranks ran on several hosts, else all or none.
+    `wanted`: all programs or none; None: those whose ranks ran on several hosts.
     """
     processes = bundle.tables["processes"]
     if wanted is False or (wanted is None and len(processes.column("host").unique()) < 2):
@@ -200,9 +200,9 @@ def split_ranks(
     ranks = find_ranks(processes, tree, classes, segmented)
     if ranks is None:
         return segmented
-    chosen = _several(ranks.group, ranks.number)
+    chosen = _have_several(ranks.group, ranks.number)
     if wanted is None:
-        chosen &= _several(ranks.group, ranks.host)
+        chosen &= _have_several(ranks.group, ranks.host)
     engine = segmented.tasks.column("engine").to_numpy(zero_copy_only=False)
     chosen &= ~engine[np.maximum(ranks.task, 0)]
     return (
@@ -210,8 +210,8 @@ def split_ranks(
     )
 
 
-def _several(group: Ints, what: Ints) -> Bools:
-    """Per rank: whether its group has more than one of these."""
+def _have_several(group: Ints, what: Ints) -> Bools:
+    """Return per rank whether its group has several values of `what`."""
     pairs = np.unique(np.stack((group, what)), axis=1)
     groups, count = np.unique(pairs[0], return_counts=True)
     return np.asarray(np.isin(group, groups[count > 1]), bool)
@@ -220,14 +220,14 @@ def _several(group: Ints, what: Ints) -> Bools:
 def _with_ranks(
     bundle: Bundle, tree: Tree, activity: Activity, whole: Segmentation, ranks: Ranks, chosen: Bools
 ) -> Segmentation:
-    """The tasks with a row for each chosen rank, right behind the task that it is taken from."""
+    """Return the tasks with a row for each chosen rank, after the task from which it is taken."""
     import pyarrow as pa
 
     tasks, rows = whole.tasks.num_rows, whole.tasks.to_pylist()
     rank_of = np.where(np.append(chosen, False)[ranks.of], ranks.of, -1)
     find = finder(column(whole.proc_task, "proc", -1))
     task_of = column(whole.proc_task, "task", -1)[find(tree.proc)]
-    gone = _leave(rows, tree, activity, task_of, rank_of < 0, np.unique(ranks.task[chosen]))
+    gone = _reduce_tasks(rows, tree, activity, task_of, rank_of < 0, np.unique(ranks.task[chosen]))
     new = _rank_rows(bundle, tree, ranks, chosen, rank_of, rows)
     order = np.lexsort(
         (
@@ -243,7 +243,7 @@ def _with_ranks(
     slot = np.full(len(chosen), -1, np.int64)
     slot[chosen] = tasks + np.arange(len(new))
     final = place[np.where(rank_of >= 0, slot[rank_of], task_of)]
-    # a task that has become its ranks: the first of them stands for it
+    # a task without a rest is represented by the first of its ranks
     first = np.full(tasks, -1, np.int64)
     first[ranks.task[chosen][::-1]] = slot[chosen][::-1]
     stands = place[np.where(gone, first, np.arange(tasks))]
@@ -256,7 +256,7 @@ def _with_ranks(
     )
 
 
-def _leave(
+def _reduce_tasks(
     rows: list[dict[str, Any]],
     tree: Tree,
     activity: Activity,
@@ -264,7 +264,7 @@ def _leave(
     stays: Bools,
     touched: Ints,
 ) -> Bools:
-    """Write into these tasks what is left of them without their ranks; per task: nothing is."""
+    """Write the rest without ranks into these tasks; return which tasks have no rest."""
     busy = np.zeros(len(rows), bool)
     busy[task_of[stays & activity.used]] = True
     processes = np.unique(np.stack((task_of[stays], tree.head[stays])), axis=1)[0]
@@ -282,7 +282,7 @@ def _rank_rows(
     rank_of: Ints,
     rows: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """One row of TASKS for each chosen rank, without its number."""
+    """Return one row of TASKS for each chosen rank, without its task number."""
     processes, n = bundle.tables["processes"], len(chosen)
     inside = np.flatnonzero(rank_of >= 0)
     start, end, count = _spans(tree, rank_of[inside], inside, n)
@@ -316,7 +316,7 @@ def _rank_rows(
 
 
 def _spans(tree: Tree, rank: Ints, inside: Ints, n: int) -> tuple[Ints, Ints, Ints]:
-    """Start, end and number of processes of each rank, from its epochs `inside`."""
+    """Return start, end and number of processes of each rank, from its epochs `inside`."""
     start, end = np.full(n, NEVER), np.zeros(n, np.int64)
     np.minimum.at(start, rank, tree.start[inside])
     np.maximum.at(end, rank, tree.end[inside])

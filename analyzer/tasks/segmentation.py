@@ -1,4 +1,4 @@
-"""From the process tree to tasks: walk, join, name. `segment_tasks` is the entry."""
+"""Segmentation of the process tree into tasks: walk, join, name; entry `segment_tasks`."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChosenCuts:
-    """Per epoch: on the way to a program that is to be cut, and one that is to be one task."""
+    """Per epoch: on the path to a program to be cut (split); a program to stay one task (whole)."""
 
     split: Bools
     whole: Bools
 
 
-def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) -> ChosenCuts:
-    """The epochs that `options.split` and `options.whole` mean.
+def choose_cuts(processes: pa.Table, tree: Tree, classes: Classes, options: Options) -> ChosenCuts:
+    """Return the epochs that `options.split` and `options.whole` select.
 
     A name is the program or script that a process runs, or the type of a task. Raises InputError
-    for a name that nothing in the run has, and for one that is to be both.
+    for a name that does not occur in the run, or that is in both options.
     """
     none = np.zeros(len(tree.proc), bool)
     if not options.split and not options.whole:
@@ -77,7 +77,7 @@ def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) 
     types = _types(processes)
     split = none.copy()
     for name in options.split:
-        split |= _on_the_way(tree, _epochs_of_program(name, "split", types, classes))
+        split |= _add_ancestors(tree, _epochs_of_program(name, "split", types, classes))
     whole = none.copy()
     for name in options.whole:
         whole |= _epochs_of_program(name, "whole", types, classes)
@@ -85,7 +85,7 @@ def choose(processes: pa.Table, tree: Tree, classes: Classes, options: Options) 
 
 
 def _epochs_of_program(name: str, option: str, types: pa.Array, classes: Classes) -> Bools:
-    """Epochs of this program or type."""
+    """Return the epochs of this program or type. Raises InputError if there are none."""
     import pyarrow.compute as pc
 
     of_type = pc.equal(types, name).to_numpy(zero_copy_only=False)
@@ -100,7 +100,7 @@ def _epochs_of_program(name: str, option: str, types: pa.Array, classes: Classes
 
 
 def _types(processes: pa.Table) -> pa.Array:
-    """The type that a task would have that began with this epoch."""
+    """Return the type that a task starting with each epoch would have."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -111,8 +111,8 @@ def _types(processes: pa.Table) -> pa.Array:
     return pc.replace_with_mask(columns["type"], rest, pa.array(texts, pa.string()))
 
 
-def _on_the_way(tree: Tree, found: Bools) -> Bools:
-    """These epochs, all above them, and those of the same process before."""
+def _add_ancestors(tree: Tree, found: Bools) -> Bools:
+    """Return these epochs, all above them, and the earlier ones of the same processes."""
     result = found.copy()
     at: Ints = np.flatnonzero(found)
     for _ in range(len(found)):
@@ -122,13 +122,13 @@ def _on_the_way(tree: Tree, found: Bools) -> Bools:
         if not len(at):
             break
         result[at] = True
-    # the first epoch of a process stands for it
+    # a process is represented by its first epoch
     result[tree.head[np.flatnonzero(result)]] = True
     return result
 
 
-SHARE = 0.9  # of the run's bytes
-_ENOUGH = 2  # programs with data that it started
+ADVICE_SHARE = 0.9  # of the run's bytes: minimum of a task for advice
+_MIN_PROGRAMS = 2  # minimum number of programs with data that it started
 
 
 def advise_segmentation(
@@ -141,17 +141,17 @@ def advise_segmentation(
     whole: Bools,
     has_ranks: bool,
 ) -> tuple[str, ...]:
-    """At most one sentence: about the task that did nearly all I/O and started programs."""
+    """Return at most one note: about the task that did nearly all I/O and started programs."""
     n, total = len(units), int(activity.moved.sum())
     if not activity.known or not total:
         return ()
     per_task = np.bincount(group[unit_of], activity.moved, n)
     main = int(per_task.argmax())
     engine = ENGINES[int(units.engine[main])]
-    asked = engine.rank in (RUNNER, WORKFLOW)  # the engine says what its tasks are
-    if units.role[main] != JOB or asked or per_task[main] < SHARE * total:
+    asked = engine.rank in (RUNNER, WORKFLOW)  # the engine defines its tasks
+    if units.role[main] != JOB or asked or per_task[main] < ADVICE_SHARE * total:
         return ()
-    found = _starter(tree, classes, group[unit_of] == main, activity, whole)
+    found = _find_starter(tree, classes, group[unit_of] == main, activity, whole)
     if found is None:
         return ()
     command, started = found
@@ -165,11 +165,11 @@ def advise_segmentation(
     return (f"{text}`{inside}` looks inside",)
 
 
-def _starter(
+def _find_starter(
     tree: Tree, classes: Classes, inside: Bools, activity: Activity, whole: Bools
 ) -> tuple[Command, int] | None:
-    """Of these epochs' programs the one that started most programs that used data, and how many;
-    None: fewer than enough, or it only started its own parts."""
+    """Return the program in these epochs that started the most programs with data, and their
+    number; None: fewer than the minimum, or it only started its own parts."""
     names = classes.kind_is("program", "script", "launcher")
     started = np.flatnonzero(inside & activity.used & classes.kind_is("program", "launcher"))
     above = tree.parent[np.unique(tree.head[started])]
@@ -180,7 +180,7 @@ def _starter(
     which, count = np.unique(starter, return_counts=True)
     best = int(count.argmax())
     command = classes.commands[int(classes.of[which[best]])]
-    if count[best] < _ENOUGH or drives_nothing(command.program):
+    if count[best] < _MIN_PROGRAMS or drives_nothing(command.program):
         return None
     return command, int(count[best])
 
@@ -189,10 +189,10 @@ _MAX_DESCENTS = 64
 
 
 def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentation:
-    """The tasks of a run. Every process epoch gets exactly one; engine processes get their own.
+    """Return the tasks of a run; each process epoch has one, engine processes have their own.
 
-    A bundle without processes yields the tasks that its engine declares. Raises InputError when
-    `options.split` or `.whole` name what the run does not have.
+    A bundle without processes yields the tasks that its engine declares. Raises InputError if
+    `options.split` or `.whole` contain a name that does not occur in the run.
     """
     processes = bundle.tables["processes"]
     options = options or Options()
@@ -202,7 +202,7 @@ def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentatio
     classes = classify(processes)
     activity = activity_of(bundle, tree.proc)
     give_back()
-    chosen = choose(processes, tree, classes, options)
+    chosen = choose_cuts(processes, tree, classes, options)
     units, unit_of, group = _walk(tree, classes, activity, chosen)
     give_back()
     grouping = Grouping(group[unit_of], _engine_groups(units, group), units, unit_of)
@@ -224,14 +224,14 @@ def segment_tasks(bundle: Bundle, options: Options | None = None) -> Segmentatio
 def _walk(
     tree: Tree, classes: Classes, activity: Activity, chosen: ChosenCuts
 ) -> tuple[Units, Ints, Ints]:
-    """Units, unit per epoch, and per unit the unit that stands for its task."""
+    """Return the units, the unit of each epoch, and per unit the unit that represents its task."""
     search = Search(chosen.split.copy(), np.zeros(len(tree.proc), bool))
     searching = True
     for _ in range(_MAX_DESCENTS):
         walk = Walk(tree, classes, activity.used, search.promoted, chosen.whole)
         units = walk.run()
-        unit_of = _complete(tree, units, unit_of_epochs(tree, walk.owner), walk.owner)
-        group = _settle(classes, units, unit_of, activity)
+        unit_of = _add_lost_epochs(tree, units, unit_of_epochs(tree, walk.owner), walk.owner)
+        group = _assign_helpers(classes, units, unit_of, activity)
         facts = facts_of(classes, units, unit_of, activity, chosen.whole)
         if searching and go_down(search, units, group, facts):
             continue
@@ -246,15 +246,15 @@ def _walk(
     return units, unit_of, group
 
 
-def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -> Ints:
-    """Make helpers of the units that only help; per unit the first of its pipeline."""
+def _assign_helpers(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -> Ints:
+    """Turn units that only assist into helpers; return the first unit of each unit's pipeline."""
     wrote = _per_unit(units, unit_of, activity.wrote)
     used = _per_unit(units, unit_of, activity.used)
     execs = _per_unit(units, unit_of, ~classes.kind_is("fork"))
     units.role[find_captured(units, unit_of, activity.pipe_writes, activity.pipe_reads, wrote)] = (
         HELPER
     )
-    # what an unknown program starts without data is a part of it (uname, kill)
+    # children of an unknown program that use no data are part of it (uname, kill)
     aside = (units.engine == PROGRAM_CODE) & ~used & activity.known
     units.role[aside & (units.role == JOB) & (units.driver >= 0)] = HELPER
     # `sh -c "sbatch ..."`: the job runs elsewhere
@@ -263,8 +263,8 @@ def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -
     units.role[submits & (units.role == JOB) & (units.driver >= 0)] = HELPER
     makes = _per_unit(units, unit_of, activity.makes)
     group = join_pipes(units, unit_of, activity.pipe_writes, activity.pipe_reads, makes)
-    # a subshell that runs no program, touches no data and feeds none that does (`... | while
-    # read line; do echo; done | sort`) is the script's own work
+    # a subshell that runs no program, uses no data and feeds no job that does (`... | while
+    # read line; do echo; done | sort`) is part of the script
     idle = units.subshell & ~execs & ~used & (units.driver >= 0) & (units.role == JOB)
     working = np.zeros(len(units), bool)
     working[group[(units.role == JOB) & ~idle]] = True
@@ -272,8 +272,8 @@ def _settle(classes: Classes, units: Units, unit_of: Ints, activity: Activity) -
     return group
 
 
-def _complete(tree: Tree, units: Units, unit_of: Ints, owner: Ints) -> Ints:
-    """Epochs that the walk did not reach (cycles in a damaged bundle): a job per process."""
+def _add_lost_epochs(tree: Tree, units: Units, unit_of: Ints, owner: Ints) -> Ints:
+    """Add a job per process for epochs that the walk missed (cycles in a damaged bundle)."""
     lost = np.flatnonzero(unit_of < 0)
     if not len(lost):
         return unit_of
@@ -300,11 +300,11 @@ def _per_unit(units: Units, unit_of: Ints, flag: Bools) -> Bools:
 def _collapse(
     tree: Tree, units: Units, group: Ints, facts: Traits, opened: Bools, used: Bools, alone: Bools
 ) -> None:
-    """A root that drives nothing is one task, with all that it started.
+    """Make each root that drives nothing one task, with everything that it started, in place.
 
-    A shell or wrapper without jobs; an unknown program whose children touch no data, or that did
-    the work `alone`. An unknown program that drives others and writes data itself is a task
-    beside them.
+    That is a shell or wrapper without jobs, or an unknown program whose children use no data or
+    that did the work `alone`. An unknown program that drives others and writes data itself becomes
+    an additional task.
     """
     top = np.arange(len(units))
     for _ in range(64):
@@ -324,7 +324,7 @@ def _collapse(
         (shell & ~has_job)
         | (program & ~data_job)
         | alone
-        | (shell & _only_itself(tree, units, top))
+        | (shell & _execs_itself(tree, units, top))
     )
     members = whole[top]
     group[members] = top[members]
@@ -337,8 +337,8 @@ def _collapse(
     units.role[wrote_itself & ~members & ~facts.worker] = JOB
 
 
-def _only_itself(tree: Tree, units: Units, top: Ints) -> Bools:
-    """Roots whose only unit is the program that they exec in their own place (`sh -c "sort x"`)."""
+def _execs_itself(tree: Tree, units: Units, top: Ints) -> Bools:
+    """Return the roots whose only unit is the program that they exec (`sh -c "sort x"`)."""
     count = np.bincount(top, minlength=len(units))
     result = np.zeros(len(units), bool)
     inner = np.flatnonzero((units.driver >= 0) & (tree.prev[units.head] >= 0))
@@ -348,5 +348,5 @@ def _only_itself(tree: Tree, units: Units, top: Ints) -> Bools:
 
 
 def _engine_groups(units: Units, group: Ints) -> Bools:
-    """Per unit: whether the task that it belongs to is an engine process."""
+    """Return per unit whether its task is an engine process."""
     return np.asarray(units.role[group] != JOB, bool)

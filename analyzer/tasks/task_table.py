@@ -1,4 +1,4 @@
-"""Names, types and command texts of all tasks of a run."""
+"""Table of the tasks of a run: names, types, commands, times, exit status and attempts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_MAX_PARTS = 16  # commands that a subshell's or pipeline's text is made of
-_MOST_STATUS = 2**31 - 1  # that the column holds
+_MAX_PARTS = 16  # maximum number of commands in the text of a subshell or pipeline
+_MAX_STATUS = 2**31 - 1  # maximum of the column
 
 
 def descriptions(
@@ -41,22 +41,22 @@ def descriptions(
     keys: Keys,
     first: Ints,
 ) -> dict[str, pa.Array]:
-    """Columns name, type and command, one row per task."""
+    """Return the columns name, type and command, one row per task."""
     import pyarrow as pa
 
     units = grouping.units
     has_argv = ~classes.kind_is("fork") | (tree.next < 0)
-    speaks = jump(tree.next, has_argv)[first]
+    described = jump(tree.next, has_argv)[first]
     unit = np.maximum(keys.unit, 0)
     is_engine = keys.engine & (keys.unit >= 0)
-    speaks = np.where(is_engine, units.engine_epoch[unit], speaks)
+    described = np.where(is_engine, units.engine_epoch[unit], described)
     composed = _compose_commands(processes, tree, classes, grouping, keys)
     composed = {task: text for task, text in composed.items() if keys.unit[task] >= 0}
-    workers = is_engine & classes.kind_is("fork")[speaks]
+    workers = is_engine & classes.kind_is("fork")[described]
     special = workers | (keys.name >= 0) | (keys.job >= 0)
     special[list(composed)] = True
 
-    argv = processes.column("argv").combine_chunks().take(pa.array(speaks))
+    argv = processes.column("argv").combine_chunks().take(pa.array(described))
     columns, easy = plain_descriptions(argv)
     at = np.flatnonzero(special | ~easy)
     words = zip(at.tolist(), argv.take(pa.array(at)).to_pylist(), strict=True)
@@ -66,17 +66,17 @@ def descriptions(
         result[task] = Description(shorten(command), type_of_text(text) or "shell", command)
     for task in np.flatnonzero(workers).tolist():
         result[task] = Description("worker", "worker", "")
-    _name(result, names, jobs, keys)
-    return _with(columns, at, [result[task] for task in at.tolist()])
+    _apply_names(result, names, jobs, keys)
+    return _fill(columns, at, [result[task] for task in at.tolist()])
 
 
-def _name(
+def _apply_names(
     result: dict[int, Description],
     names: GivenNames | None,
     jobs: tuple[Ints, list[str]] | None,
     keys: Keys,
 ) -> None:
-    """The names that tasks were given, by the user or by a batch system."""
+    """Apply the names that the user or a batch system gave to tasks, in place."""
     if names is not None:
         for task in np.flatnonzero(keys.name >= 0).tolist():
             name = printable(names.texts[keys.name[task]])
@@ -87,8 +87,8 @@ def _name(
             result[task] = Description(name, result[task].type, result[task].command)
 
 
-def _with(columns: dict[str, pa.Array], at: Ints, texts: list[Description]) -> dict[str, pa.Array]:
-    """The columns with other rows at these places (sorted)."""
+def _fill(columns: dict[str, pa.Array], at: Ints, texts: list[Description]) -> dict[str, pa.Array]:
+    """Return the columns with other texts in these rows (sorted)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -105,7 +105,7 @@ def _with(columns: dict[str, pa.Array], at: Ints, texts: list[Description]) -> d
 def _compose_commands(
     processes: pa.Table, tree: Tree, classes: Classes, grouping: Grouping, keys: Keys
 ) -> dict[int, str]:
-    """Texts of tasks that several processes make up: pipelines and subshells."""
+    """Return the texts of tasks that consist of several processes: pipelines and subshells."""
     import pyarrow as pa
 
     units = grouping.units
@@ -116,8 +116,8 @@ def _compose_commands(
     wanted = wanted[units.role[wanted] == JOB]
     members = np.unique(np.concatenate((joined, wanted))) if len(wanted) else wanted
     inside = np.flatnonzero(np.isin(grouping.unit_of, members))
-    # what the shell itself started: programs whose process was forked from one without a program,
-    # and by one without a program or from outside (not what xargs started)
+    # programs that the shell itself started: execed by a forked copy whose parent is another forked
+    # copy or outside the unit (unlike those that xargs started)
     copy, mine = classes.kind_is("fork"), grouping.unit_of[inside]
     origin = tree.up[inside]
     own = ~copy[inside] & ((origin < 0) | copy[np.maximum(origin, 0)])
@@ -149,7 +149,7 @@ def assemble(
     names: GivenNames | None,
     jobs: tuple[Ints, list[str]] | None,
 ) -> Segmentation:
-    """The tasks and the epochs of each, tasks in order of their start."""
+    """Return the tasks, ordered by their start, and the task of each epoch."""
     import pyarrow as pa
 
     processes = bundle.tables["processes"]
@@ -170,7 +170,7 @@ def assemble(
 def _keys(
     grouping: Grouping, names: GivenNames | None, jobs: tuple[Ints, list[str]] | None
 ) -> Keys:
-    """Given names win over batch jobs, these over what the process tree says."""
+    """Return the task keys: given names override batch jobs, and these the process tree."""
     n_units = len(grouping.units)
     engine = grouping.engine.copy()
     key = grouping.of.copy()
@@ -195,8 +195,8 @@ def _keys(
 def _absorb_leftovers(
     key: Ints, grouping: Grouping, names: GivenNames, n_units: int, engine: Bools
 ) -> None:
-    """The shell or wrapper around one named command belongs to it; a process that runs several
-    named tasks is a worker, an engine process."""
+    """Add the shell or wrapper around one named command to its task, in place; a process that runs
+    several named tasks is a worker, an engine process."""
     named = np.flatnonzero(names.of >= 0)
     pairs = np.unique(np.stack((grouping.of[named], names.of[named])), axis=1)
     unit, first, count = np.unique(pairs[0], return_index=True, return_counts=True)
@@ -250,8 +250,8 @@ def _task_table(
 
 
 def _ends(bundle: Bundle, tree: Tree, of: Ints, main: Ints) -> Ints:
-    """When each task ended: `main` is the end of the process that gives its exit status. One that
-    outlives this process (a wrapper's background loop) is the task's until its last access."""
+    """Return the end of each task; `main` is the end of the process with its exit status. A process
+    that outlives it (a wrapper's background loop) counts until its last access."""
     left = np.flatnonzero(tree.end == NEVER)
     ends = tree.end.copy()
     ends[left] = 0
@@ -265,7 +265,7 @@ def _ends(bundle: Bundle, tree: Tree, of: Ints, main: Ints) -> Ints:
 
 
 def _hosts(bundle: Bundle, hosts: pa.Array) -> dict[str, pa.Array]:
-    """Columns host and site of tasks on these hosts."""
+    """Return the columns host and site of tasks on these hosts."""
     import pyarrow as pa
 
     coded: Any = hosts.dictionary_encode()
@@ -277,7 +277,7 @@ def _hosts(bundle: Bundle, hosts: pa.Array) -> dict[str, pa.Array]:
 def _representatives(
     tree: Tree, grouping: Grouping, names: GivenNames | None, keys: Keys
 ) -> tuple[Ints, Ints]:
-    """Per task its first epoch, and the epoch whose process gives the exit status."""
+    """Return per task its first epoch, and the epoch of the process with its exit status."""
     heads = grouping.units.head
     first = np.where(keys.unit >= 0, heads[np.maximum(keys.unit, 0)], -1)
     if names is not None:
@@ -287,7 +287,7 @@ def _representatives(
     begin = np.searchsorted(keys.of[order], np.arange(len(keys.unit)))
     first = np.where(first >= 0, first, order[begin])
     last = first.copy()
-    # a pipeline ends with the status of its last command, the one started last
+    # a pipeline has the status of its last command, the one started last
     unit_task = np.full(len(heads), -1, np.int64)
     unit_task[grouping.unit_of] = keys.of
     member = np.flatnonzero((unit_task >= 0) & (grouping.units.role == JOB))
@@ -304,11 +304,11 @@ def _representatives(
 
 
 def exit_status(processes: pa.Table, last: Ints) -> tuple[Ints, Bools]:
-    """Status of the processes with these last epochs (128 + signal), and whether it is known."""
+    """Return the status (or 128 + signal) by last epoch of a process, and whether it is known."""
     code = column(processes, "exit_code", -1)[last]
     signal = column(processes, "exit_signal", 0)[last]
     status = np.where(signal > 0, 128 + signal, code)
-    return np.clip(status, 0, _MOST_STATUS), (signal > 0) | (code >= 0)
+    return np.clip(status, 0, _MAX_STATUS), (signal > 0) | (code >= 0)
 
 
 def _attempts(
@@ -322,7 +322,7 @@ def _attempts(
     command: pa.Array,
     failed: Bools,
 ) -> Ints:
-    """1, and one more for each time that the same command in the same directory had failed."""
+    """Return 1 + the number of preceding failures of the same command in the same directory."""
     import pyarrow as pa
 
     n = len(keys.unit)

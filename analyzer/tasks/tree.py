@@ -1,7 +1,7 @@
 """The process tree as arrays: one position per process epoch, links as positions, -1 for none.
 
-Everything here is numpy over all epochs: a run can have millions of processes. Bundles come from
-strangers, so identifiers may repeat, dangle or form cycles: walks are bounded.
+Everything here is numpy over all epochs: a run can have millions of processes. Bundles are
+untrusted: identifiers may repeat, dangle or form cycles, so walks are bounded.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Tree:
 
     @property
     def up(self) -> Ints:
-        """The epoch before: of the same process, else the one that forked it."""
+        """The previous epoch of the same process, else the one that forked it."""
         return np.where(self.prev >= 0, self.prev, self.parent)
 
     def kids(self, of: Ints) -> tuple[Ints, Ints]:
-        """The epochs forked by each of `of`, and for each the position in `of`."""
+        """Return the epochs forked by each of `of`, and for each its position in `of`."""
         counts = self.kid_start[of + 1] - self.kid_start[of]
         owner = np.repeat(np.arange(len(of)), counts)
         return self.kid_order[spread(self.kid_start[of], counts)], owner
 
 
 def build_tree(processes: pa.Table) -> Tree:
-    """The arrays of a `processes` table."""
+    """Build the tree of a `processes` table."""
     proc = column(processes, "proc", -1)
     start = column(processes, "start_ns", 0)
     end = column(processes, "end_ns", NEVER)
@@ -86,9 +86,9 @@ def build_tree(processes: pa.Table) -> Tree:
 
 
 def jump(link: Ints, stop: Bools | None = None) -> Ints:
-    """For each position the last one on its way along `link`, or the first with `stop` set.
+    """Follow `link` from each position to the last one, or the first with `stop` set.
 
-    Pointer jumping: log2(n) passes over the array; a cycle ends somewhere on itself.
+    Pointer jumping: log2(n) passes over the array; a walk on a cycle ends somewhere on it.
     """
     n = len(link)
     own = np.arange(n)
@@ -109,10 +109,10 @@ JOB, DRIVER, HELPER = range(3)
 
 @dataclass
 class Units:
-    """Columns over units. Positions refer to epochs of the tree, units to this table.
+    """Table of units. Positions refer to epochs of the tree, units to this table.
 
-    head: first epoch; role: JOB, DRIVER, HELPER; engine: code of the engine that it is a job or
-    helper of, or that it is; driver: unit of the engine process above, -1 for a root; subshell: a
+    head: first epoch; role: JOB, DRIVER, HELPER; engine: code of the engine that it is, or
+    whose job or helper it is; driver: unit of the engine process above, -1 for a root; subshell: a
     forked copy of a shell that is the whole job; engine_epoch: the epoch that is the engine.
     """
 
@@ -137,14 +137,14 @@ class Batches:
     def add(
         self, head: Ints, role: Ints, engine: Ints, driver: Ints, subshell: Bools, epoch: Ints
     ) -> Ints:
-        """Add units; returns their numbers."""
+        """Add units; return their numbers."""
         numbers = np.arange(self.count, self.count + len(head))
         self.count += len(head)
         self.parts.append((head, role, engine, driver, subshell.astype(np.int64), epoch))
         return numbers
 
     def units(self) -> Units:
-        """The table of all units."""
+        """Return the table of all units."""
         if not self.parts:
             none = np.empty(0, np.int64)
             return Units(none, none, none, none, none.astype(bool), none)
@@ -153,14 +153,14 @@ class Batches:
 
 
 def unit_of_epochs(tree: Tree, owner: Ints) -> Ints:
-    """Per epoch the unit that it belongs to: of itself or of the nearest epoch above; -1: none."""
+    """Return per epoch its own unit or that of the nearest epoch above; -1 for none."""
     nearest = jump(tree.up, owner >= 0)
     return owner[nearest]
 
 
 @dataclass
 class Grouping:
-    """Which unit stands for the task of each epoch; per unit whether that task is an engine's."""
+    """The unit that represents each epoch's task, and per unit whether that task is an engine's."""
 
     of: Ints
     engine: Bools
@@ -170,7 +170,7 @@ class Grouping:
 
 @dataclass
 class Keys:
-    """One entry per task: `unit` that stands for it, or the given name, or the batch job."""
+    """One entry per task: the unit that represents it, or its given name, or its batch job."""
 
     of: Ints  # per epoch
     unit: Ints

@@ -1,7 +1,7 @@
-"""The walk from the roots down: which process is an engine, which is a job of one.
+"""Walk down the process tree from its roots, to identify engines and their jobs.
 
-Level by level over engine processes only; everything below a job belongs to it and is not looked
-at. `owner` marks the first epochs of units; the rest inherits.
+It visits engine processes only, level by level; everything below a job belongs to the job.
+`owner` marks the first epochs of units; other epochs inherit it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAY_CUT = np.array([[may_cut(outer, inner) for inner in ENGINES] for outer in EN
 
 @dataclass
 class Frontier:
-    """Driver epochs of one level: what they drive as (ctx), and what may be cut in it (limit)."""
+    """Driver epochs of one level: the engine they act as (ctx), and the one that limits cuts."""
 
     epoch: Ints
     ctx: Ints
@@ -55,27 +55,27 @@ class Frontier:
 
 
 def contained_engines(tree: Tree, classes: Classes) -> Ints:
-    """Per epoch: bits of the engines that run in it or below it, through shells and wrappers.
+    """Return per epoch bits of the engines in it or below it, through shells and wrappers.
 
-    Workflow engines and make are found through nested scripts too; xargs and parallel only
-    through `sh -c`, subshells and wrappers, where they are the outer script's own words.
+    Workflow engines and make are also found through nested scripts; xargs and parallel only
+    through `sh -c`, subshells and wrappers, where they belong to the outer script itself.
     """
     inline = classes.kind_is("fork", "inline", "wrapper")
     shells = inline | classes.kind_is("script")
-    return _found_above(tree, classes, inline, (RUNNER,)) | _found_above(
+    return _bits_below(tree, classes, inline, (RUNNER,)) | _bits_below(
         tree, classes, shells, (BUILDER, WORKFLOW)
     )
 
 
 def engines_beyond(tree: Tree, classes: Classes) -> Ints:
-    """Per epoch: bits of the workflow engines below it, whatever programs lie between: a launcher
-    in Python, a container. (A program that runs make or xargs does so for itself.)"""
-    drives = ~of_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
-    return _found_above(tree, classes, drives, (WORKFLOW,))
+    """Return per epoch bits of the workflow engines below it, through any program that may drive: a
+    launcher in Python, a container. (A program that runs make or xargs does so for itself.)"""
+    drives = ~evaluate_commands(classes, lambda c: drives_nothing(c.program) and not carries(c))
+    return _bits_below(tree, classes, drives, (WORKFLOW,))
 
 
-def _found_above(tree: Tree, classes: Classes, through: Bools, ranks: tuple[int, ...]) -> Ints:
-    """Per epoch: bits of the engines of these ranks in it or below, through such epochs only."""
+def _bits_below(tree: Tree, classes: Classes, through: Bools, ranks: tuple[int, ...]) -> Ints:
+    """Return per epoch bits of the engines of these ranks in it or below, via `through` only."""
     up, code = tree.up, classes.engine_of
     found = np.zeros(len(up), np.int64)
     wanted = [i for i, e in enumerate(ENGINES) if e.rank in ranks]
@@ -95,21 +95,21 @@ def _found_above(tree: Tree, classes: Classes, through: Bools, ranks: tuple[int,
 
 
 def execs_only(tree: Tree, classes: Classes, used: Bools) -> Bools:
-    """Epochs of unknown programs that did nothing but exec another one in their place: launchers,
-    and scripts that begin with `#!/usr/bin/env python3`, as strace shows them."""
+    """Return epochs of unknown programs that only execed another one in their place: launchers,
+    and scripts that begin with `#!/usr/bin/env python3`, as strace records them."""
     childless = tree.kid_start[1:] == tree.kid_start[:-1]
     unknown = (classes.engine_of < 0) & classes.kind_is("program", "launcher")
     return np.asarray(unknown & (tree.next >= 0) & childless & ~used, bool)
 
 
-def of_commands(classes: Classes, answer: Callable[[Command], bool]) -> Bools:
-    """Per epoch what `answer` says of its command: asked once per distinct one."""
+def evaluate_commands(classes: Classes, answer: Callable[[Command], bool]) -> Bools:
+    """Return `answer` for the command of each epoch, evaluated once per distinct command."""
     return np.array([answer(c) for c in classes.commands], bool)[classes.of]
 
 
 class Walk:
     """One walk over a tree. `used`: epochs that used data; `promoted`: those whose shell or program
-    is to be cut as a driver; `whole`: those that are not cut, whatever they started."""
+    is to be cut as a driver; `whole`: those that are never cut."""
 
     def __init__(
         self, tree: Tree, classes: Classes, used: Bools, promoted: Bools, whole: Bools
@@ -127,7 +127,7 @@ class Walk:
         )
 
     def run(self) -> Units:
-        """Walk from every root; units of the result refer to `owner`."""
+        """Walk from every root and return the units to which `owner` refers."""
         frontier = self._roots()
         for _ in range(_MAX_LEVELS):
             if not len(frontier.epoch):
@@ -159,13 +159,13 @@ class Walk:
         )
 
     def _not_driver(self, at: Ints) -> Bools:
-        return of_commands(self.classes, lambda c: drives_nothing(c.program))[at]
+        return evaluate_commands(self.classes, lambda c: drives_nothing(c.program))[at]
 
     def _drivers(
         self, head: Ints, at: Ints, ctx: Ints, limit: Ints, unit: Ints, outer: Ints
     ) -> Frontier:
-        """Frontier entries of driver units: the engine's epoch, and those of its process before
-        it (a subshell that does something and then execs make), which drive as `outer`."""
+        """Return frontier entries of driver units: the engine's epoch, and earlier epochs of its
+        process (a subshell that runs commands and then execs make), which act as `outer`."""
         epochs, ctxs, limits, unit_ids = [at], [ctx], [limit], [unit]
         step, rest = head, np.arange(len(head))
         for _ in range(64):
@@ -218,7 +218,7 @@ class Walk:
         role = np.select([driver, job], [DRIVER, JOB], HELPER)
         kinds = [engine, shell & (held & POOLS != 0), shell, program]
         own = np.select(kinds, [code, PLUMBING_CODE, SHELL_CODE, PROGRAM_CODE], ctx)
-        # a subshell, even when its last command takes its place
+        # a subshell, even if it execs its last command
         begins = classes.kind_is("fork")[head] & (tree.kid_start[head + 1] > tree.kid_start[head])
         subshell = job & copies_are_jobs & (copy | begins)
         unit = self.out.add(head, role, own, now.unit[by], subshell, at)
@@ -230,7 +230,7 @@ class Walk:
         return self._drivers(head[d], at[d], own[d], inner_limit[d], unit[d], outer[d])
 
     def _is_job(self, ctx: Ints, command: Ints) -> Bools:
-        """Whether each command is a job of its engine: asked once per distinct pair."""
+        """Return whether each command is a job of its engine, evaluated once per distinct pair."""
         pairs = ctx * len(self.classes.commands) + command
         distinct, back = np.unique(pairs, return_inverse=True)
         answers = np.empty(len(distinct), bool)
@@ -245,12 +245,12 @@ _IS_RUNNER = np.array([e.rank == RUNNER for e in ENGINES])
 
 
 def _runners_that_print(units: Units, makes: Bools) -> tuple[Bools, Ints]:
-    """Per unit: whether it is an xargs or parallel of a script whose jobs made no files, and that
-    runner for what belongs to one, else itself.
+    """Return per unit whether it is an xargs or parallel of a script whose jobs created no files,
+    and the runner of this kind that each unit belongs to, else the unit itself.
 
-    What its jobs print may go on through a pipe: `xargs -n1 grep x | sort > out` is one command
-    like any pipeline. makes: units that opened files to be written; the jobs of parallel do not
-    open those in which it keeps what they print.
+    The output of its jobs may pass through a pipe: `xargs -n1 grep x | sort > out` is one command
+    like any pipeline. `makes`: units that opened files for writing; the jobs of parallel do not
+    open the files in which it stores their output.
     """
     inside, driver = units.driver >= 0, units.role == DRIVER
     runner = inside & driver & _IS_RUNNER[units.engine]
@@ -264,13 +264,12 @@ def _runners_that_print(units: Units, makes: Bools) -> tuple[Bools, Ints]:
 def join_pipes(
     units: Units, unit_of: Ints, writes: tuple[Ints, Ints], reads: tuple[Ints, Ints], makes: Bools
 ) -> Ints:
-    """Per unit the first unit of its pipeline (itself when it is in none).
+    """Return the first unit of each unit's pipeline (itself if it is in none).
 
-    A pipe joins its one writing and its one reading job of the same script. A pipe that several
-    jobs write to (the log of `exec > >(tee log)`) joins nothing, nor does one that the script
-    itself writes to. An xargs or parallel that only prints counts as one job with all that it
-    started, and becomes one where a pipe leads on from it. `makes`: units that opened files to be
-    written.
+    A pipe joins its only writing and its only reading job of the same script. A pipe that several
+    jobs write (the log of `exec > >(tee log)`), or the script itself, joins nothing. An xargs or
+    parallel that only prints counts as one job with everything that it started, and becomes one if
+    its output goes to a pipe. `makes`: units that opened files for writing.
     """
     own = np.arange(len(units))
     prints, whole = _runners_that_print(units, makes)
@@ -281,16 +280,16 @@ def join_pipes(
     may = (a != b) & job[a] & job[b]
     may &= (units.driver[a] == units.driver[b]) & (units.driver[a] >= 0)
     may &= _PAIRED[units.engine[np.where(prints, units.driver, own)]][a]
-    may &= ~(prints[a] & prints[b])  # what xargs reads are arguments
+    may &= ~(prints[a] & prints[b])  # the input of xargs is arguments
     goes_on = np.isin(own, a[may]) & prints
-    may &= ~prints[b] | goes_on[b]  # `ls | xargs -n1 job` without a pipe behind it: jobs
+    may &= ~prints[b] | goes_on[b]  # `ls | xargs -n1 job` without a following pipe: jobs
     units.role[goes_on] = JOB
     group = label_components(len(units), a[may], b[may])
     return np.where(goes_on[whole], group[whole], group)
 
 
 def _sole_user(unit_of: Ints, pairs: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    """(pipes, units) of the pipes that exactly one unit uses in this direction."""
+    """Return (pipes, units) of the pipes that exactly one unit uses in this direction."""
     unit = unit_of[pairs[0]]
     known = unit >= 0
     both = np.unique(np.stack((pairs[1][known], unit[known])), axis=1)
@@ -299,7 +298,7 @@ def _sole_user(unit_of: Ints, pairs: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
 
 
 def label_components(n: int, a: Ints, b: Ints) -> Ints:
-    """The smallest member of each of n items' connected component; edges a[i]-b[i]."""
+    """Return the smallest member of each of n items' connected component; edges a[i]-b[i]."""
     label = np.arange(n)
     if not len(a):
         return label
@@ -318,8 +317,8 @@ def label_components(n: int, a: Ints, b: Ints) -> Ints:
 def find_captured(
     units: Units, unit_of: Ints, writes: tuple[Ints, Ints], reads: tuple[Ints, Ints], wrote: Bools
 ) -> Bools:
-    """Units whose output the engine above reads through a pipe, and that wrote no file: helpers
-    such as make's `$(shell ...)`. Only for engines that say so."""
+    """Return units whose output the engine above reads through a pipe, and that wrote no file:
+    helpers such as make's `$(shell ...)`. Only for engines with `captures`."""
     result = np.zeros(len(units), bool)
     captures = np.array([e.captures for e in ENGINES])
     reader = np.unique(np.stack((reads[1], unit_of[reads[0]])), axis=1)

@@ -2,7 +2,7 @@
 
 collector     whether it can run here
 record        a recording: attach, run, translate the lines to calls
-announce      names the process to follow, then becomes the command
+announce      announces the process to follow, then becomes the command
 """
 
 from tracehint.collectors.bpftrace.collector import BpftraceCollector

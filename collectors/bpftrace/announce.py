@@ -1,4 +1,4 @@
-"""Say by a system call who we are, then become the command: `announce.py NUMBER COMMAND...`."""
+"""Announce this process to bpftrace, then exec the command: `announce.py NUMBER COMMAND...`."""
 
 import ctypes
 import os

@@ -15,7 +15,7 @@ TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 
 
 class BpftraceCollector:
-    """Records by `tracehint.bt`; what it cannot see is in `blind_to` and on its page."""
+    """Records with `tracehint.bt`; its blind spots are in `blind_to` and on its page."""
 
     name = "bpftrace"
     blind_to = BPFTRACE_BLIND
@@ -48,7 +48,7 @@ class BpftraceCollector:
         )
 
     def record(self, request: RecordRequest) -> RecordResult:
-        """Run the command beside bpftrace and write the bundle."""
+        """Run the command while bpftrace traces it, and write the bundle."""
         from tracehint.collectors.bpftrace.record import record
 
         return record(request)

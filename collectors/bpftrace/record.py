@@ -1,4 +1,4 @@
-"""A recording with bpftrace from the first to the last step: attach, run, translate."""
+"""Recording with bpftrace: attach the probes, run the command, translate the output."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ _CLONE = {
     0x10000: b"CLONE_THREAD",
 }  # fmt: skip  # a table
 _F_DUPFD, _F_DUPFD_CLOEXEC = 0, 1030
-# number of the call -> its name and what its arguments are: d descriptor, n number, p path,
-# f open flags, o offset from memory
+# system call number -> name and kinds of arguments: d descriptor, n number, p path, f open flags, o
+# offset in memory; see _format_argument for the others
 CALLS: dict[int, tuple[bytes, str]] = {
     0: (b"read", "dnn"), 1: (b"write", "dnn"), 2: (b"open", "pfn"), 3: (b"close", "d"),
     8: (b"lseek", "dnw"), 9: (b"mmap", "nnPMdn"), 17: (b"pread64", "dnnn"),
@@ -77,7 +77,7 @@ CALLS: dict[int, tuple[bytes, str]] = {
     437: (b"openat2", "dphn"),
 }  # fmt: skip  # a table
 UNSEEN = {209: "io_submit", 426: "io_uring"}
-_MODES = {
+_FALLOC_MODES = {
     1: b"KEEP_SIZE",
     2: b"PUNCH_HOLE",
     8: b"COLLAPSE_RANGE",
@@ -88,17 +88,17 @@ _MODES = {
 
 @dataclass
 class Log:
-    """What was read: calls in order, and what is missing."""
+    """Parsed output of bpftrace: calls in order, and counts of missing data."""
 
     calls: list[Call] = field(default_factory=list)
-    lost: int = 0  # events that bpftrace had no room for
-    bad: int = 0  # lines that were not understood
+    lost: int = 0  # events dropped because bpftrace's buffers were full
+    bad: int = 0  # lines that could not be parsed
     cut: int = 0  # paths that are longer than bpftrace can print
     unseen: dict[str, int] = field(default_factory=dict)
 
 
 def lost_in(log: Log) -> dict[tuple[str, str], int]:
-    """What the output says is missing: (kind, detail) -> how many."""
+    """Return the losses that the output reports: (kind, detail) -> count."""
     return {
         ("lifecycle_records", "bpftrace's buffers were full"): log.lost,
         ("path_cut", "longer than 199 bytes"): log.cut,
@@ -107,7 +107,7 @@ def lost_in(log: Log) -> dict[tuple[str, str], int]:
 
 
 def translate(lines: Iterable[bytes], offset_ns: int) -> Log:
-    """All calls in the order in which they happened; `offset_ns` is added to each time."""
+    """Return all calls in chronological order; `offset_ns` is added to each time."""
     log = Log()
     rows: list[tuple[int, list[bytes]]] = []
     texts: dict[tuple[bytes, bytes, bytes], bytes] = {}
@@ -128,7 +128,7 @@ def translate(lines: Iterable[bytes], offset_ns: int) -> Log:
                 argv.setdefault(tid, []).append((int(at), text))
             elif kind in (b"S", b"F", b"X", b"D"):
                 part = rest.split(b" ", 2 if kind == b"X" else -1)
-                # a number is free from the moment on that close begins
+                # a descriptor number is free as soon as close begins
                 when = part[2 if part[4] == b"3" else 3] if kind == b"S" else part[1]
                 rows.append((int(when), [kind, *part]))
             elif found := _LOST.search(line):
@@ -150,10 +150,10 @@ def _add_calls(
     memory: dict[tuple[bytes, bytes], tuple[int, int]],
     argv: dict[bytes, list[tuple[int, bytes]]],
 ) -> None:
-    """The calls of the rows, in their order; what cannot be understood is counted."""
+    """Append the calls of the rows, in order; count rows that cannot be parsed."""
     for position, (at_ns, parts) in enumerate(rows, 1):
         try:
-            call = _call(log, parts, at_ns + offset_ns, offset_ns, texts, memory, argv)
+            call = _parse_row(log, parts, at_ns + offset_ns, offset_ns, texts, memory, argv)
         except (ValueError, IndexError, KeyError):
             log.bad += 1
             continue
@@ -161,7 +161,7 @@ def _add_calls(
             log.calls.append(call._replace(line=position))
 
 
-def _call(
+def _parse_row(
     log: Log,
     row: list[bytes],
     now: int,
@@ -212,23 +212,23 @@ def _parse_return(
         if kind == "p":
             args.append(_quote(texts[tid, end, b"%d" % paths]))
             paths += 1
-        elif kind == "o":  # the kernel has moved it already
+        elif kind == "o":  # the kernel has already advanced it
             at = pair[offsets] - int(result)
             args.append(b"[%d]" % at if value else b"NULL")
             offsets += 1
         elif kind == "h":
-            args.append(_word("f", pair[0]))
+            args.append(_format_argument("f", pair[0]))
         elif kind == "e":
             args.append(b"[%d, %d]" % pair)
         else:
-            args.append(_word(kind, value))
+            args.append(_format_argument(kind, value))
     text = b"-1 ENOENT" if result == b"-2" else result
     t_ns, end_ns = int(start) + offset_ns, int(end) + offset_ns
     return Call("call", int(tid), t_ns, end_ns, name_of, b", ".join(args), text)
 
 
-def _word(kind: str, value: int) -> bytes:
-    """One argument as strace prints it."""
+def _format_argument(kind: str, value: int) -> bytes:
+    """Return one argument as strace prints it."""
     if kind == "d":
         low = value & 0xFFFFFFFF
         return b"AT_FDCWD" if low == AT_FDCWD else b"%d" % (low - (low >> 31 << 32))
@@ -250,7 +250,7 @@ def _word(kind: str, value: int) -> bytes:
             b"|MAP_ANONYMOUS" if value & 0x20 else b""
         )
     if kind == "F":
-        return b"|".join(b"FALLOC_FL_" + v for k, v in _MODES.items() if value & k) or b"0"
+        return b"|".join(b"FALLOC_FL_" + v for k, v in _FALLOC_MODES.items() if value & k) or b"0"
     if kind == "u":
         return b"AT_REMOVEDIR" if value & 0x200 else b"0"
     if kind == "x":
@@ -268,7 +268,7 @@ LOG_NAME = "bpftrace.log"
 
 
 def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables and no problems; completes the manifest. Raises BundleError without a log."""
+    """Return tables, no problems; complete the manifest. Raises BundleError without a log."""
     from tracehint.collectors.strace.convert import tables_of
 
     clock = manifest.hosts[0].clock if manifest.hosts else {}
@@ -284,7 +284,7 @@ def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[s
 
 SCRIPT = Path(__file__).parent / "tracehint.bt"
 ATTACH_S = 30.0
-DRAIN_S = 30  # after the command, for what the kernel still holds
+DRAIN_S = 30  # seconds after the command to print events that the kernel still holds
 _ENVIRONMENT = {
     "BPFTRACE_STRLEN": "200",
     "BPFTRACE_MAP_KEYS_MAX": "65536",
@@ -295,9 +295,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def record(request: RecordRequest) -> RecordResult:
-    """Run the command and write the bundle; the log stays if translating it fails.
+    """Run the command and write the bundle; the log is kept if its translation fails.
 
-    Raises CommandError, BundleError, CollectorError before the command was started.
+    Raises CommandError, BundleError, CollectorError before the command starts.
     """
     from tracehint.collectors.strace.live import inherited_descriptors
 
@@ -316,7 +316,7 @@ def record(request: RecordRequest) -> RecordResult:
         launcher = [sys.executable, "-I", "-S", announce.__file__, str(cookie), *command]
         ended = run_child(launcher, child_environment(request))
         manifest.ended_ns = time.time_ns()
-        drained = _drain(tracer, log, cookie)
+        drained = _wait_for_output(tracer, log, cookie)
     finally:
         tracer.send_signal(signal.SIGINT)
         try:
@@ -332,12 +332,12 @@ def record(request: RecordRequest) -> RecordResult:
 
 
 def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[bytes]:
-    """bpftrace with all probes attached. Raises CollectorError, and nothing was run then."""
+    """Start bpftrace with all probes attached. Raises CollectorError; then nothing was run."""
     errors = log.with_suffix(".err")
     libc = ctypes.CDLL(None)
 
     def end_with_me() -> None:
-        """Probes on every system call must not outlive a recorder that was killed."""
+        """End bpftrace with the recorder: probes on every system call must not outlive it."""
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
 
     with log.open("wb") as out, errors.open("wb") as err:
@@ -348,7 +348,7 @@ def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[by
         )  # fmt: skip  # a table
     end = time.monotonic() + ATTACH_S
     while time.monotonic() < end and tracer.poll() is None:
-        _mark(cookie, 0)
+        _request_mark(cookie, 0)
         time.sleep(0.05)
         text = log.read_bytes()
         if b"ready first\n" in text and b"ready last 0\n" in text:
@@ -363,18 +363,18 @@ def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[by
     )
 
 
-def _mark(cookie: int, number: int) -> None:
-    """Let bpftrace print `ready last NUMBER` when it comes to this point of this processor."""
+def _request_mark(cookie: int, number: int) -> None:
+    """Make bpftrace print `ready last NUMBER` at this point of this processor's queue."""
     ctypes.CDLL(None).syscall(
         ctypes.c_long(_PRCTL), ctypes.c_ulong(cookie + 1), ctypes.c_ulong(number), 0, 0, 0
     )
 
 
-def _drain(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
-    """Whether bpftrace has printed all that happened: interrupted, it drops what it has not.
+def _wait_for_output(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
+    """Return whether bpftrace has printed all events: when interrupted, it drops the rest.
 
-    The kernel has one queue for each processor, so each of them gets a mark; again after a second,
-    as a queue may have been full.
+    The kernel has one queue per processor, so each gets a mark, repeated after a second because a
+    queue may have been full.
     """
     allowed = os.sched_getaffinity(0)
     missing = set(range(1, os.sysconf("SC_NPROCESSORS_CONF") + 1))
@@ -384,8 +384,8 @@ def _drain(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
             for number in sorted(missing):
                 try:
                     os.sched_setaffinity(0, {number - 1})
-                    _mark(cookie, number)
-                except OSError:  # not online, or not for us and so not for the command
+                    _request_mark(cookie, number)
+                except OSError:  # offline, or not allowed for us and thus for the command
                     missing.discard(number)
             os.sched_setaffinity(0, allowed)
             end = time.monotonic() + 1
@@ -393,7 +393,7 @@ def _drain(tracer: subprocess.Popen[bytes], log: Path, cookie: int) -> bool:
                 line = stream.readline()
                 if line.startswith(b"ready last ") and line.endswith(b"\n"):
                     missing.discard(int(line.split()[2]))
-                elif not line.endswith(b"\n"):  # bpftrace is not there yet, or within a line
+                elif not line.endswith(b"\n"):  # no line yet, or an incomplete one
                     stream.seek(-len(line), os.SEEK_CUR)
                     time.sleep(0.02)
             if not missing or tracer.poll() is not None:
@@ -408,11 +408,11 @@ def _convert(
     facts: dict[int, tuple[bytes, int, int]],
     drained: bool,
 ) -> dict[str, int]:
-    """From the log to the bundle's tables; what was lost, by kind."""
+    """Convert the log to the bundle's tables; return the losses by kind."""
     from tracehint.collectors.strace.convert import convert_calls
     from tracehint.collectors.strace.lexer import LexStats
 
-    now = hostinfo.clock()  # bpftrace counts since boot
+    now = hostinfo.clock()  # bpftrace's times are since boot
     with log.open("rb") as stream:
         found = translate(stream, now["real_ns"] - now["boot_ns"])
     stats = LexStats(bad=found.bad)

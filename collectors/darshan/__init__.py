@@ -1,7 +1,7 @@
-"""Darshan: logs that a site keeps anyway as one run, or a recording with its runtime.
+"""Darshan: a site's existing logs as one run, or a recording with its runtime.
 
-collector     record by the site's runtime
-importer      find and read logs, and make one bundle of them
+collector     record with the site's runtime
+importer      find and read logs, and write them as one bundle
 records       the records of a log's modules
 assembly      the facts of all logs as tables
 """

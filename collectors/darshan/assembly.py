@@ -23,7 +23,7 @@ BLIND_TO = (
 
 
 def hosts_of_logs(facts: list[LogFacts]) -> list[str]:
-    """Host of each log. Only DXT records name it: other logs take that of their job or run."""
+    """Return each log's host, from DXT records or metadata, else the host of its job or run."""
     known = {f.hostname for f in facts if f.hostname}
     of_job = {f.jobid: f.hostname for f in facts if f.hostname}
     default = next(iter(known)) if len(known) == 1 else "unknown"
@@ -31,7 +31,7 @@ def hosts_of_logs(facts: list[LogFacts]) -> list[str]:
 
 
 def fstypes(facts: list[LogFacts], keys: list[tuple[str, bytes]]) -> list[str | None]:
-    """Kind of the file system of each file (host, name), by the mounts that the logs list."""
+    """Return the file system type of each file (host, name), from the mounts listed in the logs."""
     mounts = {m for f in facts for m in f.mounts}
     table = sorted(((p.rstrip("/") + "/", kind) for p, kind in mounts), key=lambda m: -len(m[0]))
 
@@ -45,7 +45,7 @@ def fstypes(facts: list[LogFacts], keys: list[tuple[str, bytes]]) -> list[str | 
 def losses_of(
     facts: list[LogFacts], hosts: list[str], bad: list[tuple[str, str]]
 ) -> list[dict[str, Any]]:
-    """Rows of `losses`: what logs lack, and the logs that cannot be read."""
+    """Return rows of `losses`: data that logs lack, and logs that cannot be read."""
     rows = [
         {"host": host, "proc": k + 1, "kind": kind, "count": count, "detail": detail}
         for k, (host, f) in enumerate(zip(hosts, facts, strict=True))
@@ -65,7 +65,7 @@ def losses_of(
 
 
 def manifest_of(facts: list[LogFacts], hosts_of: list[str], bad: list[tuple[str, str]]) -> Manifest:
-    """The manifest: hosts with their mounts, what Darshan cannot see, which logs were bad."""
+    """Return the manifest: hosts with their mounts, Darshan's blind spots, unreadable logs."""
     hosts = []
     for name in sorted(set(hosts_of)):
         mounts = {m for h, f in zip(hosts_of, facts, strict=True) if h == name for m in f.mounts}
@@ -81,21 +81,21 @@ def manifest_of(facts: list[LogFacts], hosts_of: list[str], bad: list[tuple[str,
         cwd="",
         started_ns=min(f.start_ns for f in facts),
         ended_ns=max(ends, default=None),
-        complete=True,  # a log that cannot be read is a loss, not an end
+        complete=True,  # an unreadable log is a loss; the recording has ended
         hosts=hosts,
         blind_to=list(BLIND_TO),
         notes=notes,
     )
 
 
-SHARED = -1  # rank of what all ranks have in common
+SHARED = -1  # rank of records that all ranks share
 
 
 def rank_processes(facts: list[LogFacts]) -> list[dict[int, int]]:
-    """Per log the process of each rank that did something, where there are several ranks.
+    """Return per log the process of each rank with accesses, if there are several ranks.
 
     A log's own process, of rank SHARED, is the job: it has the counters that all ranks share. Its
-    number is the log's, from 1 on; those of ranks follow after all logs.
+    number is the log's, from 1 on; the numbers of ranks follow those of all logs.
     """
     number, found = len(facts), []
     for k, f in enumerate(facts):
@@ -111,7 +111,7 @@ def rank_processes(facts: list[LogFacts]) -> list[dict[int, int]]:
 def rank_rows(
     facts: list[LogFacts], procs: list[dict[int, int]], rows: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Rows of `processes` for the ranks; `rows` are those of the logs."""
+    """Return rows of `processes` for the ranks; `rows` are those of the logs."""
     return [
         {
             **rows[k],
@@ -130,13 +130,13 @@ def rank_rows(
 
 
 def processes_of(procs: dict[int, int], ranks: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The process of each of these ranks of one log."""
+    """Return the process of each of these ranks of one log."""
     distinct, back = np.unique(ranks, return_inverse=True)
     found = [procs.get(int(rank), procs[SHARED]) for rank in distinct]
     return np.array(found, np.int64)[back.reshape(-1)]
 
 
-# column, the log's own time, how two are joined
+# column, time in the log, how to merge two values
 _TIMES = (
     ("open_ns", "open", min), ("close_ns", "close", max),
     ("first_ns", "first", min), ("last_ns", "last", max),
@@ -146,7 +146,7 @@ _TIMES = (
 def _open_row(
     host: str, proc: int, file: int, facts: LogFacts, part: dict[str, Any], count: int
 ) -> dict[str, Any]:
-    """An `opens` row without operations and times."""
+    """Return an `opens` row without operations and times."""
     return {
         "host": host,
         "open": count + 1,
@@ -164,7 +164,7 @@ def _open_row(
 
 
 class Assembly:
-    """Joins the facts of all logs: identifiers, files common to all logs of a host, tasks."""
+    """Joins the facts of all logs: identifiers, files shared by all logs of a host, tasks."""
 
     def __init__(self, facts: list[LogFacts]) -> None:
         self.facts = facts
@@ -175,7 +175,7 @@ class Assembly:
         self.job_is_task = len(jobs) > 1
         self.file_ids: dict[tuple[str, bytes], int] = {}
         self.open_ids: dict[tuple[int, int], int] = {}  # (process, file) -> open
-        self.io_seconds: dict[int, float] = {}  # process -> in its calls on files
+        self.io_seconds: dict[int, float] = {}  # process -> time in its calls on files
         self.rank_procs = rank_processes(facts)
         self.local_files = [
             np.array([self._file_id(host, name) for name in f.names], dtype=np.int64)
@@ -186,7 +186,7 @@ class Assembly:
         return self.file_ids.setdefault((host, name), len(self.file_ids) + 1)
 
     def tables(self, bad: list[tuple[str, str]]) -> dict[str, pa.Table]:
-        """All tables of the bundle."""
+        """Return all tables of the bundle."""
         opens = self._opens()
         extents = self._extents()
         return {
@@ -235,12 +235,12 @@ class Assembly:
         return rows + [row | {"io_ns": self._io_ns(row["proc"])} for row in ranks]
 
     def _io_ns(self, proc: int) -> int | None:
-        """Nanoseconds in the calls of a process that the log adds up; null: there were none."""
+        """Return a process's total time in file calls in ns; null if the log has none."""
         seconds = self.io_seconds.get(proc, 0.0)
         return round(seconds * 1e9) if 0 < seconds < 1e9 else None
 
     def _files(self, extents: pa.Table) -> pa.Table:
-        """Sizes are the last byte that any log saw: a lower bound for files only read."""
+        """Return table `files`; a size is the last accessed byte, a lower bound if only read."""
         count = len(self.file_ids)
         size = np.zeros(count + 1, dtype=np.int64)
         file = extents.column("file").to_numpy()
@@ -285,7 +285,7 @@ class Assembly:
         return table_from_rows("names", rows)
 
     def _opens(self) -> pa.Table:
-        """One row per process and file: POSIX and STDIO added up."""
+        """Return one row per process and file: the sums over modules (POSIX, STDIO)."""
         rows: dict[tuple[int, int], dict[str, Any]] = {}
         for k, (host, f) in enumerate(zip(self.hosts, self.facts, strict=True)):
             for part in f.opens:
@@ -295,7 +295,7 @@ class Assembly:
                 row = rows.setdefault((proc, file), new)
                 for column in SUMMED:
                     row[column] += part[column]
-                ranks = f.nprocs if part["rank"] < 0 else 1  # the sum of all of them
+                ranks = f.nprocs if part["rank"] < 0 else 1  # the time is a sum over all ranks
                 self.io_seconds[proc] = self.io_seconds.get(proc, 0.0) + part["io"] / max(1, ranks)
                 for column, seconds, pick in _TIMES:
                     at = f.start_ns + round(part[seconds] * 1e9) if part[seconds] > 0 else None
@@ -343,8 +343,8 @@ class Assembly:
         return pa.concat_tables(parts) if parts else TABLES["extents"].empty_table()
 
     def _open_of(self, k: int, procs: npt.NDArray[Any], local: npt.NDArray[Any]) -> pa.Array:
-        """The `opens` row of each run; null where counters of the file are missing. What all
-        ranks share is the job's."""
+        """Return the `opens` row of each run; null if counters of the file are missing. Accesses
+        shared by all ranks are the job's."""
         pairs, back = np.unique(np.stack((procs, local)), axis=1, return_inverse=True)
         files = self.local_files[k]
         found = [
@@ -365,5 +365,5 @@ class Assembly:
         return rows
 
     def manifest(self, bad: list[tuple[str, str]]) -> Manifest:
-        """The manifest; `bad`: logs that cannot be read, and why."""
+        """Return the manifest; `bad`: logs that cannot be read, and why."""
         return manifest_of(self.facts, self.hosts, bad)

@@ -1,4 +1,4 @@
-"""Record by the site's own Darshan runtime: preloaded, one log per process, then imported."""
+"""Recording with the site's own Darshan runtime: preloaded, one log per process, then imported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEDY = (
     "Load the site's module (module load darshan-runtime), or build Darshan's runtime with "
     "./configure --without-mpi and set DARSHAN_LIB=/path/to/libdarshan.so"
 )
-# Darshan's own limits, raised: 1,024 files and 4 MiB of segments are little for a task
+# higher than Darshan's defaults: 1,024 files and 4 MiB of segments are too few for a task
 CONFIG = """\
 MAX_RECORDS 100000 POSIX,STDIO,DXT_POSIX
 MODMEM 256
@@ -30,7 +30,7 @@ NAMEMEM 64
 
 
 def find_library() -> Path | None:
-    """libdarshan of the site: DARSHAN_LIB, then darshan-config, then the loader's path."""
+    """Return the site's libdarshan: DARSHAN_LIB, then darshan-config, then the loader's path."""
     given = os.environ.get("DARSHAN_LIB")
     if given:
         return Path(given) if Path(given).is_file() else None
@@ -53,7 +53,7 @@ class DarshanCollector:
     name = "darshan"
 
     def check(self) -> Availability:
-        """Whether a libdarshan and the package that reads its logs are there."""
+        """Return whether libdarshan and the package that reads its logs are installed."""
         from tracehint.collectors.darshan.assembly import BLIND_TO
 
         cost = "1.3 to 1.7 us per call with DXT, 1.2 to 1.7 ms per process (others' figures)"
@@ -67,7 +67,7 @@ class DarshanCollector:
         return Availability(True, f"uses {library}", "", BLIND_TO, cost)
 
     def record(self, request: RecordRequest) -> RecordResult:
-        """Run the command, import its logs. The logs stay in the bundle when that fails."""
+        """Run the command and import its logs. If that fails, the logs stay in the bundle."""
         from tracehint.collectors.darshan.importer import gather
 
         library = find_library()
@@ -76,7 +76,7 @@ class DarshanCollector:
         command = runnable(request.command)
         manifest = new_manifest(request, "darshan")
         writer, logs = begin(request, manifest, RAW_DIR)
-        named = request.output / RAW_DIR  # also for programs that see no /proc of ours
+        named = request.output / RAW_DIR  # by name: also valid without our /proc entry
         ended = run_child(command, _environment(request, library, logs, named))
         losses: dict[str, int] = {}
         with report_failures(f"What Darshan wrote is in {named}."):
@@ -91,7 +91,7 @@ class DarshanCollector:
 
 
 def _environment(request: RecordRequest, library: Path, logs: Path, named: Path) -> dict[str, str]:
-    """The command's environment with Darshan switched on."""
+    """Write Darshan's configuration; return the command's environment with Darshan enabled."""
     (logs / "darshan.conf").write_text(CONFIG, encoding="ascii")
     environment = child_environment(request)
     before = environment.get("LD_PRELOAD", "")

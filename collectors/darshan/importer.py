@@ -1,4 +1,4 @@
-"""Make one bundle of many Darshan logs."""
+"""Import of many Darshan logs as one bundle."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def wrapper() -> Any:
-    """The wheel's wrapper of the library. In worker processes (pool.py) only.
+def load_backend() -> Any:
+    """Return the wheel's wrapper of the Darshan library. Only for worker processes (_read_chunk).
 
-    The wheel makes its tables with pandas, and nothing here asks it for one: to load that takes
-    longer than everything else that such a worker does for a few logs, 0.3 s of CPU.
+    pandas is replaced by a stub: the wheel needs it for tables only, which are not used here, and
+    loading it takes 0.3 s of CPU, longer than a worker's other work for a few logs.
     """
     if "pandas" not in sys.modules:
-        sys.modules["pandas"] = _Unused("pandas")
+        sys.modules["pandas"] = _ModuleStub("pandas")
     from darshan.backend import cffi_backend
 
     return cffi_backend
 
 
-class _Unused(ModuleType):
-    """A module that is named in annotations at most."""
+class _ModuleStub(ModuleType):
+    """Stub for a module that is used in annotations at most."""
 
     def __getattr__(self, name: str) -> type:
-        if name.startswith("__"):  # Python's own questions, such as for __path__
+        if name.startswith("__"):  # look-ups by Python itself, such as __path__
             raise AttributeError(name)
         return object
 
@@ -54,8 +54,8 @@ _PID_IN_NAME = re.compile(r"_id(\d+)-(\d{1,9})_")
 
 
 def read_log(path: str) -> LogFacts:
-    """All facts of a log. Raises UnreadableLogError."""
-    backend = wrapper()
+    """Return all facts of a log. Raises UnreadableLogError."""
+    backend = load_backend()
     lib, ffi = backend.libdutil, backend.ffi
     handle = lib.darshan_log_open(path.encode("utf-8", "surrogateescape"))
     if handle == ffi.NULL:
@@ -142,11 +142,11 @@ def _read_modules(lib: Any, ffi: Any, handle: Any, facts: LogFacts) -> dict[str,
 
 
 CHUNK = 32
-Outcome = tuple[str, LogFacts | str]  # path, its facts or the reason why there are none
+Outcome = tuple[str, LogFacts | str]  # path; facts, or the reason why there are none
 
 
 def _read_chunk(paths: Sequence[str], reader: Callable[[str], LogFacts]) -> list[Outcome]:
-    """Runs in a worker. The library's own messages on stderr are silenced there."""
+    """Read logs in a worker, where the library's own messages on stderr are suppressed."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, 2)
     os.close(devnull)
@@ -156,7 +156,7 @@ def _read_chunk(paths: Sequence[str], reader: Callable[[str], LogFacts]) -> list
             found.append((path, reader(path)))
         except UnreadableLogError as error:
             found.append((path, str(error)))
-        except Exception as error:  # of the library's wrapper, which trusts what it reads
+        except Exception as error:  # from the library's wrapper, which does not validate its input
             reason = str(error) or type(error).__name__
             found.append((path, f"it cannot be understood: {reason[:200]}"))
     return found
@@ -165,7 +165,7 @@ def _read_chunk(paths: Sequence[str], reader: Callable[[str], LogFacts]) -> list
 def read_logs(
     paths: Sequence[str], workers: int | None = None, reader: Callable[[str], LogFacts] = read_log
 ) -> Iterator[Outcome]:
-    """(path, facts or reason) of every log, in no particular order."""
+    """Yield (path, facts or reason) for every log, in no particular order."""
     chunks = [paths[k : k + CHUNK] for k in range(0, len(paths), CHUNK)]
     count = min(len(chunks), workers or os.cpu_count() or 1)
     retry: list[Sequence[str]] = []
@@ -177,13 +177,13 @@ def read_logs(
                 yield from future.result()
             except BrokenProcessPool:
                 retry.append(futures[future])
-    yield from _one_by_one([path for chunk in retry for path in chunk], reader, context)
+    yield from _read_one_by_one([path for chunk in retry for path in chunk], reader, context)
 
 
-def _one_by_one(
+def _read_one_by_one(
     paths: Sequence[str], reader: Callable[[str], LogFacts], context: SpawnContext
 ) -> Iterator[Outcome]:
-    """Logs of chunks in which one crashed the library: a worker serves until it crashes."""
+    """Read logs of chunks that crashed the library, one by one; a new worker after each crash."""
     pool: ProcessPoolExecutor | None = None
     for path in paths:
         pool = pool or ProcessPoolExecutor(1, mp_context=context)
@@ -197,11 +197,11 @@ def _one_by_one(
         pool.shutdown()
 
 
-_SHOWN = 16  # sources that the manifest names
+_MAX_NAMED_SOURCES = 16  # sources named in the manifest
 
 
 def find_logs(sources: Sequence[Path]) -> list[Path]:
-    """The .darshan files among and below the sources, sorted; symbolic links are not followed."""
+    """Return source files, and .darshan files below source directories without links, sorted."""
     found: set[Path] = set()
     for source in sources:
         if source.is_dir():
@@ -220,13 +220,13 @@ def import_darshan(sources: Sequence[Path], output: Path, *, force: bool = False
     losses. Raises InputError when none can be read.
     """
     tables, manifest = gather(sources)
-    manifest.command = ["tracehint", "import", *map(str, sources[:_SHOWN])]
+    manifest.command = ["tracehint", "import", *map(str, sources[:_MAX_NAMED_SOURCES])]
     write_bundle(BundleWriter(output, force=force), tables, manifest)
     return manifest
 
 
 def gather(sources: Sequence[Path]) -> tuple[dict[str, pa.Table], Manifest]:
-    """Tables and manifest of all logs. Raises InputError when none can be read."""
+    """Return tables and manifest of all logs. Raises InputError when none can be read."""
     if importlib.util.find_spec("darshan") is None:  # the workers load it
         raise MissingDependencyError(
             "reading Darshan logs needs the package `darshan`",
@@ -253,9 +253,9 @@ def gather(sources: Sequence[Path]) -> tuple[dict[str, pa.Table], Manifest]:
 
 
 def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables and no problems; completes the manifest. Raises TracehintError without a log.
+    """Return tables, no problems; complete the manifest. Raises TracehintError without a log.
 
-    A process that had not ended has no log: nothing is known of it.
+    A process that had not ended has no log and is missing.
     """
 
     tables, facts = gather([root / RAW_DIR])

@@ -1,4 +1,4 @@
-"""The records of a log's modules: segments, counters, layouts, names inside containers.
+"""Records of a log's modules: segments, counters, layouts, names inside containers.
 
 Segments are read as one array per record: the wheel's own reader makes a Python object of each.
 """
@@ -16,7 +16,7 @@ from tracehint.schemas.wording import plural
 
 
 class Counters:
-    """Named access to one record's counters."""
+    """Access by name to one record's counters."""
 
     def __init__(
         self, row: Any, integers: dict[str, int], times: Any, floats: dict[str, int], prefix: str
@@ -33,7 +33,7 @@ class Counters:
         return 0.0 if k is None else float(self.values[k])
 
     def volume(self, write: bool, *, stdio: bool) -> tuple[int, int, int, int]:
-        """Operations, bytes, last byte, operations that began where the one before ended."""
+        """Return operations, bytes, last byte, and operations that continue the previous one."""
         if self.prefix == "MPIIO":
             kinds = ("INDEP", "COLL", "SPLIT", "NB")
             word = "WRITES" if write else "READS"
@@ -44,7 +44,7 @@ class Counters:
         total = self.get("BYTES_WRITTEN" if write else "BYTES_READ")
         max_byte = self.get("MAX_BYTE_WRITTEN" if write else "MAX_BYTE_READ")
         if stdio:
-            # with one seek at most, as many bytes as the last offset mean one pass from 0
+            # at most one seek, as many bytes as the last offset: one pass from 0
             once = self.get("OPENS") <= 1 and self.get("SEEKS") <= 1 and total == max_byte + 1
             return ops, total, max_byte, ops if once else -1
         return ops, total, max_byte, self.get("CONSEC_WRITES" if write else "CONSEC_READS")
@@ -54,7 +54,7 @@ class Counters:
         return self.time(f"{word}_START_TIMESTAMP"), self.time(f"{word}_END_TIMESTAMP")
 
     def open_row(self, file: int, rank: int) -> dict[str, Any]:
-        """Columns of an `opens` row; times in seconds from the log's start."""
+        """Return the columns of an `opens` row; times in seconds from the log's start."""
         read, write = self.volume(False, stdio=False), self.volume(True, stdio=False)
         begun = [t for t in (self.times(False)[0], self.times(True)[0]) if t > 0]
         ended = max(self.times(False)[1], self.times(True)[1])
@@ -81,7 +81,7 @@ class Counters:
         }
 
 
-# One run of accesses of one log; `file` is an index into the log's own list of names.
+# A run of accesses of one log; `file` is an index into the log's list of names.
 RUN = np.dtype(
     [
         ("file", "<i8"), ("rank", "<i4"), ("write", "?"), ("how", "<i4"), ("start", "<i8"),
@@ -99,17 +99,17 @@ Runs = npt.NDArray[Any]
 
 
 def possible(rows: Runs, counts: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which rows of a damaged log can be: these columns and the times are within all bounds."""
+    """Return which rows of a damaged log are plausible: these columns and the times in bounds."""
     good = np.ones(len(rows), bool)
     for name in counts:
         good &= (rows[name] >= 0) & (rows[name] <= MAX_COUNT)
-    for name in ("first", "last"):  # false for what is no number
+    for name in ("first", "last"):  # also false for NaN
         good &= (rows[name] >= MIN_SECONDS) & (rows[name] <= MAX_SECONDS)
     return good
 
 
 def coalesce(segments: Runs, *, file: int, rank: int, write: bool) -> Runs:
-    """Contiguous neighbours in time become one run; times are seconds from the log's start."""
+    """Merge consecutive contiguous segments into runs; times are seconds from the log's start."""
     segments = segments[segments["length"] > 0]
     if not len(segments):
         return np.zeros(0, RUN)
@@ -141,11 +141,10 @@ def from_counters(
     first: float,
     last: float,
 ) -> Runs:
-    """One run from counters alone.
+    """Return one run from counters alone.
 
-    When every operation began where the one before ended, the range follows
-    exactly: `total` bytes that end at `max_byte`. Otherwise the run is an upper
-    bound, [0, max_byte + 1).
+    If every operation begins where the previous one ended, the range is exact: `total` bytes that
+    end at `max_byte`. Otherwise the run is an upper bound, [0, max_byte + 1).
     """
     if ops <= 0 or total <= 0:
         return np.zeros(0, RUN)
@@ -160,13 +159,13 @@ def from_counters(
     return run
 
 
-# columns of `opens` that are added up where several records are of one file
+# columns of `opens` that are summed if several records are for one file
 SUMMED = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops")
 
 
 @dataclass
 class LogFacts:
-    """What one log says. Times in `opens` and `runs` are seconds from `start_ns`."""
+    """Content of one log. Times in `opens` and `runs` are seconds from `start_ns`."""
 
     path: str
     jobid: int = 0
@@ -176,7 +175,7 @@ class LogFacts:
     start_ns: int = 0
     end_ns: int | None = None
     hostname: str = ""
-    rank_hosts: dict[int, str] = field(default_factory=dict)  # of the ranks that have segments
+    rank_hosts: dict[int, str] = field(default_factory=dict)  # rank -> host, from segments
     exe: bytes = b""
     metadata: dict[str, str] = field(default_factory=dict)
     mounts: list[tuple[str, str]] = field(default_factory=list)
@@ -192,10 +191,10 @@ class UnreadableLogError(Exception):
 
 
 _DXT_HEADER = 16 + 8 + 64 + 16  # struct dxt_file_record
-_NO_KINDS = {"seq_ops": 0, "small_ops": 0}
+_NO_OP_KINDS = {"seq_ops": 0, "small_ops": 0}
 _STREAMS = (b"<STDIN>", b"<STDOUT>", b"<STDERR>")
 
-# Module -> (struct, prefix of its counters): those whose bytes are counted, in this order.
+# Modules with byte counters, in the order of reading -> (struct, prefix of the counters).
 _COUNTED = {
     "POSIX": ("struct darshan_posix_file **", "POSIX"),
     "STDIO": ("struct darshan_stdio_file **", "STDIO"),
@@ -225,28 +224,28 @@ class Records:
         self.names, self.backend = names, backend
         self.index: dict[int, int] = {}
         self.parts: list[Runs] = []
-        # (record id, rank, write) -> operations that DXT has segments for
+        # (record id, rank, write) -> operations and bytes of DXT segments
         self.segment_ops: dict[tuple[int, int, bool], tuple[int, int]] = {}
         self.segment_ranks: dict[int, set[int]] = {}
         self.posix: set[tuple[int, bool]] = set()  # records and directions with POSIX bytes
 
     def read(self, modules: dict[str, int]) -> None:
-        """All modules, segments first, so that counters fill in only what segments lack."""
+        """Read all modules, segments first, so that counters only add what segments lack."""
         if "DXT_POSIX" in modules:
-            self._segments(modules["DXT_POSIX"])
+            self._read_segments(modules["DXT_POSIX"])
         for name, (struct, prefix) in _COUNTED.items():
             if name in modules:
-                self._counters(modules[name], name, struct, prefix)
+                self._read_counters(modules[name], name, struct, prefix)
         if "LUSTRE" in modules:
-            self._lustre(modules["LUSTRE"])
+            self._read_stripes(modules["LUSTRE"])
         for name, attribute in _ATTRIBUTES.items():
             if name in modules:
-                self._attribute(modules[name], attribute)
+                self._read_attributes(modules[name], attribute)
         if self.parts:
             self.facts.runs = np.concatenate(self.parts)
 
-    def _buffers(self, module: int) -> Any:
-        """Raw records of a module, freed after use."""
+    def _raw_records(self, module: int) -> Any:
+        """Yield the raw records of a module, each freed after use."""
         while True:
             buffer = self.ffi.new("void **")
             if self.lib.darshan_log_get_record(self.handle, module, buffer) < 1:
@@ -255,7 +254,7 @@ class Records:
             self.lib.darshan_free(buffer[0])
 
     def _file(self, record: int) -> int | None:
-        """Index of the record's file in facts.names; None for streams and unnamed records."""
+        """Return the record's index in facts.names; None for streams and unnamed records."""
         name = self.names.get(record)
         if name is None or name in _STREAMS:
             return None
@@ -264,8 +263,8 @@ class Records:
             self.facts.names.append(name)
         return self.index[record]
 
-    def _segments(self, module: int) -> None:
-        for buffer in self._buffers(module):
+    def _read_segments(self, module: int) -> None:
+        for buffer in self._raw_records(module):
             head = self.ffi.cast("struct dxt_file_record *", buffer[0])
             host = self.ffi.string(head.hostname, 64).decode("utf-8", "replace")
             self.facts.hostname = self.facts.hostname or host
@@ -289,10 +288,10 @@ class Records:
                 ops = writes if write else reads
                 self.segment_ops[record, rank, write] = (ops, int(part["length"].sum()))
 
-    def _counters(self, module: int, name: str, struct: str, prefix: str) -> None:
+    def _read_counters(self, module: int, name: str, struct: str, prefix: str) -> None:
         integers = {n: k for k, n in enumerate(self.backend.counter_names(name))}
         floats = {n: k for k, n in enumerate(self.backend.fcounter_names(name))}
-        for buffer in self._buffers(module):
+        for buffer in self._raw_records(module):
             head = self.ffi.cast(struct, buffer)
             record, rank = int(head[0].base_rec.id), int(head[0].base_rec.rank)
             file = self._file(record)
@@ -304,21 +303,21 @@ class Records:
             if name == "POSIX":
                 self.posix.update((record, write) for write in counted)
             elif name == "MPI-IO":
-                # the same bytes seen one layer above, unless the layer below saw none
+                # the same bytes one layer above, unless POSIX has none
                 counted = [write for write in counted if (record, write) not in self.posix]
                 if not counted:
                     continue
             self.facts.opens += self._open_rows(count, record, file, rank)
             for write in counted:
-                self._ranges(count, record, file, rank, write, stdio=name == "STDIO")
+                self._add_runs(count, record, file, rank, write, stdio=name == "STDIO")
 
-    def _ranges(
+    def _add_runs(
         self, count: Counters, record: int, file: int, rank: int, write: bool, *, stdio: bool
     ) -> None:
         ops, total, max_byte, consecutive = count.volume(write, stdio=stdio)
         seen_ops, seen_bytes = (0, 0) if stdio else self._segments_of(record, rank, write)
         if seen_ops and total > seen_bytes:
-            # segments were cut off: what is missing lies somewhere below max_byte
+            # segments were cut off: the missing ones are somewhere below max_byte
             missing = f"{ops - seen_ops} of {ops} segments of a file are missing"
             self.facts.losses.append(("log_limits", max(1, ops - seen_ops), missing))
             consecutive = -1
@@ -340,14 +339,14 @@ class Records:
         )
 
     def _segments_of(self, record: int, rank: int, write: bool) -> tuple[int, int]:
-        """Operations and bytes of a rank's segments; of all ranks for the counters that they share
-        (rank -1)."""
+        """Return operations and bytes of a rank's segments; of all ranks for the counters that they
+        share (rank -1)."""
         ranks = self._ranks_of(record) if rank < 0 else [rank]
         found = [self.segment_ops.get((record, r, write), (0, 0)) for r in ranks]
         return sum(ops for ops, _ in found), sum(size for _, size in found)
 
     def _ranks_of(self, record: int) -> list[int]:
-        """The ranks that have segments of a record."""
+        """Return the ranks that have segments of a record."""
         if not self.segment_ranks:
             for file, rank, _ in self.segment_ops:
                 self.segment_ranks.setdefault(file, set()).add(rank)
@@ -356,9 +355,9 @@ class Records:
     def _open_rows(
         self, count: Counters, record: int, file: int, rank: int
     ) -> list[dict[str, Any]]:
-        """The `opens` row of a record; where all ranks share it (rank -1) and segments say who did
-        what, one of each rank. Which operations were small or in sequence is not known by rank:
-        the first one's row has them."""
+        """Return the `opens` row of a record, or one per rank if all ranks share it (rank -1) and
+        segments account for all bytes. Small and sequential operations are not known by rank: the
+        first row has the totals."""
         row = count.open_row(file, rank)
         seen = [self._segments_of(record, rank, write)[1] for write in (False, True)]
         if rank >= 0 or seen != [row["read_bytes"], row["write_bytes"]] or not any(seen):
@@ -367,16 +366,16 @@ class Records:
         ranks = self._ranks_of(record)
         row["io"] /= max(1, len(ranks))
         for one in ranks:
-            own: dict[str, int] = dict(_NO_KINDS) if rows else {}
+            own: dict[str, int] = dict(_NO_OP_KINDS) if rows else {}
             for way, write in (("read", False), ("write", True)):
                 own[f"{way}_ops"], own[f"{way}_bytes"] = self._segments_of(record, one, write)
             rows.append({**row, "rank": one, **own})
         return rows
 
-    def _lustre(self, module: int) -> None:
-        """Stripe layouts as attributes: lustre_comp_stripe_size and its like."""
+    def _read_stripes(self, module: int) -> None:
+        """Add stripe layouts as attributes, such as lustre_comp_stripe_size."""
         keys = [key.lower() for key in self.backend.counter_names("LUSTRE_COMP")]
-        for buffer in self._buffers(module):
+        for buffer in self._raw_records(module):
             head = self.ffi.cast("struct darshan_lustre_record *", buffer[0])
             name = self.names.get(int(head.base_rec.id))
             if name is None:
@@ -386,8 +385,8 @@ class Records:
                 for key, value in zip(keys, values, strict=True):
                     self.facts.attributes.append((name, key, str(int(value))))
 
-    def _attribute(self, module: int, attribute: str) -> None:
-        for buffer in self._buffers(module):
+    def _read_attributes(self, module: int, attribute: str) -> None:
+        for buffer in self._raw_records(module):
             head = self.ffi.cast("struct darshan_base_record *", buffer[0])
             name = self.names.get(int(head.id))
             if name:
@@ -401,7 +400,7 @@ _TIMES = ("open", "close", "first", "last")
 
 
 def check(facts: LogFacts) -> None:
-    """Drop impossible figures, one loss for all. Raises UnreadableLogError for the job record."""
+    """Drop impossible values, counted as one loss. Raises UnreadableLogError for the job record."""
     if not 0 <= facts.start_ns < _MAX_EPOCH * 10**9:
         raise UnreadableLogError("its job record is damaged")
     if facts.end_ns is not None and facts.end_ns > facts.start_ns + MAX_SECONDS * 1e9:

@@ -1,4 +1,4 @@
-"""The eBPF collector: whether it can run here, and recording a command with it."""
+"""The eBPF collector: availability, and recording a command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tracehint.schemas.spool.redact import lost_in_spool, redact_spool
 from tracehint.schemas.writer import BundleWriter, write_bundle
 
 LOADER = Path(__file__).parent / "bin" / "tracehint-rec"
-NOT_BUILT = LOADER.with_name("not-built.txt")  # tracer.cmake: why there is no loader
+NOT_BUILT = LOADER.with_name("not-built.txt")  # from tracer.cmake: why there is no loader
 BLIND: tuple[str, ...] = ()
 
 
@@ -42,8 +42,8 @@ NOTE = (
 )
 
 
-def wants_later(request: RecordRequest) -> bool:
-    """Whether the spool is to stay. Raises UsageError where that is not possible."""
+def keeps_spool(request: RecordRequest) -> bool:
+    """Whether to keep the spool unconverted. Raises UsageError if that is not possible."""
     value = request.options.get("convert", "now")
     if value not in ("now", "later"):
         raise UsageError(f"--option convert={value}: not known", "Give now or later.")
@@ -63,7 +63,7 @@ def wants_later(request: RecordRequest) -> bool:
 def leave_spool(
     request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
 ) -> dict[str, int]:
-    """Take the secrets out and complete the manifest; what was lost, by kind."""
+    """Redact the spool and complete the manifest; return the losses by kind."""
     spool = writer.path.inside / SPOOL_DIR
     try:
         manifest.redacted_args += redact_spool(spool)
@@ -80,19 +80,18 @@ def leave_spool(
 
 
 _PR_SET_CHILD_SUBREAPER = 36
-# options of the request that go to the loader
+# options of the request that are passed to the loader
 _LOADER_OPTIONS = ("ring", "extents", "processes", "linger")
 
 
 def record(request: RecordRequest) -> RecordResult:
-    """Run the command and write the bundle; the spool stays if converting fails.
+    """Run the command and write the bundle; the spool is kept if its conversion fails.
 
-    Raises CommandError, BundleError, CollectorError before the command was
-    started. Afterwards problems are notes or messages, and the command's own
-    status is returned.
+    Raises CommandError, BundleError, CollectorError before the command starts. Later problems
+    become notes or messages, and the command's own status is returned.
     """
     command: tuple[str, ...] = ()
-    later = wants_later(request)
+    later = keeps_spool(request)
     if request.follow is None:
         command = runnable(request.command)
     followed = followed_command(request.follow) if request.follow is not None else None
@@ -109,7 +108,7 @@ def record(request: RecordRequest) -> RecordResult:
     manifest.exit_status = ended.status if request.follow is None else None
     losses: dict[str, int] = {}
     with report_failures(f"What was recorded is in {request.output / SPOOL_DIR}."):
-        end = _json(spool / "end.json")
+        end = _read_json(spool / "end.json")
         manifest.notes = []
         if request.follow is not None:
             manifest.notes = follow_notes(request.follow, int(end.get("outlived", 0)))
@@ -128,7 +127,7 @@ def _loader_command(request: RecordRequest, spool: Path, command: tuple[str, ...
 def _run_below_loader(
     argv: list[str], request: RecordRequest, writer: BundleWriter, spool: Path
 ) -> Ended:
-    """The loader and below it the command; if the loader dies, the command still ends properly."""
+    """Run the loader and below it the command, which still ends properly if the loader dies."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
@@ -150,15 +149,15 @@ def _run_below_loader(
 
 
 def _run_command(argv: list[str], request: RecordRequest) -> tuple[Ended, bool]:
-    """How the command ended, and whether it began. The loader says it through a pipe: what happens
-    to the bundle's files meanwhile changes no exit code."""
+    """Return the command's result, and whether it began. The loader reports both through a pipe:
+    changes to the bundle's files meanwhile cannot affect the exit code."""
     reader, writer = os.pipe()
     environment = child_environment(request)
     try:
         os.set_inheritable(writer, True)
         try:
             with environment_file(environment) as more:
-                # before the command, which is last
+                # options precede the command
                 with_pipe = [*argv[:3], "--ready", str(writer), *more, *argv[3:]]
                 loader = run_child(with_pipe, environment)
         finally:
@@ -166,14 +165,14 @@ def _run_command(argv: list[str], request: RecordRequest) -> tuple[Ended, bool]:
         words = os.read(reader, 4096).split()
     finally:
         os.close(reader)
-    if len(words) == 3:  # process; status, signal
+    if len(words) == 3:  # pid; status, signal
         return Ended(int(words[1]), int(words[2]) or None), True
-    return (_orphan(int(words[0])) if words else None) or loader, bool(words)
+    return (_wait_for_orphan(int(words[0])) if words else None) or loader, bool(words)
 
 
 @contextmanager
 def environment_file(environment: Mapping[str, str]) -> Iterator[list[str]]:
-    """The option for a loader with file capabilities: the C library removes a part of its own."""
+    """Yield an option for a loader with file capabilities: libc removes part of its environment."""
     if not _file_capabilities():
         yield []
         return
@@ -185,8 +184,8 @@ def environment_file(environment: Mapping[str, str]) -> Iterator[list[str]]:
         yield ["--environment", str(file.fileno())]
 
 
-def _orphan(pid: int) -> Ended | None:
-    """The loader was killed: the command is our child now; wait for it."""
+def _wait_for_orphan(pid: int) -> Ended | None:
+    """Wait for the command, which is our child since the loader was killed; None if it is not."""
     print("tracehint: the recorder was killed; the command goes on", file=sys.stderr)
     try:
         _, status = os.waitpid(pid, 0)
@@ -196,7 +195,7 @@ def _orphan(pid: int) -> Ended | None:
     return Ended(code) if code >= 0 else Ended(128 - code, -code)
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -207,7 +206,7 @@ def _json(path: Path) -> dict[str, Any]:
 def _convert(
     request: RecordRequest, writer: BundleWriter, manifest: Manifest, end: dict[str, Any]
 ) -> dict[str, int]:
-    """From the spool to Parquet; what was lost, by kind."""
+    """Convert the spool to Parquet; return the losses by kind."""
     skip_pandas()
     from tracehint.schemas.spool.convert import convert_spool
 
@@ -239,12 +238,13 @@ class EbpfCollector:
     blind_to = BLIND
 
     def check(self) -> Availability:
-        """Test each condition, and last by loading the programs."""
-        return _check_all(_machine, _loader, _same_version, _btf, _loads)
+        """Test each condition; the last test loads the programs."""
+        return _check_all(_check_host, _check_loader, _check_version, _check_btf, _test_load)
 
     def conditions(self) -> Availability:
-        """The same without a trial load (0.07 s CPU): `record` raises NotBegunError then."""
-        return _check_all(_machine, _loader, _same_version, _btf, _check_privilege)
+        """Test without a trial load (0.07 s CPU); if loading fails, `record` raises
+        NotBegunError."""
+        return _check_all(_check_host, _check_loader, _check_version, _check_btf, _check_privilege)
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Run the command below the loader and write the bundle."""
@@ -256,11 +256,11 @@ def _check_all(*tests: Callable[[], tuple[str, str]]) -> Availability:
     for test in tests:
         reason, remedy = test()
         if remedy:
-            return Availability(False, reason, remedy, BLIND, COST, broken=test is _same_version)
+            return Availability(False, reason, remedy, BLIND, COST, broken=test is _check_version)
     return Availability(True, reason, "", BLIND, COST)
 
 
-def _machine() -> tuple[str, str]:
+def _check_host() -> tuple[str, str]:
     machine = f"{platform.machine()} {platform.system()}"
     if machine not in ("x86_64 Linux", "aarch64 Linux"):
         return (
@@ -270,10 +270,10 @@ def _machine() -> tuple[str, str]:
     return machine, ""
 
 
-def _loader() -> tuple[str, str]:
+def _check_loader() -> tuple[str, str]:
     if not LOADER.is_file():
         return (
-            _not_built(),
+            _read_build_note(),
             "Run `make tracer` in the source tree, or install a wheel of tracehint.",
         )
     if not os.access(LOADER, os.X_OK):
@@ -284,16 +284,16 @@ def _loader() -> tuple[str, str]:
     return "the tracer is there", ""
 
 
-def _not_built() -> str:
-    """Why the build left the tracer out, as it was noted then."""
+def _read_build_note() -> str:
+    """Return the reason why the build left the tracer out, as noted then."""
     try:
         return NOT_BUILT.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return f"the tracer is not built ({LOADER.name} is missing)"
 
 
-def _same_version() -> tuple[str, str]:
-    """Whether the loader writes what this program reads; an older one does not know --version."""
+def _check_version() -> tuple[str, str]:
+    """Test whether the loader's spool version matches; an older loader has no --version."""
     done = _ask_loader("--version", seconds=5)
     if isinstance(done, str):
         return done, _REBUILD
@@ -306,7 +306,7 @@ def _same_version() -> tuple[str, str]:
 
 
 def _ask_loader(question: str, seconds: float) -> subprocess.CompletedProcess[str] | str:
-    """What the loader answers, or why it does not run."""
+    """Run the loader with an option; return its result, or the reason why it does not run."""
     try:
         return subprocess.run(
             [LOADER, question],
@@ -320,7 +320,7 @@ def _ask_loader(question: str, seconds: float) -> subprocess.CompletedProcess[st
         return f"the tracer does not run: {error}"
 
 
-def _btf() -> tuple[str, str]:
+def _check_btf() -> tuple[str, str]:
     if not BTF.exists():
         return (
             f"the kernel has no type information ({BTF} is missing)",
@@ -331,20 +331,20 @@ def _btf() -> tuple[str, str]:
 
 def may_trace() -> bool:
     """Whether this process or the loader has the capabilities."""
-    return _has(effective_capabilities()) or _has(_file_capabilities())
+    return _includes_tracing(effective_capabilities()) or _includes_tracing(_file_capabilities())
 
 
-def _has(caps: int) -> bool:
+def _includes_tracing(caps: int) -> bool:
     return bool(caps >> _CAP_SYS_ADMIN & 1) or all(caps >> c & 1 for c in (_CAP_BPF, _CAP_PERFMON))
 
 
 def effective_capabilities() -> int:
-    """Those of this process, a bit for each."""
+    """Return this process's effective capabilities, one bit per capability."""
     return int(process_status().get("CapEff", ["0"])[0], 16)
 
 
 def _file_capabilities() -> int:
-    """The permitted set of the loader's file capabilities (version 2 and 3 of the attribute)."""
+    """Return the permitted set of the loader's file capabilities (attribute versions 2 and 3)."""
     try:
         value = os.getxattr(LOADER, "security.capability")
     except OSError:
@@ -365,7 +365,7 @@ def _check_privilege() -> tuple[str, str]:
 
 
 @functools.cache
-def _loads() -> tuple[str, str]:
+def _test_load() -> tuple[str, str]:
     done = _ask_loader("--check", seconds=20)
     if isinstance(done, str):
         return done, _REBUILD

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the BPF program and the loader tell each other; nothing of it goes to disk. */
+/* Interface between the BPF program and the loader; none of it is written to disk. */
 #ifndef TRACEHINT_CONTROL_H
 #define TRACEHINT_CONTROL_H
 
 #include "layout.h"
 
-/* What a system call does to files; the tables in rec/calls.c map numbers to these. */
+/* Effect of a system call on files; the tables in rec/calls.c map numbers to these. */
 enum th_call {
 	TH_CALL_NONE,
-	TH_CALL_READ, /* at the file position; of the first four the odd ones read */
+	TH_CALL_READ, /* at the file position; among the first four, odd values read */
 	TH_CALL_WRITE,
 	TH_CALL_PREAD, /* position in the fourth argument, -1: the file position */
 	TH_CALL_PWRITE,
@@ -69,7 +69,7 @@ enum th_follow { TH_FOLLOW_COMMAND, TH_FOLLOW_PIDS, TH_FOLLOW_CGROUP, TH_FOLLOW_
 
 /* Set by the loader between open and load. */
 struct th_config {
-	unsigned int direct; /* bpf_rdonly_cast is there: read kernel memory without a call */
+	unsigned int direct; /* bpf_rdonly_cast exists: read kernel memory without a call */
 	unsigned int slots;
 	unsigned int only_uid; /* 1: follow processes of `uid` only */
 	unsigned int uid;
@@ -77,40 +77,39 @@ struct th_config {
 	unsigned int follow;		   /* enum th_follow */
 	unsigned long long cookie;	   /* the command announces itself with it */
 	unsigned long long gap_ticks;	   /* a pause that ends a run */
-	unsigned long long gap_ns;	   /* the same */
+	unsigned long long gap_ns;	   /* the same in ns */
 	unsigned long long wake_bytes;	   /* wake the loader when a ring holds more */
 	unsigned int magics[TH_MAX_MAGIC]; /* file systems without data: proc, sysfs ... */
 	unsigned char calls[TH_MAX_CALLS];
 	unsigned char calls32[TH_MAX_CALLS];
 };
 
-/* Stands for bpf_rdonly_cast in calls; the loader puts the function's number there. */
+/* Placeholder for bpf_rdonly_cast in calls; the loader replaces it by the function's number. */
 #define TH_CALL_RDONLY_CAST 0x7448434c
 
-/* What a process has mapped, which its children have too. */
+/* Mapping flags of a process, which its children inherit. */
 #define TH_PROC_MAPPINGS (TH_PROC_MAPPED | TH_PROC_MAPPED_WRITE | TH_PROC_MAPPED_LARGE)
 
 enum th_armed {
 	TH_IDLE,
 	TH_ARMED,    /* waiting for the command, or the loader, to announce itself */
-	TH_ADOPTING, /* processes that run already are let in */
+	TH_ADOPTING, /* running processes are adopted */
 };
 
-/* Shared while it runs. */
+/* Shared at run time. */
 struct th_state {
 	unsigned int armed; /* enum th_armed */
 	unsigned int root_epoch;
 	unsigned int epochs;
 	unsigned int paths;
-	unsigned int path_gen;	 /* a rename makes older path cache entries void */
+	unsigned int path_gen;	 /* a rename invalidates older path cache entries */
 	unsigned int pid_level;	 /* depth of the recorder's pid name space */
 	unsigned int live;	 /* processes being followed */
-	unsigned int slots_used; /* highest slot that was ever taken */
+	unsigned int slots_used; /* highest slot ever used */
 	unsigned int self;	 /* adopting: the recorder's processes, never followed */
 	unsigned int recorder;
-	unsigned int wanted; /* processes that were asked for and not let in yet */
-	unsigned int
-		mapped; /* TH_PROC_MAPPED, ..._WRITE, ..._LARGE: any of them ever mapped a file so */
+	unsigned int wanted; /* processes requested but not adopted yet */
+	unsigned int mapped; /* TH_PROC_MAPPED, ..._WRITE, ..._LARGE: flags that any process had */
 	unsigned long long pid_ns;   /* address of the recorder's pid name space */
 	unsigned long long begin_ns; /* adopting began */
 	unsigned long long lost[TH_LOST_KINDS];

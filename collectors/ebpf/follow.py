@@ -1,4 +1,4 @@
-"""Following processes that run already: what may be followed, and what the bundle says of it."""
+"""Following running processes: permission, the loader's options, notes in the bundle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_PID = 1 << 22
 
 
 def check_follow(follow: Follow) -> None:
-    """Raises CollectorError where the process or the cgroup cannot be followed."""
+    """Raise CollectorError if the process or the cgroup cannot be followed."""
     if follow.listen >= 0:
         return
     if follow.cgroup:
@@ -58,7 +58,7 @@ def _check_cgroup(path: Path) -> None:
 
 
 def follow_arguments(follow: Follow) -> list[str]:
-    """The loader's arguments."""
+    """Return the loader's arguments."""
     if follow.listen >= 0:
         numbers = {
             "listen": follow.listen, "lock": follow.lock, "ready": follow.ready,
@@ -72,7 +72,7 @@ def follow_arguments(follow: Follow) -> list[str]:
 
 
 def followed_command(follow: Follow) -> list[bytes]:
-    """The arguments of the process; none for a cgroup."""
+    """Return the arguments of the followed process; none for a cgroup or a socket."""
     if follow.cgroup or follow.listen >= 0:
         return []
     try:
@@ -83,7 +83,7 @@ def followed_command(follow: Follow) -> list[bytes]:
 
 
 def follow_notes(follow: Follow, running: int) -> list[str]:
-    """What a reader must know: the recording has a beginning and an end of its own."""
+    """Return the notes for readers: the recording may begin and end within the processes' lives."""
     if follow.listen >= 0:
         notes = ["Recorded by this node's recorder for the tasks that joined it."]
         if running:

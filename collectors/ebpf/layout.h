@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the BPF program, the loader and schemas/spool/convert.py share: constants and
- * records, nothing else. Records go to disk as they are (little endian, no
- * implicit padding); tests/test_ebpf_layout.py compares this file with Python.
+ * Constants and records shared by the BPF program, the loader and schemas/spool/convert.py, and
+ * nothing else. Records are written to disk unmodified (little endian, no implicit padding);
+ * tests/test_ebpf_layout.py compares this file with Python.
  *
- * Times are CLOCK_BOOTTIME nanoseconds; a "tick" is the low 32 bits of jiffies. Path identifiers name a th_path record; 0 means unknown.
+ * Times are CLOCK_BOOTTIME nanoseconds; a "tick" is the low 32 bits of jiffies. Path identifiers
+ * name a th_path record; 0 means unknown.
  */
 #ifndef TRACEHINT_LAYOUT_H
 #define TRACEHINT_LAYOUT_H
 
 #define TH_SPOOL_VERSION 4
-#define TH_DIRECT_FDS 16   /* descriptors with an episode slot of their own per process */
+#define TH_DIRECT_FDS 16   /* descriptors with an episode slot per process */
 #define TH_MAX_CALLS 512   /* system call numbers known to the tables */
 #define TH_MAX_ARGV 32768  /* bytes of arguments, and of environment, read at exec */
 #define TH_MAX_PATH 4096   /* bytes of one path */
 #define TH_MAX_LEVELS 1024 /* directories of one path */
 #define TH_MAX_MAGIC 24
-#define TH_ANCESTORS 4	      /* generations whose mappings a process finds */
+#define TH_ANCESTORS 4	      /* generations searched for inherited mappings */
 #define TH_UNKNOWN_URING 1000 /* added to an operation of io_uring in unknown_call */
-#define TH_UNKNOWN_LIBC 2000  /* some calls of the C library are made where they are not seen */
-#define TH_PATHS_KEPT 262144  /* the loader remembers the places of so many paths */
+#define TH_UNKNOWN_LIBC 2000  /* calls of a C library that the preload library does not know */
+#define TH_PATHS_KEPT 262144  /* paths whose heap offsets the loader keeps */
 
 enum th_record {
-	TH_EPISODE = 1, /* an open episode ended */
-	TH_SNAPSHOT,	/* an open episode that goes on (written by the loader) */
+	TH_EPISODE = 1, /* an episode that has ended */
+	TH_SNAPSHOT,	/* an episode that is still open (written by the loader) */
 	TH_EXTENT,	/* a finished run of accesses */
-	TH_EXEC,	/* end of a process epoch by exec, with what the next one runs */
+	TH_EXEC,	/* end of a process epoch by exec, with the program of the next one */
 	TH_EXIT,	/* end of a process */
-	TH_ALIVE,	/* a process that goes on (written by the loader) */
+	TH_ALIVE,	/* a process that is still running (written by the loader) */
 	TH_PATH,	/* the text of a path identifier */
 	TH_NAME,	/* rename, link, unlink ... */
 };
 
-/* Loss counters, in the order of tables.LOSS_KINDS where they are the kernel's to count. */
+/* Loss counters of the kernel, in the order of tables.LOSS_KINDS. */
 enum th_loss {
 	TH_LOST_LIFECYCLE,
 	TH_LOST_EXTENTS, /* operations, not records */
-	TH_LOST_TABLE,	 /* no room for a process or an open file */
+	TH_LOST_TABLE,	 /* no free entry for a process or an open file */
 	TH_LOST_PATH_CUT,
 	TH_LOST_ARGV_CUT,
 	TH_LOST_UNKNOWN_CALL,
@@ -88,14 +89,14 @@ enum th_name_op {
 
 enum th_episode_state {
 	TH_EP_LIVE = 1 << 0,
-	TH_EP_IGNORED = 1 << 1, /* not a file that matters: terminal, socket, /proc ... */
+	TH_EP_IGNORED = 1 << 1, /* not recorded: terminal, socket, /proc ... */
 	TH_EP_PIPE = 1 << 2,
 	TH_EP_CREATED = 1 << 3,
 	TH_EP_TRUNCATED = 1 << 4,
 	TH_EP_INHERITED = 1 << 5, /* the descriptor was not opened in this epoch */
-	TH_EP_PARTIAL = 1 << 6,	  /* one thread's share of an episode: add up by open_id */
+	TH_EP_PARTIAL = 1 << 6,	  /* one thread's share of an episode: sum by open_id */
 	TH_EP_FAULTS = 1 << 7,	  /* pages touched through a mapping, no descriptor */
-	TH_EP_ENDING = 1 << 8,	  /* being sent: its place is not free yet */
+	TH_EP_ENDING = 1 << 8,	  /* being sent: its entry is not free yet */
 };
 
 enum th_process_state { TH_FREE, TH_LIVE, TH_ENDED };
@@ -106,9 +107,9 @@ enum th_process_flag {
 	TH_PROC_THREADS = 1 << 2,
 	TH_PROC_MAPPED = 1 << 3, /* faults on mapped files are recorded */
 	TH_PROC_MAPPED_WRITE = 1 << 4,
-	TH_PROC_ADOPTED = 1 << 5,	/* ran already when it began to be followed */
-	TH_PROC_WRITES_UNSEEN = 1 << 6, /* a write fault could not be placed */
-	TH_PROC_MAPPED_LARGE = 1 << 7,	/* a mapping that one entry of the upper table may hold */
+	TH_PROC_ADOPTED = 1 << 5,	/* was running before it was followed */
+	TH_PROC_WRITES_UNSEEN = 1 << 6, /* a write fault could not be assigned to a file */
+	TH_PROC_MAPPED_LARGE = 1 << 7,	/* a mapping large enough for one upper page table entry */
 };
 
 /* `count` pieces of `length` bytes, `stride` apart, made by `ops` operations. */
@@ -119,8 +120,8 @@ struct th_run {
 	unsigned long long bytes;
 	unsigned long long first_ns;
 	unsigned long long last_ns; /* at most a tick early, never past a later moment */
-	unsigned int last_tick;	    /* when last_ns was read: tick */
-	unsigned int moment;	    /* and th_process.moment */
+	unsigned int last_tick;	    /* tick when last_ns was read */
+	unsigned int moment;	    /* th_process.moment at that time */
 	unsigned int count;
 	unsigned int ops;  /* 0: no run */
 	unsigned char op;  /* enum th_op */
@@ -134,11 +135,10 @@ struct th_episode {
 	unsigned int kind;
 	unsigned int state;
 	unsigned long long open_id; /* epoch << 32 | counter */
-	unsigned long long
-		file; /* kernel addresses: tell whether the descriptor still means the same */
+	unsigned long long file;    /* kernel addresses: show whether the descriptor was reused */
 	unsigned long long inode;
 	unsigned int epoch;
-	int fd; /* below 0: the share of accesses without a descriptor, one for each key */
+	int fd;		  /* negative: the key of accesses without a descriptor */
 	unsigned int tid; /* 0: the whole process */
 	unsigned int path;
 	unsigned long long ino;
@@ -151,7 +151,7 @@ struct th_episode {
 	unsigned long long size_open;
 	unsigned long long size_close;
 	unsigned long long open_ns;
-	unsigned long long close_ns; /* 0: with the end of the epoch */
+	unsigned long long close_ns; /* 0: at the end of the epoch */
 	unsigned long long read_ops;
 	unsigned long long read_bytes;
 	unsigned long long write_ops;
@@ -163,7 +163,7 @@ struct th_episode {
 	unsigned long long next;     /* where the last operation ended */
 	unsigned int run_seq;	     /* runs sent to the extents ring */
 	unsigned int spare;
-	struct th_run outer; /* the last two runs travel with the summary */
+	struct th_run outer; /* the last two runs are part of the summary */
 	struct th_run inner;
 };
 
@@ -182,15 +182,15 @@ struct th_process {
 	unsigned int parent; /* epoch that forked it; 0: the command itself */
 	unsigned int prev;   /* epoch before the exec; 0: began with a fork */
 	unsigned int slot;
-	unsigned int pid;  /* in the recorder's name space */
-	unsigned int tgid; /* in the first name space */
+	unsigned int pid;  /* in the recorder's pid namespace */
+	unsigned int tgid; /* in the initial pid namespace */
 	unsigned int uid;
 	unsigned int flags;
 	unsigned int threads;
 	unsigned int hashed; /* episodes in the hash table: the loader sweeps them */
 	unsigned long long start_ns;
 	unsigned long long end_ns;
-	int exit_status; /* as wait() gives it */
+	int exit_status; /* as wait() returns it */
 	unsigned int cwd;
 	unsigned int exe;
 	unsigned int opens;	   /* counter for open_id */
@@ -199,15 +199,15 @@ struct th_process {
 	unsigned int meta[TH_META_KINDS];
 	unsigned int meta_errors[TH_META_KINDS];
 	unsigned int lost[TH_LOST_KINDS];
-	unsigned int ppid; /* adopted: tgid of the parent, whose epoch may come later */
-	unsigned int ancestors[TH_ANCESTORS]; /* epochs since the last exec, the nearest first */
-	unsigned int moment; /* counts what got an exact time: runs, opens, closes, forks, names */
-	unsigned int writes_kept;    /* write faults are to be looked at again */
-	unsigned long long cpu_from; /* of the process, when the epoch began */
-	unsigned long long cpu_ns;   /* when it ended, of all threads; 0: not known */
+	unsigned int ppid; /* adopted: tgid of the parent, whose epoch may start later */
+	unsigned int ancestors[TH_ANCESTORS]; /* epochs since the last exec, nearest first */
+	unsigned int moment; /* number of exact times taken: runs, opens, closes, forks, names */
+	unsigned int writes_kept;    /* write faults to resolve later */
+	unsigned long long cpu_from; /* CPU time of the process when the epoch began */
+	unsigned long long cpu_ns;   /* CPU time at its end, of all threads; 0: unknown */
 };
 
-/* Followed by the arguments, then the environment, as they lie in memory. */
+/* Followed by the arguments, then the environment, as in memory. */
 struct th_exec {
 	unsigned int kind;
 	unsigned int argv_len;
@@ -224,13 +224,13 @@ struct th_path {
 	unsigned int cut;
 };
 
-/* Followed by both strings as the caller gave them, each ended by NUL. */
+/* Followed by both strings as passed by the caller, each ended by NUL. */
 struct th_name {
 	unsigned int kind;
 	unsigned int op;
 	unsigned int epoch;
 	unsigned int root; /* path identifier of the caller's root directory */
-	unsigned int dir;  /* of the directory that the string is relative to; 0: absolute */
+	unsigned int dir;  /* of the directory to which the string is relative; 0: absolute */
 	unsigned int new_dir;
 	unsigned int len;
 	unsigned int new_len;

@@ -1,9 +1,9 @@
 """One recorder for all tasks of a user on a node: starting, finding and ending it.
 
-The recorder listens on a socket in a directory that only its user can enter;
-tasks connect to it (`tracehint-join`, rec/join.c) and are followed from then
-on. A task holds the lock, shared, while it connects; who starts a recorder, and
-a recorder that ends, holds it alone. Files: SOCKET, SOCKET.lock, SOCKET.log.
+The recorder listens on a socket in a directory that only its user can enter; tasks connect to it
+(`tracehint-join`, rec/join.c) and are followed from then on. A task that connects holds the lock
+shared; a process that starts a recorder, and a recorder that ends, hold it exclusively. Files:
+SOCKET, SOCKET.lock, SOCKET.log.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from tracehint.collectors.hostinfo import host_name
 from tracehint.errors import CollectorError, TracehintError
 from tracehint.schemas.plain import open_plain
 
-PATIENCE_S = 60.0  # a recorder that starts holds its lock for a second or a few
-_LOOK_S = 0.02
+PATIENCE_S = 60.0  # a starting recorder holds its lock for one or a few seconds
+_RETRY_S = 0.02
 
 
 @contextlib.contextmanager
 def hold_lock(
     path: Path, *, wait: bool = True, shared: bool = False, patience: float = PATIENCE_S
 ) -> Iterator[int]:
-    """Hold the lock. Raises BlockingIOError when that is not possible and not to wait for.
+    """Hold the lock. Raises BlockingIOError if another process holds it.
 
-    Who waits does so for `patience` seconds at most. Other OSErrors: the file cannot be made, or
-    it is not a plain file of this user.
+    With `wait`, that is raised after `patience` seconds. Other OSErrors: the file cannot be
+    created, or it is not a plain file of this user.
     """
     how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     end = time.monotonic() + (patience if wait else 0)
@@ -67,7 +67,7 @@ def _open_locked(path: Path, how: int, end: float) -> int:
             except BlockingIOError:
                 if time.monotonic() >= end:
                     raise BlockingIOError(errno.EAGAIN, "another process holds it") from None
-                time.sleep(_LOOK_S)
+                time.sleep(_RETRY_S)
     except BaseException:
         os.close(fd)
         raise
@@ -81,12 +81,12 @@ def _still_named(fd: int, path: Path) -> bool:
 
 
 JOIN = LOADER.parent / "tracehint-join"
-NODE_DIR = "TRACEHINT_NODE_DIR"  # in place of /tmp/tracehint-UID
+NODE_DIR = "TRACEHINT_NODE_DIR"  # replaces /tmp/tracehint-UID
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the recorder of this user, host and bundle directory is found."""
+    """Paths of the recorder for this user, host and bundle directory."""
 
     socket: Path
     bundles: Path
@@ -94,29 +94,29 @@ class Place:
 
     @property
     def lock(self) -> Path:
-        """The file that connecting tasks lock, shared."""
+        """Lock file, held shared by connecting tasks."""
         return Path(f"{self.socket}.lock")
 
     @property
     def log(self) -> Path:
-        """What a recorder in the background has to say."""
+        """Standard error of a recorder in the background."""
         return Path(f"{self.socket}.log")
 
     @property
     def missed(self) -> Path:
-        """One line for each task that could not be followed."""
+        """File with one line per task that could not be followed."""
         return missed_file(self.bundles, self.host)
 
     def prefix(self) -> list[str]:
-        """What makes a command join, put before it."""
+        """Return the words that, put before a command, make it join."""
         return [str(JOIN), str(self.socket), str(self.missed), "--"]
 
 
 def node_place(host: str = "") -> Place:
-    """The place for this environment; its directory is made. Raises CollectorError."""
+    """Return the place for this environment, with its directory created. Raises CollectorError."""
     bundles = Path(os.path.abspath(os.environ.get(BUNDLE_DIR) or "."))  # noqa: PTH100
     name = host_name(host)
-    # a name space of its own has numbers of its own: an outer recorder cannot follow its tasks
+    # a nested pid namespace has its own pids: an outer recorder cannot follow its tasks
     space = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
     key = hashlib.sha256(
         f"{os.fspath(bundles)}\0{name}\0{space}".encode("utf-8", "surrogateescape")
@@ -131,7 +131,7 @@ def node_place(host: str = "") -> Place:
 
 
 def _private_folder() -> Path:
-    """A directory of this user that nobody else can enter. Raises CollectorError."""
+    """Create a directory that only this user can enter. Raises CollectorError."""
     path = Path(os.environ.get(NODE_DIR) or f"/tmp/tracehint-{os.geteuid()}")
     try:
         path.mkdir(mode=0o700, exist_ok=True)
@@ -154,19 +154,19 @@ _BACKLOG = 4096
 
 
 def _connect(place: Place) -> socket.socket | None:
-    """A connection to the recorder that listens there, if one of this user does."""
+    """Return a connection to the recorder of this user that listens there, or None."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     client.settimeout(_READY_SECONDS)
     with contextlib.suppress(OSError):
         client.connect(str(place.socket))
-        if _peer(client)[1] == os.geteuid():
+        if _read_peer(client)[1] == os.geteuid():
             return client
     client.close()
     return None
 
 
-def _peer(client: socket.socket) -> tuple[int, int]:
-    """Process and user at the other end."""
+def _read_peer(client: socket.socket) -> tuple[int, int]:
+    """Return the pid and uid of the peer."""
     form = struct.Struct("3i")
     pid, uid, _ = form.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, form.size))
     return pid, uid
@@ -182,7 +182,7 @@ def is_recording(place: Place) -> bool:
 
 
 def wait_for_recorder(place: Place, seconds: float) -> bool:
-    """Wait until a recorder listens, at most so long."""
+    """Wait at most `seconds` until a recorder listens; return whether one does."""
     end = time.monotonic() + seconds
     while not is_recording(place):
         if time.monotonic() >= end:
@@ -194,11 +194,10 @@ def wait_for_recorder(place: Place, seconds: float) -> bool:
 def serve(
     place: Place, idle: float, record: Callable[[Follow], int], *, detach: bool
 ) -> int | None:
-    """Start a recorder where there is none; None when one is there already.
+    """Start a recorder and return its exit code; None if one is running already.
 
-    `record` follows what joins until the end and returns the exit code, which is
-    returned. detach: do it in the background, and return 0 when it records.
-    Raises CollectorError when it does not come to that.
+    `record` follows the tasks that join until the end and returns the exit code. detach: run it in
+    the background, and return 0 when it records. Raises CollectorError if it cannot start.
     """
     ready, status = os.pipe()
     try:
@@ -213,26 +212,26 @@ def serve(
             if detach:
                 child = os.fork()
                 if child == 0:
-                    _in_background(place, server, record, idle, status=status, lose=lock)
+                    _run_in_background(place, server, record, idle, status=status, lock=lock)
                 os.waitpid(child, 0)
                 server.close()
                 os.close(status)
                 _wait_until_ready(place, ready)
                 return 0
-            server.listen(_BACKLOG)  # by the process that `stop` waits for
+            server.listen(_BACKLOG)  # in the process that `stop` waits for
     except OSError as error:
         raise CollectorError(
             f"this node's recorder: {place.lock}: {error.strerror or error}",
             f"Set {NODE_DIR} to a directory of yours with mode 700 and a short name.",
         ) from None
-    return _record(place, server, record, idle, status)
+    return _run_recorder(place, server, record, idle, status)
 
 
-def _record(
+def _run_recorder(
     place: Place, server: socket.socket, record: Callable[[Follow], int], idle: float, status: int
 ) -> int:
-    """Be the recorder until it ends."""
-    # an opening of its own: the one above is another's; nobody removes it while one listens
+    """Run the recorder in this process until it ends."""
+    # opened again: that of `serve` is the starter's; the file stays while a recorder listens
     own = open_plain(place.lock, os.O_RDWR)
     for fd in (server.fileno(), own, status):
         os.set_inheritable(fd, True)
@@ -243,13 +242,13 @@ def _record(
             )
         )
     finally:
-        _tidy(place, server)
+        _remove_leftovers(place, server)
 
 
-def _tidy(place: Place, server: socket.socket) -> None:
-    """Leave no socket behind, no lock, nor an empty log.
+def _remove_leftovers(place: Place, server: socket.socket) -> None:
+    """Remove the socket, the lock and an empty log, unless another process holds the lock.
 
-    Who holds the lock now starts another one, or waits for this one to record in vain.
+    Its holder starts another recorder, or waits in vain for this one to record.
     """
     server.close()
     with contextlib.suppress(OSError), hold_lock(place.lock, wait=False):
@@ -257,40 +256,41 @@ def _tidy(place: Place, server: socket.socket) -> None:
             place.socket.unlink(missing_ok=True)
             if place.log.exists() and not place.log.stat().st_size:
                 place.log.unlink()
-            place.lock.unlink()  # who waits for it looks again
+            place.lock.unlink()  # waiting processes check the name again
 
 
-def _in_background(
+def _run_in_background(
     place: Place,
     server: socket.socket,
     record: Callable[[Follow], int],
     idle: float,
     *,
     status: int,
-    lose: int,
+    lock: int,
 ) -> NoReturn:
-    """The recorder as a process of its own: not a child of the task, which waits for its own only.
+    """Run the recorder as a process that is not a child of the task, as that waits for its
+    children.
 
-    Called in a child of the task; whatever happens ends here, or the command would run twice.
+    Called in a child of the task, which always ends here, or the command would run twice.
     """
     code, log = 1, status
     try:
         os.setsid()
         if os.fork():
             os._exit(0)
-        os.close(lose)
-        _close_all(place, keep={server.fileno(), status})
+        os.close(lock)
+        _detach_descriptors(place, keep={server.fileno(), status})
         log = 2
         server.listen(_BACKLOG)
-        code = _record(place, server, record, idle, status)
+        code = _run_recorder(place, server, record, idle, status)
     except (TracehintError, OSError) as error:
         os.write(log, f"\n{error}\n".encode("utf-8", "replace"))
     finally:
         os._exit(code)
 
 
-def _close_all(place: Place, keep: set[int]) -> None:
-    """Say everything into the log, and hold nothing of the task: its pipes must end with it."""
+def _detach_descriptors(place: Place, keep: set[int]) -> None:
+    """Send stderr to the log and close the task's descriptors: its pipes must end with it."""
     log = open_plain(place.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     null = os.open(os.devnull, os.O_RDWR)
     for target, source in ((0, null), (1, null), (2, log)):
@@ -318,13 +318,13 @@ def _wait_until_ready(place: Place, ready: int) -> None:
 
 
 def stop(place: Place) -> bool:
-    """End the recorder and wait until its bundle is written; False when there is none."""
+    """End the recorder and wait until its bundle is written; return False if there is none."""
     client = _connect(place)
     if client is None:
         return False
     with client:
         try:
-            handle = os.pidfd_open(_peer(client)[0])
+            handle = os.pidfd_open(_read_peer(client)[0])
         except OSError:
             handle = -1
         client.send(b"s")

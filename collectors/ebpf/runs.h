@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Runs of accesses, for the BPF program and the preload library: `inner` grows while operations
- * join end to start; when it breaks it joins `outer` as one more piece of a constant stride, or
- * outer becomes a record and inner takes its place.
+ * Runs of accesses, for the BPF program and the preload library: `inner` grows while each operation
+ * starts where the previous one ended. When it breaks, it is folded into `outer` as one more piece
+ * of a constant stride, or outer becomes a record and inner replaces it.
  */
 #ifndef TRACEHINT_EBPF_RUNS_H
 #define TRACEHINT_EBPF_RUNS_H
@@ -12,7 +12,7 @@
 #define MAX_RUN_OPS 0x7fffffffU
 #define RUN_INLINE static inline __attribute__((always_inline))
 
-/* Whether inner is one more piece of outer; if so, outer has it afterwards. */
+/* Fold inner into outer if it is one more piece of it; return whether it was. */
 RUN_INLINE _Bool run_fold(struct th_run *outer, const struct th_run *inner, unsigned long long gap)
 {
 	unsigned long long step = inner->start - outer->start;
@@ -56,8 +56,8 @@ RUN_INLINE void run_start(struct th_run *in, unsigned int op_how, unsigned long 
 	in->ops = 1;
 }
 
-/* Bytes from `start` on that the run has as mapped already: windows of faults overlap, ld.so maps
- * parts over one large mapping. */
+/* Bytes from `start` on that the run already covers: windows of faults overlap, ld.so maps parts
+ * over one large mapping. */
 RUN_INLINE unsigned long long run_mapped(const struct th_run *in, unsigned int op_how,
 					 unsigned long long start)
 {

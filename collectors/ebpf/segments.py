@@ -1,12 +1,12 @@
-"""Few bundles per node, however many recorders there were.
+"""Joining of a node's bundles, so that there are few however many recorders ran.
 
-A batch system kills a recorder together with the job that started it, the next
-job starts another: 10,000 jobs, 10,000 bundles. So a recorder that finds more
-than MOST bundles of its node, of which none is being written, joins them first.
+A batch system kills a recorder together with the job that started it, and the next job starts
+another: 10,000 jobs, 10,000 bundles. So a recorder that finds more than MAX_BUNDLES of its node,
+none of which is being written, joins them first.
 
-It does so in a folder of its own beside them. As long as the joined bundle lies
-there, the folder holds the originals and everything is put back; when it has
-been moved out, the originals are old and go.
+It works in its own folder next to them. If that is interrupted while the joined bundle is in the
+folder, the originals in it are moved back; once the joined bundle has been moved out, they are
+obsolete and deleted.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tracehint.collectors.ebpf.node import Place, hold_lock
 from tracehint.errors import BundleError
 from tracehint.schemas.plain import is_own_folder
 
-MOST = 8
+MAX_BUNDLES = 8
 _JOINED = "joined"
 
 
 @contextlib.contextmanager
 def as_recorder(place: Place) -> Iterator[None]:
-    """While a recorder records and writes its bundle: nobody joins bundles. Joins them before
-    and after, where nobody else records."""
+    """Prevent joining of bundles while this recorder writes its own. Joins them before and after,
+    if no other recorder is active."""
     busy = Path(f"{place.socket}.busy")
     _join_if_alone(busy, place)
     with hold_lock(busy, shared=True):
@@ -43,13 +43,13 @@ def _join_if_alone(busy: Path, place: Place) -> None:
         busy.unlink()
 
 
-def join_segments(folder: Path, host: str, most: int = MOST) -> int:
-    """Join the bundles of this node's recorders when there are more than `most`.
+def join_segments(folder: Path, host: str, most: int = MAX_BUNDLES) -> int:
+    """Join the bundles of this node's recorders if there are more than `most`.
 
-    Nobody may be writing them. Bundles that cannot be read, and those of others, stay as they are.
-    Returns how many were joined.
+    No recorder may be writing them. Unreadable bundles and those of other users are left unchanged.
+    Returns the number of joined bundles.
     """
-    _put_back(folder, host)
+    _undo_join(folder, host)
     found = segments(folder, host)
     if len(found) <= most:
         return 0
@@ -66,7 +66,7 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
     work = folder / f"{node_stem(host)}.joining"
     try:
         work.mkdir(mode=0o700)
-    except OSError:  # somebody else's in a shared folder: the bundles stay as many as they are
+    except OSError:  # another user's, in a shared folder: the bundles are not joined
         return 0
     whole.write(whole.writer(work / _JOINED))
     for part in parts:
@@ -77,14 +77,14 @@ def join_segments(folder: Path, host: str, most: int = MOST) -> int:
 
 
 def segments(folder: Path, host: str) -> list[Path]:
-    """The bundles that this node's recorders left."""
+    """Return the bundles written by this node's recorders."""
     name = re.compile(re.escape(node_stem(host)) + r"(-\d+)?\.trace")
     entries = folder.iterdir() if folder.is_dir() else ()
     return sorted(p for p in entries if name.fullmatch(p.name) and is_own_folder(p))
 
 
-def _put_back(folder: Path, host: str) -> None:
-    """After somebody was killed while joining."""
+def _undo_join(folder: Path, host: str) -> None:
+    """Clean up after a process that was killed while joining."""
     work = folder / f"{node_stem(host)}.joining"
     if not is_own_folder(work):
         return

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Records of the spool that the loader makes, beside those of layout.h. */
+/* Spool records that the loader creates, in addition to those of layout.h. */
 #ifndef TRACEHINT_SPOOL_H
 #define TRACEHINT_SPOOL_H
 
@@ -38,7 +38,7 @@ struct th_spool_name {
 	unsigned int len;
 	unsigned int new_len;
 	unsigned long long ino; /* of the object after the call; 0: not known */
-	unsigned long long dev; /* as stat gives it */
+	unsigned long long dev; /* as in struct stat */
 	unsigned long long size;
 	unsigned int mode;
 	unsigned int nlink;

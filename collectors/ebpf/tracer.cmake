@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# tracehint-rec and tracehint-join. Whatever prevents the build of the recorder is found here, while
-# configuring, by trying it: the other programs are then built without it, and the reason goes to
-# NOT_BUILT, which `make` prints and `tracehint doctor` repeats.
+# tracehint-rec and tracehint-join. Whatever prevents the build of the recorder is detected while
+# configuring, by a trial: then the other programs are built without it, and the reason is written
+# to NOT_BUILT, which `make` and `tracehint doctor` print.
 set(here ${CMAKE_CURRENT_SOURCE_DIR}/collectors/ebpf)
 set(NOT_BUILT ${CMAKE_CURRENT_BINARY_DIR}/not-built.txt)
 set(BPF_OBJECT ${CMAKE_CURRENT_BINARY_DIR}/tracehint.bpf.o)
@@ -22,13 +22,13 @@ set(bpf_compile ${BPF_CLANG} -target bpf -mcpu=v3 -O2 -g ${C_WARNINGS}
   -Wno-unused-parameter -Wno-missing-prototypes -D__TARGET_ARCH_${bpf_processor}
   -c ${here}/bpf/tracehint.bpf.c -o ${BPF_OBJECT})
 
-# The libraries of the recorder: archives where they can be linked (libelf.a of some distributions
-# lacks parts of itself), else shared ones.
+# The recorder's libraries: static ones if they can be linked (libelf.a of some distributions is
+# incomplete), else shared ones.
 set(bpf_libraries "-lbpf -lelf -lz")
 if(TRACER_STATIC AND NOT TRACER_SANITIZE)
   list(PREPEND bpf_libraries "-static -s -lbpf -lelf -lz" "-static -s -lbpf -lelf -lzstd -lz")
 endif()
-# What the oldest suitable libbpf has, 1.0: it can read enumerations of 64 bits.
+# Needs libbpf 1.0, the oldest suitable version: it can read 64-bit enumerations.
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/trial.c "#include <bpf/btf.h>\n#include <bpf/libbpf.h>\n"
   "int main(void)\n{\n\treturn bpf_object__open_mem(0, 0, 0) != 0 && btf__add_enum64(0, 0, 0, 0);\n}\n")
 

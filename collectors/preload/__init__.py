@@ -1,12 +1,12 @@
-"""Recording with a library in every program: without root, nearly free, dynamic programs only.
+"""Recorder based on a library preloaded into dynamic programs: no root, low overhead.
 
-collector     whether it can run here, and the trial of the C library
-library       where the library is, and what it cannot record
-record        a recording of a command
+collector     availability check, including a trial of the C library
+library       path of the library, its blind spots, and classes of programs
+record        recording of a command or a job
 arena         the file that programs write to
 jobs          jobs that a batch system starts for a run
-hook/         in C: enter programs and their calls; record/: what is recorded
-tag/          in C: set hints on new files; place/: ask where a task starts; job/: join a run
+hook/         in C: load into programs and intercept calls; record/: record the calls
+tag/          in C: set hints on new files; place/: choose a task's node; job/: record a job
 """
 
 from tracehint.collectors.preload.collector import PreloadCollector

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file per node and recording that all processes map and write their records to; what they
- * wrote stays when they are killed. Chunks of whole pages, each of one kind and one process; the
- * records are those of the eBPF collector's spool (layout.h, spool.h), so that one converter
- * serves. collectors/preload/arena.py has the same as NumPy types (tests/test_preload_layout.py).
+ * One file per node and recording. All processes map it and write their records to it, which remain
+ * when a process is killed. It has chunks of whole pages, each of one kind and one process. The
+ * records are those of the eBPF collector's spool (layout.h, spool.h), for a common converter.
+ * schemas/spool/arena_layout.py has the same NumPy types (tests/test_preload_layout.py).
  *
- * Times are the processor's time stamp counter; the header and each process have samples of it
- * beside CLOCK_BOOTTIME. A text (path, argument) is known by its place, in units of 8 bytes.
+ * Times are time stamp counter values; start.json, end.json and each process have samples of it
+ * with CLOCK_BOOTTIME. A text (path, argument) is identified by its offset, in units of 8 bytes.
  */
 #ifndef TRACEHINT_ARENA_H
 #define TRACEHINT_ARENA_H
@@ -18,42 +18,42 @@
 #define TH_ARENA_VERSION 8
 #define TH_CHUNK_MAGIC 0x4b4e4843U /* "CHNK" */
 #define TH_ARENA_PAGE 4096
-#define TH_UNIT (4ULL << 20) /* room is taken from the disk by so many bytes */
+#define TH_UNIT (4ULL << 20) /* disk space is allocated in units */
 #define TH_UNITS 8192
-#define TH_PROGRAMS 240 /* that are known by their name and file */
-#define TH_FIRST 6	/* episodes of a process that need no chunk: many programs are short */
+#define TH_PROGRAMS 240 /* slots for facts about programs */
+#define TH_FIRST 6	/* episodes in the process page: short programs need no chunk */
 
-/* Kinds of chunks: TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes), and: */
+/* Kinds of chunks besides TH_EPISODE, TH_EXTENT, TH_PATH (texts), TH_NAME, TH_ALIVE (processes): */
 #define TH_EVENT 16 /* forks and waits */
 #define TH_BRIEF 17 /* closed episodes */
 
-/* A unit is made by one process alone; the others wait a while, then go on behind it. */
+/* One process allocates a unit; others wait for a limited time and then use the next unit. */
 enum th_unit { TH_UNIT_NONE, TH_UNIT_CLAIMED, TH_UNIT_READY };
 
-/* What one process found out about a program, for all others; or a table of mounts (mounts.c). */
+/* Facts about a program, found by one process for all; or the text of a mount table (mounts.c). */
 struct th_program_known {
 	unsigned long long
 		file;	    /* hash of name, file and root directory (record/programs.c); 0: free */
-	unsigned int class; /* enum th_class and 1; 0: not known yet */
-	unsigned int exe;   /* text: its name as the kernel has it, the table; 0: not known */
+	unsigned int class; /* enum th_class plus 1; 0: not known yet */
+	unsigned int exe;   /* text: the kernel's name of it, or the table; 0: not known */
 };
 
 struct th_arena {
 	unsigned long long magic;
 	unsigned int version;
-	unsigned int epochs; /* given out */
+	unsigned int epochs; /* number of epochs so far */
 	unsigned long long size;
-	unsigned long long used;      /* given out; chunks end before `size` */
-	unsigned long long allocated; /* end of the last unit that was made */
-	unsigned long long gap;	      /* a pause of so many ticks ends a run */
-	/* The recorder's mount namespace (0: not known), and its root directory. */
+	unsigned long long used;      /* end of the assigned space; chunks end before `size` */
+	unsigned long long allocated; /* end of the last allocated unit */
+	unsigned long long gap;	      /* a longer pause (in ticks) ends a run */
+	/* The recorder's mount namespace (0: not known) and root directory. */
 	unsigned int mounts, root_mount;
 	unsigned long long root_ino;
-	unsigned int remounts; /* calls and programs that may have changed a table of mounts */
+	unsigned int remounts; /* number of calls and programs that may have changed mounts */
 	unsigned int spare;
 	unsigned long long lost[TH_LOST_KINDS + 1];
-	unsigned long long unplaced; /* chunks that did not fit or could not be had */
-	/* enum th_unit; READY has blocks on disk: writing there cannot fail */
+	unsigned long long unplaced; /* chunks that could not be allocated or mapped */
+	/* enum th_unit; READY: its disk blocks are allocated, so writing cannot fail */
 	unsigned char units[TH_UNITS];
 	struct th_program_known programs[TH_PROGRAMS];
 };
@@ -64,45 +64,45 @@ struct th_chunk {
 	unsigned long long self; /* its offset in the file */
 	unsigned int size;
 	unsigned int epoch;
-	unsigned int used; /* bytes, with this head; may be more than size */
+	unsigned int used; /* bytes, including this header; may exceed `size` */
 	unsigned int spare;
 };
 
 struct th_text {
 	unsigned int len;
-	unsigned int dir; /* of a relative path: the text of its directory */
-			  /* the bytes */
+	unsigned int dir; /* of a relative path: text of its directory */
+			  /* followed by the bytes */
 };
 
 struct th_clock {
 	unsigned long long ticks, boot_ns;
 };
 
-/* A process epoch; its exe, cwd are texts. The rest of the chunk holds texts. */
+/* A process epoch. Its exe and cwd are texts; the rest of the chunk stores texts. */
 struct th_process_page {
 	struct th_chunk head;
 	struct th_process proc;
-	struct th_spool_exec exec; /* offsets in the file; no text: began with a fork */
+	struct th_spool_exec exec; /* offsets in the file; 0: it began with a fork */
 	struct th_clock began;
-	unsigned int unentered;	 /* enum th_class: what runs cannot be entered; 0: it can */
-	unsigned int first_used; /* may be more than TH_FIRST */
+	unsigned int unentered;	 /* enum th_class of a program without the library; 0: with it */
+	unsigned int first_used; /* may exceed TH_FIRST */
 	unsigned int space;	 /* number of the PID namespace; 0: not known */
-	unsigned int mounts;	 /* text: what absolute names are below (mounts.c); 0: as outside */
+	unsigned int mounts;	 /* text: root of absolute names (mounts.c); 0: the recorder's */
 	struct th_episode first[TH_FIRST];
 };
 
-/* A process was made, or its end was seen. */
+/* A process was created, or a wait returned its end. */
 struct th_event {
 	unsigned int kind;  /* TH_EVENT_* */
 	unsigned int epoch; /* of the parent */
 	unsigned int pid;
-	int status; /* as wait gives it */
+	int status; /* as wait returns it */
 	unsigned long long t;
 };
 enum th_event_kind { TH_EVENT_FORK = 1, TH_EVENT_WAIT };
 
-/* What is left of an episode that was closed, its runs apart: the place of the whole one is used
- * again. Where both are there, the process was killed in between. */
+/* Summary of a closed episode without its runs, whose full record is reused. If both exist, the
+ * process was killed in between. */
 struct th_brief {
 	unsigned int kind; /* TH_BRIEF */
 	unsigned int state;

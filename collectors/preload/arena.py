@@ -1,4 +1,4 @@
-"""Making the file that recorded programs write to, and samples of its clock."""
+"""Creation of the file that recorded programs write to, and samples of its clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tracehint.collectors.begin import ARENA as ARENA_NAMED_BY
+from tracehint.collectors.begin import ARENA as ARENA_VARIABLE
 from tracehint.collectors.hostinfo import boot_id
 from tracehint.collectors.node_local import is_local, open_node_local
 from tracehint.collectors.preload.library import LIBRARY
@@ -21,29 +21,29 @@ from tracehint.errors import NotBegunError
 from tracehint.schemas.plain import try_sharing
 from tracehint.schemas.spool.constants import VERSION
 
-NAMED_BY = "TRACEHINT_SITES"  # hook/sites.h
+SITES_VARIABLE = "TRACEHINT_SITES"  # hook/sites.h
 
 
 def write_sites(path: Path) -> dict[str, str]:
-    """The sites of the C library that this process has, and its code with them changed; the
-    environment that names the file.
+    """Write this process's C library sites and patched code to `path`; return the environment
+    variable that names the file.
 
-    Programs map that code in place of their own where theirs is the same library (by build
-    identifier), and look for sites themselves where it is another one.
+    A program with the same library (by build identifier) maps this code over its own; a program
+    with another library searches for sites itself.
     """
-    path.unlink(missing_ok=True)  # programs of before may have it mapped
+    path.unlink(missing_ok=True)  # programs of an earlier recording may still map the old file
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         fill_sites(fd)
     finally:
         os.close(fd)
-    return {NAMED_BY: str(path)}
+    return {SITES_VARIABLE: str(path)}
 
 
 @contextmanager
 def sites_for(folder: Path) -> Iterator[dict[str, str]]:
-    """The environment that names such a file: in `folder` where that is on this node, else one
-    without a name that programs of this node find. On other nodes they search for themselves."""
+    """Yield the environment that names a site file: in `folder` on a local disk, else an unnamed
+    file for the programs of this node only. Programs on other nodes search for sites themselves."""
     if is_local(folder):
         yield write_sites(folder / SITES)
         return
@@ -51,28 +51,28 @@ def sites_for(folder: Path) -> Iterator[dict[str, str]]:
     try:
         os.fchmod(fd, 0o600)
         fill_sites(fd)
-        yield {NAMED_BY: f"/proc/{os.getpid()}/fd/{fd}"}
+        yield {SITES_VARIABLE: f"/proc/{os.getpid()}/fd/{fd}"}
     finally:
         os.close(fd)
 
 
 def fill_sites(fd: int) -> None:
-    """The same into an empty file that is open."""
+    """Write the sites and the patched code to the empty open file `fd`."""
     if not ctypes.CDLL(str(LIBRARY)).tracehint_sites(fd):
-        os.ftruncate(fd, 0)  # no room, perhaps: what there is belongs to the recording
+        os.ftruncate(fd, 0)  # perhaps a full disk: leave the space to the recording
 
 
 ARENA = "arena"
 SITES = "sites"
-# th_arena of arena.h, as schemas/spool/arena_layout.py has it; NumPy is loaded after the run
+# struct th_arena, as in schemas/spool/arena_layout.py: that needs NumPy, loaded after the run
 MAGIC, ARENA_VERSION, UNIT, UNITS, READY = 0x414E455241484E54, 8, 4 << 20, 8192, 2
-HEAD = struct.Struct("<QIIQQQQIIQ8x")  # up to `lost`
-UNITS_AT, FIRST = 144, 12288  # where the states of units are; what the header takes
-_SIZE = UNITS * UNIT  # of the sparse file: texts are found by 32 bits of 8 bytes
-_FIRST_UNITS = 2  # that the recorder makes, where there is room
-_GAP_S = 0.25  # a pause that ends a run, as of the eBPF collector
+HEAD = struct.Struct("<QIIQQQQIIQ8x")  # fields before `lost`
+UNITS_AT, FIRST = 144, 12288  # offset of the unit states; size of the header
+_SIZE = UNITS * UNIT  # of the sparse file: 32-bit text ids count units of 8 bytes
+_FIRST_UNITS = 2  # allocated by the recorder, if the disk has space
+_GAP_S = 0.25  # a pause that ends a run of accesses, as in the eBPF collector
 MEASURED_S = 0.01
-_PIECE = 64 << 10  # ZEROS of record/arena.c
+_PIECE = 64 << 10  # as ZEROS of record/arena.c
 
 
 class _Sample(ctypes.Structure):
@@ -80,9 +80,9 @@ class _Sample(ctypes.Structure):
 
 
 class ArenaFile:
-    """The arena of one recording: in a directory that exists, or, without one, an open file that
-    has no name. Programs then open it as this process's descriptor, and nothing is left of it when
-    this process has ended, however that was."""
+    """The arena of one recording: in an existing directory or, without `folder`, an unnamed open
+    file. Programs open that through this process's descriptor in /proc; it disappears when this
+    process ends for any reason."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -91,7 +91,7 @@ class ArenaFile:
         self._fds: dict[str, int] = {}
 
     def sample(self) -> dict[str, int]:
-        """The counter and CLOCK_BOOTTIME at one moment."""
+        """Return the cycle counter and CLOCK_BOOTTIME at one moment: the best of 16 samples."""
         best: dict[str, int] = {}
         least = 1 << 62
         for _ in range(16):
@@ -105,10 +105,10 @@ class ArenaFile:
         return best
 
     def make(self, *, launched: bool = True, tried: bool = True) -> None:
-        """Make the file. launched: the first epoch is that of a program which becomes the command
-        (forget_launcher). tried: the C library is supported (preload/collector.py); else each
-        program tries its own.
-        Raises NotBegunError where it cannot be or has no room."""
+        """Create the file. launched: the first epoch is that of a program which then executes the
+        command (forget_launcher). tried: the C library passed the trial of preload/collector.py;
+        otherwise each program checks its own C library.
+        Raises NotBegunError if the file cannot be created or the disk is full."""
         first = self.sample()
         time.sleep(MEASURED_S)
         second = self.sample()
@@ -132,7 +132,7 @@ class ArenaFile:
                 "Make room for temporary files on a disk of this node (TMPDIR), or use "
                 "--collector strace.",
             ) from None
-        boot, real = _boot_and_real()
+        boot, real = _sample_boot_and_real()
         self.start = {
             "version": VERSION, "boot_ns": boot, "real_ns": real, "boot_id": boot_id(),
             "tick_hz": hertz, "command": 1, "mounts": _mount_table(), **first,
@@ -145,30 +145,30 @@ class ArenaFile:
             fill_sites(self._fds[SITES])
 
     def _open(self) -> int:
-        """The files; how large the arena may become."""
+        """Open the files and return the maximum size of the arena in bytes."""
         if self.folder:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._fds[ARENA] = os.open(self.folder / ARENA, flags, 0o600)
             return _SIZE
-        # executable code: a disk for temporary files may be mounted `noexec`
+        # in memory: programs execute this code, and temporary disks may be mounted `noexec`
         self._fds[SITES] = os.memfd_create(SITES, os.MFD_CLOEXEC)
         os.fchmod(self._fds[SITES], 0o600)
         self._fds[ARENA], size = open_node_local(_SIZE)
         return max(size // UNIT, 1) * UNIT
 
     def environment(self) -> dict[str, str]:
-        """What names the files to the library."""
+        """Return the environment variables that name the files to the library."""
         if self.folder:
-            return {ARENA_NAMED_BY: str(self.folder), NAMED_BY: str(self.folder / SITES)}
+            return {ARENA_VARIABLE: str(self.folder), SITES_VARIABLE: str(self.folder / SITES)}
         place = f"/proc/{os.getpid()}/fd"
         return {
-            ARENA_NAMED_BY: f"{place}/{self._fds[ARENA]}",
-            NAMED_BY: f"{place}/{self._fds[SITES]}",
+            ARENA_VARIABLE: f"{place}/{self._fds[ARENA]}",
+            SITES_VARIABLE: f"{place}/{self._fds[SITES]}",
         }
 
     def note_end(self, end: Mapping[str, Any]) -> dict[str, Any]:
-        """The facts about the end, with a sample of the clock; in a directory they are written, and
-        the file is cut to what was used where no process has it mapped any more."""
+        """Return `end` with a sample of the clock. In a directory it is also written, and the
+        arena is truncated to its used size if no process has it mapped any more."""
         whole = {**end, **self.sample()}
         if self.folder:
             self._write("end.json", whole)
@@ -178,10 +178,10 @@ class ArenaFile:
         return whole
 
     def content(self) -> memoryview:
-        """What was used of the file. Raises OSError.
+        """Return the used part of the file. Raises OSError.
 
-        It is read and not mapped: looking at a hole of a mapped file can need a block of a full
-        disk, and then is a signal.
+        The file is read, not mapped: touching a hole of a mapped file may need a block of a full
+        disk, which raises SIGBUS.
         """
         data = memoryview(bytearray(self._used_bytes()))
         at = 0
@@ -193,8 +193,8 @@ class ArenaFile:
         return data
 
     def keep(self, folder: Path, end: Mapping[str, Any]) -> None:
-        """Copy a file without a name, and the facts about it, into a new directory: what could not
-        be converted is there for a later attempt. Raises OSError."""
+        """Copy an unnamed arena and its facts to the new directory `folder`, so that a failed
+        conversion can be repeated later. Raises OSError."""
         folder.mkdir(mode=0o700)
         (folder / ARENA).write_bytes(self.content())
         self.folder = folder
@@ -202,7 +202,7 @@ class ArenaFile:
         self._write("end.json", dict(end))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         while self._fds:
             os.close(self._fds.popitem()[1])
 
@@ -216,7 +216,7 @@ class ArenaFile:
 
 
 def _make_units(fd: int, wanted: int) -> int:
-    """The first units, as record/arena.c makes the others; how many. Raises OSError: none."""
+    """Allocate up to `wanted` units as record/arena.c does; return how many. OSError: none."""
     made = 0
     while made < wanted:
         try:
@@ -240,7 +240,7 @@ def _mount_table() -> str:
 
 
 def _mount_namespace() -> tuple[int, int, int]:
-    """Its number, and the root directory's mount and inode; zeros where they are not known."""
+    """Return its inode, and the mount id and inode of the root directory; zeros if unknown."""
     try:
         number = Path("/proc/self/ns/mnt").stat().st_ino
         fd = os.open("/", os.O_PATH | os.O_CLOEXEC)
@@ -254,8 +254,8 @@ def _mount_namespace() -> tuple[int, int, int]:
         return 0, 0, 0
 
 
-def _boot_and_real() -> tuple[int, int]:
-    """The two clocks at one moment."""
+def _sample_boot_and_real() -> tuple[int, int]:
+    """Return CLOCK_BOOTTIME and CLOCK_REALTIME at one moment: the best of 16 samples."""
     found, least = (0, 0), 1 << 62
     for _ in range(16):
         a = time.clock_gettime_ns(time.CLOCK_BOOTTIME)

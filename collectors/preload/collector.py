@@ -1,9 +1,9 @@
-"""The preload collector: whether it can run here, and recording a command with it.
+"""The preload collector: availability check and recording of a command.
 
-Whether all calls of this machine's C library are recorded is tried: a program moves known numbers
-of bytes before it has a thread, in a thread and after it, recorded as any other. A C library that
-passed is not tried again until the machine is started anew, while it and the preload library are
-the same files.
+A trial checks that all I/O calls of this machine's C library are recorded: a recorded program
+transfers known numbers of bytes before it has a thread, in a thread, and after the thread. A C
+library that passed is not tried again until the next boot, as long as it and the preload library
+are the same files.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tracehint.errors import NotBegunError, TracehintError
 from tracehint.schemas.cache_directory import CacheDirectory
 
 PASSED = CacheDirectory("preload", ".passed")
-_MOST = 4096  # bytes of the cache
+_MAX_CACHE = 4096  # bytes of the cache
 _PHASES = ("before a thread", "in a thread", "after a thread")
-_BYTES = 1000  # of the first file; each has one more than the one before
-# Each way writes a file and reads it: name in messages -> statements with path `p` and bytes `b`.
-_WAYS = {
+_MIN_SIZE = 1000  # size of the first file; each further file has one byte more
+# I/O functions of the trial: name in messages -> write and read back file `p` with the bytes `b`.
+_CALLS = {
     "write, read": "f = opened(p); os.write(f, b); os.lseek(f, 0, 0); os.read(f, len(b))",
     "pwrite, pread": "f = opened(p); os.pwrite(f, b, 0); os.pread(f, len(b), 0)",
     "writev, readv": "f = opened(p); os.writev(f, [b]); os.lseek(f, 0, 0); os.readv(f, [b[:]])",
@@ -66,11 +66,11 @@ work(2)
 
 @functools.cache
 def find_unsupported_calls() -> str:
-    """What of programs below the library would not be recorded; empty: nothing.
+    """Return which C library calls are not recorded, as a message; empty: all are recorded.
 
-    Raises OSError, TracehintError: it could not be tried, or nothing at all is recorded.
+    Raises OSError or TracehintError if the trial failed, or if nothing at all was recorded.
     """
-    key = _key()
+    key = _hash_conditions()
     if PASSED.get(key) is not None:
         return ""
     missing = _find_losses()
@@ -78,24 +78,24 @@ def find_unsupported_calls() -> str:
         return (
             f"calls of this C library ({c_library()}) that are not recorded: {'; '.join(missing)}"
         )
-    PASSED.put(key, _note, _MOST)
+    PASSED.put(key, _write_library_name, _MAX_CACHE)
     return ""
 
 
-def _note(stream: BinaryIO) -> None:
+def _write_library_name(stream: BinaryIO) -> None:
     stream.write(c_library().encode())
 
 
 def c_library() -> str:
-    """The C library of this process, in words."""
+    """Return the name and version of this process's C library, or `not glibc`."""
     try:
         return os.confstr("CS_GNU_LIBC_VERSION") or "not glibc"
     except (OSError, ValueError):
         return "not glibc"
 
 
-def _key() -> str:
-    """What the answer depends on: files, and the machine as it was started."""
+def _hash_conditions() -> str:
+    """Return a hash of what the result depends on: the files, the search path and the boot."""
     facts: list[object] = [sys.executable, os.environ.get("LD_LIBRARY_PATH", ""), boot_id()]
     lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
     mapped = {line.split(maxsplit=5)[5] for line in lines if "/lib" in line}
@@ -107,7 +107,7 @@ def _key() -> str:
 
 
 def _find_losses() -> list[str]:
-    """What did not arrive, by phase."""
+    """Return the I/O functions whose bytes are not recorded, one entry per phase."""
     from tracehint.collectors.preload.record import record
     from tracehint.schemas.store import read_bundle
 
@@ -115,7 +115,7 @@ def _find_losses() -> list[str]:
         folder = Path(name)
         (folder / "work").mkdir()
         words = ("sh", "-c", 'cd "$0" && exec "$@"', str(folder / "work"), sys.executable)
-        program = ("-I", "-S", "-c", _PROGRAM, str(_BYTES), *_WAYS.values())
+        program = ("-I", "-S", "-c", _PROGRAM, str(_MIN_SIZE), *_CALLS.values())
         request = RecordRequest((*words, *program), folder / "run.trace")
         request.output.mkdir()
         ended = record(request)
@@ -131,14 +131,14 @@ def _find_losses() -> list[str]:
         raise NotBegunError("a program with the library was not recorded", "")
     found = []
     for i, phase in enumerate(_PHASES):
-        numbers = range(i * len(_WAYS), (i + 1) * len(_WAYS))
+        numbers = range(i * len(_CALLS), (i + 1) * len(_CALLS))
         ways = [
             way
-            for number, way in zip(numbers, _WAYS, strict=True)
-            if (read[f"file{number}"], written[f"file{number}"]) != (_BYTES + number,) * 2
+            for number, way in zip(numbers, _CALLS, strict=True)
+            if (read[f"file{number}"], written[f"file{number}"]) != (_MIN_SIZE + number,) * 2
         ]
         if ways:
-            found.append(f"{phase} " + (", ".join(ways) if len(ways) < len(_WAYS) else "all"))
+            found.append(f"{phase} " + (", ".join(ways) if len(ways) < len(_CALLS) else "all"))
     return found
 
 
@@ -160,7 +160,7 @@ class PreloadCollector:
     blind_to = BLIND
 
     def check(self) -> Availability:
-        """Test each condition, and last whether what a program does is recorded."""
+        """Check each requirement, then run the trial of the C library."""
         for test in (can_be_named, _version, _clock):
             reason, remedy = test()
             if remedy:
@@ -181,7 +181,7 @@ class PreloadCollector:
 
 
 def _version() -> tuple[str, str]:
-    """What the library writes must be what this code reads."""
+    """Check that the library writes the arena version that this code reads."""
     from tracehint.collectors.preload.arena import ARENA_VERSION
 
     if b"tracehint arena %d;" % ARENA_VERSION in LIBRARY.read_bytes():
@@ -193,7 +193,7 @@ def _version() -> tuple[str, str]:
 
 
 def _clock() -> tuple[str, str]:
-    """Times are the processor's counter: it must run on, at one speed."""
+    """Check that the time stamp counter, which dates all records, runs always and evenly."""
     try:
         with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
             line = next((line for line in lines if line.startswith("flags")), "")

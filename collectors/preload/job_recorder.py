@@ -1,4 +1,4 @@
-"""The recorder of a job that a batch system started: what job/join.c makes of its first program."""
+"""The recorder of a batch job, which job/join.c executes in place of the job's first program."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tracehint.errors import TracehintError
 
 
 def record_program(folder: str, program: str, argv: Sequence[str]) -> int:
-    """Record the program into a file in `folder` and end as it does; where that cannot be, go on
-    as the program: a job never fails because of its recording."""
+    """Record the program into a file in `folder` and end as it does. If that is impossible,
+    execute the program unrecorded: a job never fails because of its recording."""
     command = _typed_command(program, argv)
     if command is None or recorded_already() or not PreloadCollector().check().usable:
-        _go_on(program, argv)
+        _execute_program(program, argv)
     assert command is not None
     before = _children()
     try:
@@ -28,7 +28,7 @@ def record_program(folder: str, program: str, argv: Sequence[str]) -> int:
     except Exception:
         if _children() != before:
             raise  # the program has run, and must not run twice
-        _go_on(program, argv)
+        _execute_program(program, argv)
     return die_like(ended)
 
 
@@ -42,7 +42,7 @@ def _record(folder: Path, command: tuple[str, ...]) -> Ended:
 
 
 def _typed_command(program: str, argv: Sequence[str]) -> tuple[str, ...] | None:
-    """The command that execs this program under this name; None: there is none."""
+    """Return the command that executes this program under its argv[0]; None: there is none."""
     try:
         same = argv and Path(find_command(argv[0])).samefile(program)
     except (TracehintError, OSError):
@@ -55,6 +55,6 @@ def _children() -> tuple[int, float]:
     return used.ru_minflt, used.ru_utime
 
 
-def _go_on(program: str, argv: Sequence[str]) -> None:
-    """As the program itself."""
+def _execute_program(program: str, argv: Sequence[str]) -> None:
+    """Execute the program in place of the recorder."""
     become(argv, program)

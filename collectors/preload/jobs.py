@@ -1,9 +1,9 @@
-"""Jobs that a batch system starts for a run record themselves (job/join.c) into its folder.
+"""Recordings of the jobs of a run: a job records itself (job/join.c) into the run's folder.
 
-The folder is in the workflow's directory, which the nodes share. Each recording in it is one file,
-named after its job and host: empty from the moment that its recorder begins, and whole when it has
-ended (schemas/spool/packed.py). While the job runs nothing is written there; of a job that is
-killed with its recorder the empty file is left.
+The folder is in the workflow's directory, which the nodes share. Each recording is one file, named
+after its job and host. It is empty when its recorder begins and complete when the recorder has
+ended (schemas/spool/packed.py). Nothing is written while the job runs; if a job is killed together
+with its recorder, the empty file remains.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tracehint.schemas.recovery import JOB_SUFFIX
 from tracehint.schemas.writer import safe_host
 
 JOBS, JOB = "TRACEHINT_JOBS", "TRACEHINT_JOB"
-# What tells jobs, their steps and processes apart: the twin of `variables` in job/join.c.
+# Variables that identify jobs, steps and processes; the same as `variables` in job/join.c.
 VARIABLES = (
     "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURMD_NODENAME",
     "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX",
 )  # fmt: skip  # a table
 SUBMIT = ("sbatch", "srun", "salloc", "qsub", "bsub")
-_OF_ALL = ("SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")  # what was submitted
+_JOB_IDS = ("SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")  # of submitted jobs
 _SCRIPT = "recorder.py"
 _TEXT = '''"""Started by jobs of a run: becomes their recorder, else the program itself."""
 import os, sys
@@ -42,13 +42,13 @@ except Exception:
 status = record_program(os.path.dirname(os.path.abspath(__file__)), program, argv)
 os._exit(status)  # to finalize the interpreter would take a seventh of the recorder's time
 '''
-_LOOK_S = 0.2
-_ASK_S, _SEEN_S = 2.0, 5.0  # between two questions to Slurm; until a file of another node is seen
-_MOST = 100_000  # jobs of one name
+_POLL_S = 0.2
+_QUERY_S, _VISIBLE_S = 2.0, 5.0  # interval of Slurm queries; delay until other nodes' files appear
+_MAX_RECORDINGS = 100_000  # recordings of one job on one host
 
 
 def identity(env: Mapping[str, str]) -> str:
-    """The job that a process belongs to, as join.c writes it; empty: none."""
+    """Return the job of a process in the form that join.c writes; empty: no job."""
     values = [env.get(name, "") for name in VARIABLES]
     return "/".join(values) + "/" if any(values) else ""
 
@@ -59,7 +59,7 @@ def has_batch_system() -> bool:
 
 
 def jobs_environment(folder: Path) -> dict[str, str]:
-    """What makes jobs record into `folder`, which is there; empty where that is not known."""
+    """Return the variables that make jobs record into `folder`; empty: no usable Python path."""
     if ":" in sys.executable or not sys.executable:
         return {}
     script = folder / _SCRIPT
@@ -75,17 +75,17 @@ def jobs_environment(folder: Path) -> dict[str, str]:
 
 
 def shared_directories(directory: Path) -> str:
-    """The directories that all hosts see as one tree, with the workflow's."""
+    """Return the directories that all hosts share, including the workflow's `directory`."""
     given = os.environ.get(SHARED, "")
     return ":".join(filter(None, (given, "" if ":" in str(directory) else str(directory))))
 
 
 def file_of_job(folder: Path, env: Mapping[str, str]) -> Path:
-    """A new empty file for a job that begins here. Raises InputError, OSError."""
-    job = next((env[name] for name in _OF_ALL if env.get(name)), "job")
-    job = re.sub(r"\[.*\]", "", job)  # PBS: the array's number has its index
+    """Create and return an empty file for the job that begins. Raises InputError, OSError."""
+    job = next((env[name] for name in _JOB_IDS if env.get(name)), "job")
+    job = re.sub(r"\[.*\]", "", job)  # PBS: the index of an array job
     stem = f"{re.sub(r'[^A-Za-z0-9]', '_', job)[:60]}.{safe_host(host_name())}"
-    for number in range(1, _MOST):
+    for number in range(1, _MAX_RECORDINGS):
         place = folder / f"{stem}.{number}{JOB_SUFFIX}"
         try:
             place.touch(mode=0o600, exist_ok=False)
@@ -96,42 +96,42 @@ def file_of_job(folder: Path, env: Mapping[str, str]) -> Path:
 
 
 def recordings_in(folder: Path) -> list[Path]:
-    """What jobs have begun there."""
+    """Return the recordings that jobs have begun in `folder`, in order."""
     return sorted(p for p in folder.glob(f"*{JOB_SUFFIX}") if not p.is_symlink())
 
 
 def jobs_of(recordings: Iterable[Path]) -> set[str]:
-    """What was submitted, of which something is there."""
+    """Return the ids of the submitted jobs that have a recording."""
     return {path.name.partition(".")[0] for path in recordings}
 
 
 def find_unfinished(recordings: Iterable[Path]) -> list[Path]:
-    """Those whose recorder has not reached its end."""
+    """Return the recordings that are still empty: their recorders have not finished."""
     return [path for path in recordings if not path.stat().st_size]
 
 
 def wait_for_jobs(folder: Path, seconds: float) -> list[Path]:
-    """Until the jobs that began have ended, at most so long; those that have not. One that was
-    killed with its recorder, as with its node, is not waited for where Slurm knows that."""
+    """Wait up to `seconds` for the jobs that began; return the unfinished recordings. If Slurm
+    lists none of their jobs (killed with the recorder or the node), wait only _VISIBLE_S more."""
     deadline = time.monotonic() + seconds
     asked = 0.0
     while (rest := find_unfinished(recordings_in(folder))) and time.monotonic() < deadline:
-        if time.monotonic() - asked >= _ASK_S:
+        if time.monotonic() - asked >= _QUERY_S:
             asked = time.monotonic()
             if _left_queue(rest):
-                deadline = min(deadline, asked + _SEEN_S)
-        time.sleep(_LOOK_S)
+                deadline = min(deadline, asked + _VISIBLE_S)
+        time.sleep(_POLL_S)
     return rest
 
 
 def _left_queue(recordings: Iterable[Path]) -> bool:
-    """Whether Slurm has none of their jobs any more; False also where it cannot be asked."""
+    """Whether Slurm lists none of their jobs any more; False if squeue fails."""
     import subprocess
 
     try:
         words = ["squeue", "-h", "-u", str(os.getuid()), "-o", "%F"]
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=_SEEN_S, stdin=subprocess.DEVNULL
+            words, capture_output=True, text=True, timeout=_VISIBLE_S, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired):
         return False

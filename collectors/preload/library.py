@@ -1,4 +1,4 @@
-"""The preload library: where it is, what it cannot record, and which programs can load it."""
+"""The preload library: its path, its blind spots, and which programs can load it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLIND = ("io_uring", "mmap", "setuid_programs")
 
 
 def can_be_named() -> tuple[str, str]:
-    """Why it can be preloaded or not, and in the second case what mends it."""
+    """Return why the library can or cannot be preloaded, and the remedy; no remedy: it can."""
     machine = os.uname().machine
     if sys.platform != "linux" or machine != "x86_64":
         return (
@@ -37,7 +37,7 @@ def can_be_named() -> tuple[str, str]:
     return "the preload library is there", ""
 
 
-# enum th_class of hook.h: what a program is, and what becomes of it below the library
+# enum th_class of hook.h -> kind of program, and how it runs with the library
 CLASSES = {
     0: ("dynamic", "is recorded"),
     1: ("static", "runs, but its reads and writes are not seen; its children are recorded"),
@@ -60,7 +60,7 @@ def _library() -> ctypes.CDLL:
 
 
 def class_of(path: str) -> int:
-    """The number of the program's class; a script is what its interpreter is."""
+    """Return the class number of a program; a script has the class of its interpreter."""
     return int(_library().tracehint_class(os.fsencode(path)))
 
 
@@ -70,8 +70,8 @@ def enters(number: int) -> bool:
 
 
 def bearable_environment(path: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a program that is started with it: without the library where the
-    program would not start below it, as the library does before each program."""
+    """Return the environment for starting the program: without the library if the program does
+    not start with it. The library does the same before each exec."""
     preload = environment.get("LD_PRELOAD", "")
     if str(LIBRARY) not in preload.split(":") or class_of(path) not in _REFUSING:
         return dict(environment)
@@ -80,7 +80,7 @@ def bearable_environment(path: str, environment: Mapping[str, str]) -> dict[str,
 
 
 def refuse_unenterable(path: str) -> None:
-    """Raises NotBegunError where the command itself would not be seen."""
+    """Raise NotBegunError if the command itself would not be recorded."""
     number = class_of(path)
     if not enters(number):
         kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))

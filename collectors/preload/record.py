@@ -1,4 +1,4 @@
-"""A recording with the preload library from the first to the last step."""
+"""Recordings with the preload library, from the start of the command to the finished file."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from tracehint.schemas.recovery import SPOOL_DIR
 from tracehint.schemas.spool.packed import write_packed
 from tracehint.schemas.writer import BundleWriter, write_bundle
 
-TRIED = "tried"  # option, for this program alone: "no" where the C library is not supported
+TRIED = "tried"  # internal option: "no" if the C library is not supported
 _PR_SET_CHILD_SUBREAPER = 36
 _LINGER_S = 1.0
-# A job ends with its first program, and what it leaves behind is ended with it (Makeflow's script
-# leaves a `sleep`): its slot is not kept from the next one.
+# A job ends with its first program, and its remaining processes are killed then (Makeflow's script
+# leaves a `sleep`): a longer wait would only keep the job's slot occupied.
 _JOB_LINGER_S = 0.05
-# A dynamic program that becomes the command: so what the command is (static, setuid ...) is found
-# out where it is for all others. It is no part of the recording (forget_launcher).
+# A dynamic program that executes the command: the class of the command (static, setuid ...) is then
+# determined as for any other program. It is removed from the recording (forget_launcher).
 _LAUNCHER = ("nice", "-n", "0")
 _UNFINISHED = "The recorder did not reach its end; the tables come from its spool."
 _UNFINISHED_NAMELESS = (
@@ -45,17 +45,17 @@ _UNFINISHED_NAMELESS = (
 
 @dataclass
 class Prepared:
-    """A recording that was begun, with its arena."""
+    """A recording in progress and its arena."""
 
     manifest: Manifest
     arena: ArenaFile
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        """The environment that makes programs record here."""
+        """Return `env` with the variables that make programs record here."""
         return recording_environment(self.arena, env)
 
     def note_end(self, end: Mapping[str, Any]) -> dict[str, Any]:
-        """The command has ended; `end`: facts for end.json. Returns them and the arena's."""
+        """Note the end of the command; return `end` (facts for end.json) with the arena's facts."""
         self.manifest.ended_ns = time.time_ns()
         self.manifest.exit_status = end["exit_status"]
         self.manifest.notes = []
@@ -64,18 +64,18 @@ class Prepared:
 
 @dataclass
 class PreparedBundle(Prepared):
-    """One that becomes the bundle of the request."""
+    """A recording that becomes the bundle of a request."""
 
     request: RecordRequest
     writer: BundleWriter
 
     @property
     def kept(self) -> str:
-        """Where what was recorded is when it cannot be converted."""
+        """Message that names the spool of a recording that cannot be converted."""
         return f"What was recorded is in {self.request.output / SPOOL_DIR}."
 
     def finish(self, end: Mapping[str, Any]) -> dict[str, int]:
-        """Convert what was recorded; `end`: facts for end.json. Returns what was lost, by kind."""
+        """Write the bundle; `end`: facts for end.json. Returns the losses by kind."""
         facts = self.note_end(end)
         try:
             return self._convert(facts)
@@ -87,7 +87,7 @@ class PreparedBundle(Prepared):
             self.arena.close()
 
     def _convert(self, end: dict[str, Any]) -> dict[str, int]:
-        """From the arena to Parquet."""
+        """Convert the arena to Parquet; return the losses by kind."""
         skip_pandas()
         import numpy as np
 
@@ -105,18 +105,18 @@ class PreparedBundle(Prepared):
 
 
 def recording_environment(arena: ArenaFile, env: Mapping[str, str]) -> dict[str, str]:
-    """The environment that makes programs record into the arena."""
+    """Return `env` with the variables that make programs record into the arena."""
     before = env.get("LD_PRELOAD", "")
-    named = str(LIBRARY) in before.split(":")  # for hints already
+    named = str(LIBRARY) in before.split(":")  # the library is already preloaded for hints
     preload = before if named else ":".join(filter(None, (before, str(LIBRARY))))
     return {**env, "LD_PRELOAD": preload, **arena.environment()}
 
 
 def prepare(request: RecordRequest, *, launched: bool) -> PreparedBundle:
-    """Begin the bundle. launched: the first program is not the command but becomes it.
+    """Begin the bundle. launched: the first program is not the command but executes it.
 
-    While the command runs nothing is written over the network, nor, by root, where other users
-    could change it: then the arena is on this node and has no name. Raises BundleError,
+    While the command runs, nothing is written over the network or, as root, to a directory that
+    other users can change: the arena is an unnamed file on this node then. Raises BundleError,
     CollectorError.
     """
     named = is_local(request.output) and is_safe(request.output)
@@ -134,10 +134,10 @@ def prepare(request: RecordRequest, *, launched: bool) -> PreparedBundle:
 
 
 def record(request: RecordRequest) -> RecordResult:
-    """Run the command and write the bundle; the spool stays if converting fails.
+    """Run the command and write the bundle; the spool is kept if the conversion fails.
 
-    Raises CommandError, BundleError, CollectorError before the command was started. Afterwards
-    problems are notes or messages, and the command's own status is returned.
+    Raises CommandError, BundleError or CollectorError before the command is started. Later
+    problems become notes or messages, and the command's own status is returned.
     """
     if request.follow is not None:
         raise CollectorError(
@@ -166,10 +166,10 @@ def record(request: RecordRequest) -> RecordResult:
 
 
 def record_job(command: tuple[str, ...], place: Path) -> Ended:
-    """Run the command of a batch system's job; its recording takes the place of the empty file
-    `place` when it has ended, whole or not at all.
+    """Run the command of a batch job, then replace the empty file `place` by its recording in one
+    step.
 
-    Raises CommandError, CollectorError before the command was started.
+    Raises CommandError or CollectorError before the command is started.
     """
     request = RecordRequest(command=runnable(command), output=place)
     refuse_unenterable(find_command(command[0]))
@@ -178,16 +178,16 @@ def record_job(command: tuple[str, ...], place: Path) -> Ended:
         job.arena.make()
         env = job.environment(child_environment(request))
         ended, end = _run_command(request.command, env, _JOB_LINGER_S)
-        # what ends the job ends its recording: it is too late for that now
+        # the signals that end a job must not interrupt the writing of its recording
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         with report_failures(f"The recording of the job is lost ({place})."):
-            _pack(job, job.note_end(end), place)
+            _write_recording(job, job.note_end(end), place)
     finally:
         job.arena.close()
     return ended
 
 
-def _pack(job: Prepared, end: dict[str, Any], place: Path) -> None:
+def _write_recording(job: Prepared, end: dict[str, Any], place: Path) -> None:
     job.manifest.complete = True
     with replacing(place, 0o600) as fd, os.fdopen(os.dup(fd), "wb", buffering=1 << 20) as out:
         write_packed(out, job.manifest, job.arena.start, end, job.arena.content())
@@ -196,7 +196,7 @@ def _pack(job: Prepared, end: dict[str, Any], place: Path) -> None:
 def _run_command(
     command: tuple[str, ...], env: Mapping[str, str], linger_s: float
 ) -> tuple[Ended, dict[str, Any]]:
-    """The command, and what end.json says of it. Orphans become our children."""
+    """Run the command; return its end and the facts for end.json. Orphans are adopted."""
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     root: list[int] = []
@@ -214,12 +214,12 @@ def _run_command(
     }  # fmt: skip  # a table
 
 
-_UNKNOWN = frozenset({0})  # children, where /proc does not list them
+_UNKNOWN = frozenset({0})  # children, if /proc does not list them
 
 
 def _wait_for_orphans(linger_s: float, own: frozenset[int]) -> int:
-    """How many processes are left after that time: those that were waited for have ended. `own`:
-    children from before the command."""
+    """Reap orphans for at most `linger_s`; return how many still run. `own`: children from before
+    the command."""
     deadline = time.monotonic() + linger_s
     old = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
@@ -239,7 +239,7 @@ def _wait_for_orphans(linger_s: float, own: frozenset[int]) -> int:
 
 
 def _children() -> frozenset[int]:
-    """Our children that run."""
+    """Return the PIDs of this process's children."""
     me = os.getpid()
     try:
         text = Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii")

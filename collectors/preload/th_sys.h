@@ -14,7 +14,7 @@
 
 #define TH_AT_FDCWD (-100)
 
-/* Data that few programs use: behind that which all of them touch (data.ld). */
+/* Data that few programs use, placed after the data that all programs touch (data.ld). */
 #define TH_LARGE __attribute__((section(".large")))
 
 static inline __attribute__((always_inline)) long th_sys6(long nr, long a, long b, long c, long d,

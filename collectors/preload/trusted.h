@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that this process maps, executes or writes to: no other user may have put them there. */
+/* Checks of files to map, execute or write: no other user may have put them there. */
 #ifndef TRACEHINT_TRUSTED_H
 #define TRACEHINT_TRUSTED_H
 
@@ -7,8 +7,8 @@
 
 #include "th_sys.h"
 
-/* Whether a plain file is open at `fd` that belongs to this user or to root, and that neither its group
- * nor others may write to. Asked of the open file: its name may lead elsewhere a moment later. */
+/* Whether a regular file is open at `fd` that this user or root owns and that neither its group nor
+ * others may write. Checks the open file, because its name may soon refer to another one. */
 static inline bool th_is_trusted(long fd)
 {
 	const unsigned int plain = 0100000, type = 0170000, others_write = 0022, empty = 0x1000;
@@ -20,7 +20,7 @@ static inline bool th_is_trusted(long fd)
 	       (!facts.stx_uid || facts.stx_uid == (unsigned int)th_sys(__NR_geteuid));
 }
 
-/* Open a file by its name, and keep it only where it can be trusted. */
+/* Open a file by its name and return its descriptor, or an error if it cannot be trusted. */
 static inline long th_open_trusted(const char *path, int flags)
 {
 	long fd = th_sys(__NR_openat, TH_AT_FDCWD, path, flags, 0);

@@ -1,15 +1,15 @@
-"""Recording with strace, and importing strace logs that people already have.
+"""Record with strace, and import existing strace logs.
 
-collector     whether it can run here, and recording a command
+collector     the availability check, and recording a command
 live          run a command under strace; drain: copies its output to the log
-convert       the tables of a run that was recorded here
-importer      a bundle of logs that others recorded
-lexer         lines of a log to calls, arguments to values
-calls         which handler each system call has; handlers/: what it does to the state
+convert       the tables of a run recorded on this machine
+importer      a bundle from logs recorded elsewhere
+lexer         log lines to calls, call arguments to values
+calls         the handler of each system call; handlers/: their effects on the state
 parse         the loop over the calls
-state, model  what the kernel knew: names, descriptors, processes
+state, model  the reconstructed kernel state: names, descriptors, processes
 access        reads and writes
-finish        the tables at the end
+finish        the final tables
 """
 
 from tracehint.collectors.strace.collector import StraceCollector

@@ -1,4 +1,4 @@
-"""Reads and writes: offsets advance, sizes and writers change."""
+"""Reads and writes: update offsets, file sizes, writers and runs of accesses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tracehint.collectors.strace.model import AccessRun, FileRec, Ofd, OpenRow, 
 from tracehint.collectors.strace.state import State
 
 _MAX_ASIDE = 16
-_FEW_ASIDE = 3
+_MAX_ASIDE_FOR_STRIDE = 3
 
 
 def grow(
@@ -21,10 +21,10 @@ def grow(
     end_ns: int,
     exact: bool,
 ) -> None:
-    """Let a run grow by [start, start + n), or begin another one.
+    """Extend a run of accesses by [start, start + n), or begin a new run.
 
-    Besides the current run, up to _MAX_ASIDE others wait for what comes next to
-    them: threads or streams that take turns on one descriptor.
+    Besides the current run, up to _MAX_ASIDE runs are kept open for their next
+    adjacent access: threads or streams may alternate on one descriptor.
     """
     run = runs.current
     phase = row.file.phase
@@ -43,7 +43,7 @@ def grow(
         elif run.count > 1 and n == run.length and start == run.start + run.stride * run.count:
             _repeat(run, n, end_ns)
             return
-        elif _third_of_a_stride(runs, run, start, n):
+        elif _completes_stride(runs, run, start, n):
             _begin_stride(runs, run, n, end_ns)
             return
         else:
@@ -52,7 +52,7 @@ def grow(
 
 
 def _begin_stride(runs: Runs, run: AccessRun, n: int, end_ns: int) -> None:
-    """The last two runs and this access become one run of three pieces."""
+    """Merge the last two runs and this access into one strided run of three pieces."""
     assert runs.before is not None
     first = runs.current = runs.before
     first.stride = run.start - first.start
@@ -76,15 +76,15 @@ def _repeat(run: AccessRun, n: int, end_ns: int) -> None:
     run.last = end_ns
 
 
-def _third_of_a_stride(runs: Runs, run: AccessRun, start: int, n: int) -> bool:
-    """Whether this access is as far from the last one as that was from the one before.
+def _completes_stride(runs: Runs, run: AccessRun, start: int, n: int) -> bool:
+    """Whether this access is as far from the last one as that was from the previous one.
 
-    Two pieces make no pattern: they may be two streams; and where many runs wait
-    there are streams for certain. The run before leaves the waiting ones, it
-    becomes the beginning of the stride.
+    Two pieces are not a pattern: they may belong to two streams. With more than
+    _MAX_ASIDE_FOR_STRIDE runs set aside, there certainly are several streams. If the result is
+    true, the previous run is no longer set aside: it is the first piece of the stride.
     """
     before = runs.before
-    if len(runs.aside) > _FEW_ASIDE:
+    if len(runs.aside) > _MAX_ASIDE_FOR_STRIDE:
         return False
     if before is None or run.count != 1 or before.count != 1 or run.ops != 1 or before.ops != 1:
         return False
@@ -98,7 +98,7 @@ def _third_of_a_stride(runs: Runs, run: AccessRun, start: int, n: int) -> bool:
 
 
 def _set_aside(st: State, row: OpenRow, runs: Runs, run: AccessRun) -> None:
-    """The current run waits; where too many wait, the oldest one is written."""
+    """Set the current run aside, or write it if strided; above _MAX_ASIDE, write the oldest."""
     key = run.start + (run.length if run.count == 1 else run.stride * run.count)
     old = runs.aside.pop(key, None)
     if old is not None:
@@ -113,7 +113,7 @@ def _set_aside(st: State, row: OpenRow, runs: Runs, run: AccessRun) -> None:
 
 _SMALL = 4096
 MAX_CALL = 0x7FFFF000  # MAX_RW_COUNT of the kernel
-_MAX_PHASES = 4096  # of one file; beyond, order inside its runs becomes uncertain
+_MAX_PHASES = 4096  # per file; beyond, the order of accesses within its runs is uncertain
 
 
 def read(
@@ -127,7 +127,7 @@ def read(
     t_ns: int,
     end_ns: int,
 ) -> None:
-    """`n` bytes were read at `at`, or at the description's offset when that is None."""
+    """Record a read of `n` bytes at `at`; None: at the offset of the open description."""
     _check(n)
     rec = ofd.file
     exact = True
@@ -138,7 +138,7 @@ def read(
     if n == 0:
         row = thread.group.epoch.rows.get(ofd)
         if row and row.read_ops and row.next_read == at and rec.size is None and exact:
-            rec.size = at  # the end of what was read is the end of the file
+            rec.size = at  # sequential reads reached the end of the file
         return
     row = thread.group.epoch.rows.get(ofd) or st.row(thread, ofd, fd, t_ns)
     row.read_ops += 1
@@ -169,7 +169,7 @@ def write(
     t_ns: int,
     end_ns: int,
 ) -> None:
-    """`n` bytes were written at `at`, at the offset (None), or at the end (O_APPEND)."""
+    """Record a write of `n` bytes at `at`, at the offset (None), or at the end (O_APPEND)."""
     if n == 0:
         return
     _check(n)
@@ -177,7 +177,7 @@ def write(
     exact = True
     if ofd.append:
         if rec.size is None:
-            rec.size = 0  # counted from the old end; put right when the final size is known
+            rec.size = 0  # counted from the old end; corrected when the final size is known
             rec.appended_blind = True
         exact = not rec.appended_blind
         at = rec.size
@@ -192,7 +192,7 @@ def write(
     if row.write_ops > 1 and row.next_write == at:
         row.seq_ops += 1
     row.next_write = at + n
-    wrote(rec, row.proc)
+    set_writer(rec, row.proc)
     if rec.size is not None and at + n > rec.size:
         rec.size = at + n
     _touch(row, n, t_ns, end_ns)
@@ -205,8 +205,8 @@ def _check(n: int) -> None:
         raise MalformedError(b"%d bytes in one call" % n)
 
 
-def wrote(rec: FileRec, proc: int) -> None:
-    """The file passes to this writer: others' runs end here."""
+def set_writer(rec: FileRec, proc: int) -> None:
+    """Make `proc` the writer of the file; runs of other processes end here."""
     others = (rec.writer and rec.writer != proc) or (rec.reader and rec.reader != proc)
     if others and rec.phase < _MAX_PHASES:
         rec.phase += 1
@@ -214,16 +214,16 @@ def wrote(rec: FileRec, proc: int) -> None:
     rec.writer = proc
 
 
-def cut(rec: FileRec, proc: int) -> None:
-    """Bytes went away: no run may span this moment, not even the process's own."""
-    wrote(rec, proc)
+def record_removal(rec: FileRec, proc: int) -> None:
+    """Record that bytes were removed: no run may span this time, not even one of `proc`."""
+    set_writer(rec, proc)
     rec.phase += 1
 
 
 def record_mapping(
     st: State, thread: Thread, ofd: Ofd, fd: int, op: str, start: int, length: int, t_ns: int
 ) -> None:
-    """A mapped range: an upper bound of what is read or written, never exact."""
+    """Record a mapped range: an upper bound of the bytes read or written, never exact."""
     rec = ofd.file
     if rec.kind != "file":
         return
@@ -233,7 +233,7 @@ def record_mapping(
         return
     row = st.row(thread, ofd, fd, t_ns)
     if op == "write":
-        wrote(rec, row.proc)
+        set_writer(rec, row.proc)
     _touch(row, _SMALL, t_ns, t_ns)
     st.out.extents.append(
         (
@@ -267,12 +267,12 @@ def _touch(row: OpenRow, n: int, t_ns: int, end_ns: int) -> None:
 def write_at(
     st: State, thread: Thread, ofd: Ofd, fd: int, start: int, length: int, how: str, call: Call
 ) -> None:
-    """A range that was written without data passing through the process (zeroed)."""
+    """Record a range that the kernel wrote without data from the process (zeroed, moved)."""
     row = st.row(thread, ofd, fd, call.t_ns)
     rec = ofd.file
     row.write_ops += 1
     row.write_bytes += length
-    wrote(rec, row.proc)
+    set_writer(rec, row.proc)
     if rec.size is not None:
         rec.size = max(rec.size, start + length)
     _touch(row, length, call.t_ns, call.end_ns)

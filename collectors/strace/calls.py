@@ -1,13 +1,13 @@
 """The table of system calls: name -> handler (module.function of `handlers`).
 
-Supporting another call is another line: it is asked of strace, and understood in its log.
+To support another call, add a line: strace then traces it, and the parser handles it.
 """
 
 from __future__ import annotations
 
 _CONTENTS = frozenset({"data.read", "data.write", "data.pread", "data.pwrite"})
 
-# What names and processes need: the light mode asks for these alone.
+# Required for names, descriptors and processes: the only calls that the light mode traces.
 ALWAYS = {
     "open": "descriptors.open_",
     "openat": "descriptors.openat",
@@ -63,7 +63,7 @@ ALWAYS = {
     "rmdir": "names.rmdir",
     "io_uring_setup": "names.note_unseen",
 }
-# Bytes, and what is only counted.
+# Data transfers, offsets and metadata: traced in full mode only.
 BYTES = {
     "read": "data.read",
     "readv": "data.read",
@@ -115,7 +115,7 @@ BYTES = {
     "io_submit": "data.io_submit",
     "io_uring_enter": "names.note_unseen",
 }
-# Calls of other machines, in logs that others made; never asked for here.
+# Calls of other architectures, found in imported logs; never traced here.
 IN_LOGS = {
     "fcntl64": "descriptors.fcntl",
     "pread": "data.pread",

@@ -1,4 +1,4 @@
-"""The strace collector: for people without privileges. Complete for system calls, but slow."""
+"""The strace collector: needs no privileges and is complete for system calls, but slow."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tracehint.schemas.writer import BundleWriter
 
 
 def record(request: RecordRequest, *, light: bool) -> RecordResult:
-    """Run the command and write the bundle; what strace wrote stays if the rest fails.
+    """Run the command and write the bundle; strace's log is kept if the conversion fails.
 
-    Raises CommandError, BundleError, CollectorError before the command was
-    started; later problems are notes in the bundle or a message, and the
+    Raises CommandError, BundleError, CollectorError before the command is
+    started. Later problems become notes in the bundle or a message, and the
     command's own status is returned.
     """
     command = runnable(request.command)
@@ -71,9 +71,9 @@ def convert(
     run: LiveLog,
     facts: dict[int, tuple[bytes, int, int]],
 ) -> dict[str, int]:
-    """From the log to the bundle's tables; what was lost, by kind.
+    """Convert the log to the bundle's tables; return the losses by kind.
 
-    Raises BundleError when the tables cannot be written: the log stays where it is.
+    Raises BundleError when the tables cannot be written; the log is then kept.
     """
     skip_pandas()
     from tracehint.collectors.strace.convert import convert_calls
@@ -107,11 +107,11 @@ def _notes(run: LiveLog) -> list[str]:
 
 COST = "5 to 20 times slower on small I/O (about 30 us per read, 80 us per open and close)"
 COST_LIGHT = "nothing on reads and writes, about 70 us per open and close"
-_OLDEST = (5, 6)  # --absolute-timestamps; --seccomp-bpf is in 5.3
+_OLDEST = (5, 6)  # for --absolute-timestamps; --seccomp-bpf is in 5.3
 
 
 class StraceCollector:
-    """Records by `strace --seccomp-bpf`; `light`: open, exec, rename only, no byte counts."""
+    """Records with `strace --seccomp-bpf`; `light`: open, exec, rename only, no byte counts."""
 
     def __init__(self, *, light: bool = False) -> None:
         self.light = light
@@ -119,7 +119,7 @@ class StraceCollector:
         self.blind_to = STRACE_LIGHT_BLIND if light else STRACE_BLIND
 
     def check(self) -> Availability:
-        """Run `true` under strace: the one test that covers Yama, containers and seccomp."""
+        """Try to run `true` under strace: this covers Yama, containers and seccomp."""
         reason, remedy = _trial()
         cost = COST_LIGHT if self.light else COST
         return Availability(not remedy, reason, remedy, self.blind_to, cost)
@@ -145,14 +145,14 @@ def _announcement(light: bool) -> str:
 
 
 def version_of(text: str) -> tuple[int, int] | None:
-    """`strace -- version 6.1` as (6, 1)."""
+    """Parse `strace -- version 6.1` to (6, 1); None if there is no version."""
     found = re.search(r"version (\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None
 
 
 @functools.cache
 def _trial() -> tuple[str, str]:
-    """(reason, remedy); no remedy: usable."""
+    """Return (reason, remedy); the remedy is empty if strace is usable."""
     program = shutil.which("strace")
     if program is None:
         return "strace is not installed", "install the package strace (apt, dnf or conda)"
@@ -180,7 +180,7 @@ def _trial() -> tuple[str, str]:
 
 
 def _remedy() -> str:
-    """What forbids ptrace here."""
+    """Return why ptrace is not permitted here, and what to do."""
     tracer = process_status().get("TracerPid", ["0"])[0]
     if tracer != "0":
         return f"This process is traced already (by pid {tracer}): run outside of it."

@@ -1,4 +1,4 @@
-"""From the calls of a command that was run here to the tables of its bundle."""
+"""Convert the calls of a command recorded on this machine to the tables of its bundle."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def convert_calls(
     notes: list[str],
     ends_known: bool = False,
 ) -> dict[str, int]:
-    """Write the tables and the manifest of the complete run, then remove the folder of the log;
-    what was lost, by kind.
+    """Write the tables and the manifest of the complete run, remove the folder of the log, and
+    return the losses by kind.
 
     facts: the descriptors that the command inherited (`live.inherited_descriptors`). losses: (kind,
-    detail) -> how many, besides those that the calls show. ends_known: every process has ended, so
-    a log that does not say so was cut off. Raises BundleError when the tables cannot be written:
-    the log stays where it is.
+    detail) -> count, in addition to the losses found in the calls. ends_known: every process has
+    ended, so a log without their ends was cut off. Raises BundleError when the tables cannot be
+    written; the log is then kept.
     """
     from tracehint.collectors.strace.finish import finish, look_at
     from tracehint.collectors.strace.parse import Parser
@@ -87,7 +87,7 @@ LOG_NAME = "strace.log"
 
 
 def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables and no problems; completes the manifest. Raises BundleError: no log of use."""
+    """Return tables and no problems; complete the manifest. Raises BundleError: unusable log."""
     from tracehint.collectors.strace.importer import LogSet, calls_of
 
     log, stats = root / RAW_DIR / LOG_NAME, LexStats()
@@ -103,10 +103,10 @@ def tables_of(
     stats: LexStats,
     losses: Mapping[tuple[str, str], int],
 ) -> dict[str, pa.Table]:
-    """The tables of these calls, empty for an empty log. The files were not looked at after the
-    run, so the recording is not whole even where all processes have ended.
+    """Return the tables of these calls, empty for an empty log. The files were not inspected
+    after the run, so the recording is incomplete even if all processes have ended.
 
-    Raises BundleError where the log has lines and none of them belongs to a process.
+    Raises BundleError if the log has lines but none of them belongs to a process.
     """
     import pyarrow.compute as pc
 

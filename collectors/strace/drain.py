@@ -1,11 +1,11 @@
-"""Copies strace's output from a FIFO to the log file, and never makes strace wait or fail.
+"""Copy strace's output from a FIFO to the log file, without making strace block or fail.
 
-Runs as a process of its own (`python -I -S drain.py FIFO LOG`), so that the
-traced command is safe whatever becomes of the recorder: strace writes complaints
-into the command's stderr when its log cannot be written, and stops the command
-while nobody reads. When the disk is full the rest is counted and dropped.
-Prints the number of lines that were dropped. STOP: drop everything from now. Lines are written
-whole, so that a log that was stopped ends with one.
+Runs as a separate process (`python -I -S drain.py FIFO LOG`), so that the traced
+command does not depend on the recorder: strace writes errors to the command's
+stderr when its log cannot be written, and blocks the command while the FIFO is
+not read. When the disk is full, the remaining lines are dropped and counted.
+Prints the number of dropped lines. STOP: drop everything from now on. Lines are written whole,
+so that a stopped log ends with a complete line.
 """
 
 import contextlib
@@ -15,20 +15,20 @@ import sys
 import time
 
 _CHUNK = 1 << 20
-_LONGEST = 16 << 20  # bytes of a line that are waited for
+_LONGEST = 16 << 20  # bytes of an incomplete line that are buffered
 _F_SETPIPE_SZ = 1031
-# A real-time signal: batch systems send SIGTERM, SIGUSR1 ... to every process of a job, and what
-# the job does until its end is still to be kept.
+# A real-time signal: batch systems send SIGTERM, SIGUSR1 ... to every process of a job, and the
+# job's calls until its end must still be recorded.
 STOP = signal.SIGRTMIN + 7
-_NOT_MEANT = (
+_IGNORED_SIGNALS = (
     signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGUSR1,
     signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM,
 )  # fmt: skip  # a table
 
 
 def main(fifo: str, log: str) -> int:
-    """Copy until the last writer has gone. Returns 0."""
-    for ignored in _NOT_MEANT:
+    """Copy until the last writer has closed the FIFO. Returns 0."""
+    for ignored in _IGNORED_SIGNALS:
         signal.signal(ignored, signal.SIG_IGN)
     state = {"drop": False}
     signal.signal(STOP, lambda *_: state.update(drop=True))
@@ -50,16 +50,16 @@ def main(fifo: str, log: str) -> int:
         else:
             lost += data.count(b"\n")
         if len(data) < _CHUNK // 4:
-            time.sleep(0.002)  # let a batch come together: one wake-up per line would cost more
+            time.sleep(0.002)  # collect a batch: one wake-up per line would cost more
     if not state["drop"]:
         lost += _write_whole(target, memoryview(held), state)
-    with contextlib.suppress(OSError):  # the recorder may have gone; the log is there
+    with contextlib.suppress(OSError):  # the recorder may have ended; the log is written
         os.write(1, b"%d\n" % lost)
     return 0
 
 
 def _write_whole(target: int, rest: memoryview, state: dict[str, bool]) -> int:
-    """Write it all; the number of lines for which there was no room, after which all is dropped."""
+    """Write all bytes; after an error drop all further output and return the lines not written."""
     try:
         while rest:
             rest = rest[os.write(target, rest) :]

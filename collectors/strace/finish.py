@@ -1,4 +1,4 @@
-"""From the parser's state to the bundle's tables: what only the end of a run can tell."""
+"""Map paths and descriptors to files, and convert the parser's final state to tables."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tracehint.collectors.strace.lexer import LexStats
 from tracehint.collectors.strace.model import FdTable, FileRec, Ofd, OpenRow, Thread
 from tracehint.collectors.strace.state import Node, State, normal
 
-_SPECIAL = (  # beginnings of what -y prints for descriptors that are not files
+_SPECIAL = (  # prefix of a descriptor's annotation (strace -y), kind
     (b"pipe:", "pipe"), (b"socket:", "socket"), (b"anon_inode:", "other"), (b"/memfd:", "memfd"),
     (b"/dev/", "other"), (b"/proc/", "other"), (b"/sys/", "other"), (b"/dev/shm/", "file"),
 )  # fmt: skip  # a table
 
 
 def kind_of(note: bytes) -> str:
-    """What an annotation or path stands for, by its text."""
+    """Return the kind of object (file, pipe, socket, ...) that an annotation or path names."""
     kind = "file" if note[:1] == b"/" else "socket"
     for start, name in _SPECIAL:
         if note.startswith(start):
@@ -32,7 +32,7 @@ def kind_of(note: bytes) -> str:
 
 
 def absolute(thread: Thread, path: bytes, dirfd: bytes | None = None) -> bytes:
-    """The absolute, normal path; `dirfd` is the directory's path where it is known."""
+    """Return the absolute, normalised path; `dirfd` is the directory's path if it is known."""
     if path[:1] != b"/":
         base = dirfd or thread.fs.cwd
         path = base + b"/" + path if base != b"/" else b"/" + path
@@ -44,7 +44,7 @@ def absolute(thread: Thread, path: bytes, dirfd: bytes | None = None) -> bytes:
 
 
 def real(st: State, path: bytes, *, follow: bool = False) -> bytes:
-    """The path with symbolic links resolved, as far as they are known."""
+    """Return the path with symbolic links resolved, as far as they are known."""
     path = st.names.resolve(path, follow=follow)
     look = st.settings.real_dir
     if look is None:
@@ -58,14 +58,14 @@ def real(st: State, path: bytes, *, follow: bool = False) -> bytes:
 
 
 def new_file(st: State, kind: str) -> FileRec:
-    """A file of which nothing else is known yet."""
+    """Add a file of this kind; its other properties are unknown."""
     rec = FileRec(len(st.files) + 1, kind)
     st.files.append(rec)
     return rec
 
 
 def bind(node: Node, rec: FileRec) -> None:
-    """The name now means this file."""
+    """Make the name refer to this file."""
     old = node.file
     if old is not None and old is not rec:
         drop_name(old)
@@ -77,35 +77,35 @@ def bind(node: Node, rec: FileRec) -> None:
 
 
 def drop_name(rec: FileRec) -> None:
-    """The file lost one of its names."""
+    """Remove one of the file's names; without a name it is deleted."""
     rec.links -= 1
     if rec.links <= 0:
         rec.deleted = True
 
 
 def file_at(st: State, path: bytes, kind: str, proc: int | None, t_ns: int) -> tuple[FileRec, bool]:
-    """The file that the path names now, and whether this is the first that is heard of it."""
+    """Return the file that the path names now, and whether its record is new."""
     node = st.names.node(path)
     if node.file is not None:
         return node.file, False
     seen = node.stat
     rec = st.by_inode.get(seen[:2]) if seen else None
     if rec is not None and not rec.deleted:
-        bind(node, rec)  # another name of a file that is known: a hard link
+        bind(node, rec)  # another name of a known file: a hard link
         st.name_row(proc, rec, "open", path, None, t_ns)
         return rec, False
     rec = new_file(st, kind)
     if seen:
         rec.existed = True
-        learn(st, rec, *seen)
+        learn_stat(st, rec, *seen)
     elif node.absent:
         rec.existed = False
     bind(node, rec)
     return rec, True
 
 
-def learn(st: State, rec: FileRec, dev: int, ino: int, size: int) -> None:
-    """Note device, inode and size that a stat call showed."""
+def learn_stat(st: State, rec: FileRec, dev: int, ino: int, size: int) -> None:
+    """Record device, inode and size from a stat call; a reused inode gets a new generation."""
     if rec.dev < 0:
         rec.dev, rec.ino = dev, ino
         before = st.by_inode.get((dev, ino))
@@ -117,7 +117,7 @@ def learn(st: State, rec: FileRec, dev: int, ino: int, size: int) -> None:
 
 
 def same_inode(st: State, ofd: Ofd, row: OpenRow | None, dev: int, ino: int) -> None:
-    """fstat showed that an open file is one that is known under another name (or is another)."""
+    """Merge an open file, unless created or accessed, into the known file with fstat's inode."""
     rec = ofd.file
     known = st.by_inode.get((dev, ino))
     if rec.dev < 0 and known is not None and not known.deleted and known is not rec:
@@ -134,7 +134,7 @@ def same_inode(st: State, ofd: Ofd, row: OpenRow | None, dev: int, ino: int) -> 
 
 
 def from_note(st: State, table: FdTable, fd: int, note: bytes, t_ns: int) -> Ofd:
-    """An open description known only from a descriptor's annotation: its offset is a guess."""
+    """Add an open description known only from a descriptor's annotation; its offset is inexact."""
     kind = kind_of(note)
     if kind == "pipe":
         rec = st.pipes.get(note)
@@ -154,7 +154,7 @@ def from_note(st: State, table: FdTable, fd: int, note: bytes, t_ns: int) -> Ofd
 
 
 def lookup(st: State, thread: Thread, fd: int, note: bytes | None, t_ns: int) -> Ofd | None:
-    """The descriptor's open description; an annotation corrects what the log left out."""
+    """Return the descriptor's open description; the annotation reveals missed opens."""
     ofd = thread.table.fds.get(fd)
     if note is None:
         return ofd
@@ -175,7 +175,7 @@ _KINDS = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "dir"), (stat.S_ISFIFO, "pipe")
 
 @dataclass(slots=True)
 class PathFacts:
-    """What the machine says about a path after the run. `born_ns` None: not kept there."""
+    """lstat of a path after the run. `born_ns` None: the file system keeps no birth time."""
 
     dev: int
     ino: int
@@ -188,7 +188,7 @@ Look = Callable[[bytes], PathFacts | None]
 
 
 def look_at(path: bytes) -> PathFacts | None:
-    """lstat of the path, with its birth time where the file system keeps one."""
+    """Return lstat of the path with its birth time, if the file system keeps one."""
     try:
         info = os.lstat(path)
     except (OSError, ValueError):
@@ -198,7 +198,7 @@ def look_at(path: bytes) -> PathFacts | None:
 
 
 def _birth_time(path: bytes) -> int | None:
-    """statx's birth time in ns; Python has no os.statx yet."""
+    """Return statx's birth time in ns; Python has no os.statx yet."""
     buffer = ctypes.create_string_buffer(256)
     try:
         statx = ctypes.CDLL(None, use_errno=True).statx
@@ -222,12 +222,12 @@ def finish(
     started_ns: int = 0,
     shift_ns: int = 0,
 ) -> dict[str, pa.Table]:
-    """All tables. `look` asks the recording machine; `shift_ns` is added to every time."""
+    """Return all tables. `look`: lstat on the recording machine; `shift_ns`: added to all times."""
     created: set[int] = set()
     grown: dict[int, int] = {}
     if look is not None:
-        grown = _ask(state, look)
-        created = _decide(state, look, started_ns)
+        grown = _complete_files(state, look)
+        created = _find_creations(state, look, started_ns)
     _write_files(state)
     for (proc, folder, op), n in state.meta.items():
         failed = state.meta_errors.get((proc, folder, op), 0)
@@ -243,7 +243,7 @@ def finish(
 
 
 def _paths(state: State) -> dict[int, bytes]:
-    """One path per file that still has a name."""
+    """Return one path per file that still has a name."""
     found: dict[int, bytes] = {}
     stack: list[tuple[bytes, Node]] = [(b"", state.names.root)]
     while stack:
@@ -254,8 +254,8 @@ def _paths(state: State) -> dict[int, bytes]:
     return found
 
 
-def _ask(state: State, look: Look) -> dict[int, int]:
-    """Complete sizes and identities; returns how far blind appends lay behind the true end."""
+def _complete_files(state: State, look: Look) -> dict[int, int]:
+    """Complete sizes and inodes; return the bytes to add to the offsets of blind appends."""
     grown: dict[int, int] = {}
     paths = _paths(state)
     for rec in state.files:
@@ -264,7 +264,7 @@ def _ask(state: State, look: Look) -> dict[int, int]:
         if seen is None:
             continue
         if rec.dev >= 0 and rec.ino != seen.ino:
-            continue  # replaced by somebody outside the run
+            continue  # replaced by a process outside the run
         rec.dev, rec.ino = seen.dev, seen.ino
         if not stat.S_ISREG(seen.mode) and rec.kind == "file":
             rec.kind = next((k for test, k in _KINDS if test(seen.mode)), "other")
@@ -275,11 +275,11 @@ def _ask(state: State, look: Look) -> dict[int, int]:
     return grown
 
 
-def _decide(state: State, look: Look, started_ns: int) -> set[int]:
-    """Opens with O_CREAT: did they make the file? Its birth time tells, where there is one."""
+def _find_creations(state: State, look: Look, started_ns: int) -> set[int]:
+    """Return the opens with O_CREAT that created their file, according to its birth time."""
     created: set[int] = set()
     paths = _paths(state)
-    for maybe in state.maybes:
+    for maybe in state.undecided_opens:
         rec = maybe.file
         path = paths.get(rec.id)
         seen = look(path) if path is not None and not rec.deleted else None
@@ -295,7 +295,7 @@ def _decide(state: State, look: Look, started_ns: int) -> set[int]:
 
 
 def _write_files(state: State) -> None:
-    """The table of files; reused inodes get generations of their own."""
+    """Write the table of files, without sockets and merged files."""
     for rec in state.files:
         if rec.id in state.alias or rec.kind == "socket":
             continue
@@ -327,7 +327,7 @@ def _write_losses(state: State, stats: LexStats) -> None:
 
 
 def _renumber(column: pa.ChunkedArray, alias: dict[int, int]) -> pa.ChunkedArray:
-    """Replace file ids that turned out to be another name of a known file."""
+    """Replace the ids of files that were merged into a known file."""
     if not alias or not len(column):
         return column
     for source in alias:
@@ -359,7 +359,7 @@ def _fix_opens(table: pa.Table, state: State, created: set[int]) -> pa.Table:
 
 
 def _fix_extents(table: pa.Table, state: State, grown: dict[int, int]) -> pa.Table:
-    """Appends to a file of unknown size were counted from its old end: move them there."""
+    """Move appends to a file of unknown size, which were counted from its old end."""
     table = _replace_column(table, "file", _renumber(table["file"], state.alias))
     if not grown or not len(table):
         return table
@@ -378,7 +378,7 @@ def _fix_extents(table: pa.Table, state: State, grown: dict[int, int]) -> pa.Tab
 
 def _fix_names(table: pa.Table, state: State, created: set[int]) -> pa.Table:
     table = _replace_column(table, "file", _renumber(table["file"], state.alias))
-    rows = {m.name_seq for m in state.maybes if m.open_id in created}
+    rows = {m.name_seq for m in state.undecided_opens if m.open_id in created}
     if not rows:
         return table
     hit = pc.is_in(table["seq"], value_set=pa.array(sorted(rows), pa.int64()))
@@ -386,7 +386,7 @@ def _fix_names(table: pa.Table, state: State, created: set[int]) -> pa.Table:
 
 
 def _shift(table: pa.Table, by: int) -> pa.Table:
-    """Move every time column (`*_ns`) by a constant."""
+    """Add a constant to every time column (`*_ns`)."""
     for name in table.schema.names:
         if name.endswith("_ns"):
             table = _replace_column(table, name, pc.add(table[name], pa.scalar(by, pa.int64())))

@@ -1,4 +1,4 @@
-"""Make a bundle of strace logs that others recorded."""
+"""Import strace logs recorded elsewhere into a bundle."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _LINE_START = re.compile(rb"(\+\+\+ |--- |<\.\.\. |strace: )")
 
 @dataclass(frozen=True)
 class LogSet:
-    """Files of one traced run. `tids`: the process of each file (`-ff`), else 0."""
+    """Log files of one traced run. `tids`: the process of each file (`-ff`), else 0."""
 
     paths: tuple[Path, ...]
     tids: tuple[int, ...]
 
     @property
     def per_process(self) -> bool:
-        """Whether the lines carry no pid and the file's name does."""
+        """Whether pids are in the file names (`-ff`) instead of in the lines."""
         return any(self.tids)
 
 
 def head_of(path: Path) -> bytes:
-    """The first 64 KiB; empty where the file cannot be read."""
+    """Return the first 64 KiB; empty if the file cannot be read."""
     try:
         with path.open("rb") as stream:
             return stream.read(_HEAD)
@@ -58,7 +58,7 @@ def head_of(path: Path) -> bytes:
 
 
 def looks_like_strace(head: bytes) -> bool:
-    """Whether most of the first lines are calls, exits or signals as strace prints them."""
+    """Whether at least half of the first lines are calls, exits or signals of strace."""
     if b"\0" in head:
         return False
     lines = [line for line in head.split(b"\n") if line.strip()][:_SNIFF_LINES]
@@ -77,7 +77,7 @@ def _is_log_line(line: bytes) -> bool:
 
 
 def group(paths: Sequence[Path]) -> list[LogSet]:
-    """Which files belong together: `-ff` files of one prefix are one set, others are alone."""
+    """Group log files: `-ff` files with one prefix form a set, any other file its own set."""
     alone: list[LogSet] = []
     sets: dict[tuple[Path, str], list[tuple[int, Path]]] = {}
     for path in paths:
@@ -102,7 +102,7 @@ def _has_pids(head: bytes) -> bool:
 
 
 def working_directory(logs: LogSet) -> bytes | None:
-    """The first working directory that the log names (`AT_FDCWD</dir>` or getcwd)."""
+    """Return the first working directory in the log (`AT_FDCWD</dir>` or getcwd), or None."""
     for path in logs.paths[:16]:
         found = _CWD.search(head_of(path))
         if found:
@@ -111,7 +111,7 @@ def working_directory(logs: LogSet) -> bytes | None:
 
 
 def _lines(path: Path, chunk: int) -> Iterator[bytes]:
-    """Lines of a file that is open only while a chunk is read: thousands of files at once."""
+    """Yield lines of a file, opened only to read a chunk: a set may have thousands of files."""
     offset, rest = 0, b""
     while True:
         with path.open("rb") as stream:
@@ -131,7 +131,7 @@ def _lines(path: Path, chunk: int) -> Iterator[bytes]:
 
 
 def calls_of(logs: LogSet, stats: LexStats) -> Iterator[Call]:
-    """All calls of the set in the order of their time."""
+    """Yield all calls of the set, ordered by time."""
     if not logs.per_process:
         yield from lex(_lines(logs.paths[0], 1 << 20), stats, tid=1)
         return
@@ -144,7 +144,7 @@ def calls_of(logs: LogSet, stats: LexStats) -> Iterator[Call]:
     if _has_times(logs):
         yield from heapq.merge(*streams, key=attrgetter("t_ns"))
     else:
-        yield from _by_waiting(logs, streams)
+        yield from _order_by_waits(logs, streams)
 
 
 def _has_times(logs: LogSet) -> bool:
@@ -156,10 +156,10 @@ def _has_times(logs: LogSet) -> bool:
     return False
 
 
-def _by_waiting(logs: LogSet, streams: list[Iterator[Call]]) -> Iterator[Call]:
-    """No clock: a child's calls come where its parent has waited for it, else at the end.
+def _order_by_waits(logs: LogSet, streams: list[Iterator[Call]]) -> Iterator[Call]:
+    """Order calls without a clock: a child's calls at its parent's wait for it, else at the end.
 
-    Times are renumbered, a microsecond per call, so that they tell this order.
+    Times are renumbered, one microsecond per call, to represent this order.
     """
     left = dict(zip(logs.tids, streams, strict=True))
     children = _children(logs)
@@ -180,7 +180,7 @@ def _by_waiting(logs: LogSet, streams: list[Iterator[Call]]) -> Iterator[Call]:
 
 
 def _children(logs: LogSet) -> set[int]:
-    """Every process that another one of the set has forked."""
+    """Return every process that another process of the set forked."""
     found: set[int] = set()
     for path in logs.paths:
         for line in _lines(path, 1 << 18):
@@ -197,7 +197,7 @@ def _waited_for(call: Call) -> int:
     return 0
 
 
-NO_LOG = (": empty", ": not a strace log")  # what is left out and no loss
+NO_LOSS = (": empty", ": not a strace log")  # endings of problems that are not losses
 _DAY_NS = 86_400 * 10**9
 _CLOCK_NOTES = {
     "none": "The log has no times: only the order of calls is known, durations are not.",
@@ -210,8 +210,8 @@ _BYTE_CALLS = (b"read", b"write", b"pread64", b"pwrite64", b"copy_file_range", b
 def import_strace(sources: Sequence[Path], output: Path, *, force: bool = False) -> Manifest:
     """Read all logs and write the bundle.
 
-    What cannot be read is listed in the manifest's notes and in the losses.
-    Raises InputError when nothing can be used.
+    Logs that cannot be read are listed in the manifest's notes and in the losses.
+    Raises InputError if no log is usable.
     """
     paths, problems = find_logs(sources)
     sets = group(paths)
@@ -238,19 +238,19 @@ def import_strace(sources: Sequence[Path], output: Path, *, force: bool = False)
 
     manifest = manifests[0] if len(manifests) == 1 else join_manifests(manifests)
     if not all("bytes" in m.blind_to for m in manifests):
-        # strace recorded them: a log without reads and writes is of a process that did none
+        # strace traced reads and writes: a log without them belongs to a process without I/O
         manifest.blind_to = [code for code in manifest.blind_to if code != "bytes"]
     manifest.notes += [f"log not read: {text}" for text in problems]
     bundle = Bundle(output, manifest, join_tables(parts))
     add_losses(
-        bundle, [("unreadable_log", 1, text) for text in problems if not text.endswith(NO_LOG)]
+        bundle, [("unreadable_log", 1, text) for text in problems if not text.endswith(NO_LOSS)]
     )
     write_bundle(BundleWriter(output, force=force), bundle.tables, manifest)
     return manifest
 
 
 def find_logs(sources: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The strace logs among and below the sources, and what was left out and why."""
+    """Return the strace logs among and below the sources, and the skipped files with reasons."""
     found: list[Path] = []
     problems: list[str] = []
     for source in sources:
@@ -266,12 +266,12 @@ def find_logs(sources: Sequence[Path]) -> tuple[list[Path], list[str]]:
                 found.append(path)
             else:
                 empty = path.stat().st_size == 0
-                problems.append(f"{path.name}{NO_LOG[not empty]}")
+                problems.append(f"{path.name}{NO_LOSS[not empty]}")
     return found, problems
 
 
 def _files_below(folder: Path, problems: list[str]) -> list[Path]:
-    """Regular files below a directory, symbolic links not followed."""
+    """Return the regular files below a directory; symbolic links are not followed."""
     found: list[Path] = []
 
     def failed(error: OSError) -> None:
@@ -286,7 +286,7 @@ def _files_below(folder: Path, problems: list[str]) -> list[Path]:
 
 
 def manifest_near(logs: LogSet) -> Manifest | None:
-    """The manifest of the bundle that the log lies in, where a recorder was killed."""
+    """Return the manifest of the bundle that contains the log (its recorder was killed)."""
     bundle = logs.paths[0].parent.parent
     if logs.paths[0].parent.name == RAW_DIR and (bundle / "manifest.json").is_file():
         return read_manifest(bundle)
@@ -294,7 +294,7 @@ def manifest_near(logs: LogSet) -> Manifest | None:
 
 
 def read_set(logs: LogSet, before: Manifest | None) -> tuple[dict[str, pa.Table], Manifest]:
-    """Tables and manifest of one set of logs."""
+    """Return tables and manifest of one set of logs; `before`: the manifest to complete."""
     from tracehint.collectors.strace.finish import finish
     from tracehint.collectors.strace.model import StraceSettings
     from tracehint.collectors.strace.parse import Parser
@@ -331,7 +331,7 @@ def _describe(
     known_cwd: bool,
     seen: set[bytes],
 ) -> None:
-    """What the log itself tells about the run, and what it does not."""
+    """Complete the manifest from the log: command, status, times, notes, blind spots."""
     import pyarrow.compute as pc
 
     processes = tables["processes"]
@@ -365,7 +365,7 @@ def _describe(
 
 
 def _shift(clock: str, last_ns: int, path: Path) -> int:
-    """What to add to the log's times so that they count from 1970."""
+    """Return the ns to add to the log's times so that they count from 1970."""
     if clock == "unix":
         return 0
     info = path.stat()

@@ -1,6 +1,6 @@
-"""From the bytes of a strace log to calls: one compiled pattern per line, one call per event.
+"""Parse the bytes of a strace log to calls: one compiled pattern per line, one call per event.
 
-Understands the prefixes that strace's options give (`[pid N]`, `N`, `-t`, `-tt`,
+Supports the prefixes that strace's options add (`[pid N]`, `N`, `-t`, `-tt`,
 `-ttt`, `-r`, `-i`, `-n`), the suffix of `-T`, and joins `<unfinished ...>` with
 `<... resumed>` lines. Memory is bounded: one unfinished call per thread.
 """
@@ -32,13 +32,13 @@ _NUMBER = re.compile(rb"-?(?:0x[0-9a-fA-F]+|\d+)")
 _FD = re.compile(rb"(AT_FDCWD|-?(?:0x[0-9a-fA-F]+|\d+))(?:<(.*)>)?(\(deleted\))?$", re.DOTALL)
 _DEVICE = re.compile(rb"<(?:char|block) [^<>]*>$")
 AT_FDCWD = -100
-LIMIT = 1 << 61  # of any number, so that sums fit into 64 bits
+LIMIT = 1 << 61  # bound of every number, so that sums fit into 64 bits
 MAX_FD = 1 << 31
 MAX_PID = 1 << 22  # PID_MAX_LIMIT of the kernel
 
 
 class MalformedError(ValueError):
-    """The text is not what strace prints for this call."""
+    """The text does not have strace's format for this call."""
 
 
 def _one_escape(found: re.Match[bytes]) -> bytes:
@@ -51,17 +51,17 @@ def _one_escape(found: re.Match[bytes]) -> bytes:
 
 
 def unescape(text: bytes) -> bytes:
-    """The bytes that strace wrote as octal, hexadecimal or C escapes."""
+    """Decode strace's octal, hexadecimal and C escapes."""
     return _ESCAPE.sub(_one_escape, text) if b"\\" in text else text
 
 
 def string(arg: bytes) -> bytes:
-    """The bytes of a quoted argument; `"abc"...` gives what is there."""
+    """Return the bytes of a quoted argument; of `"abc"...`, the printed part."""
     return string_cut(arg)[0]
 
 
 def string_cut(arg: bytes) -> tuple[bytes, bool]:
-    """The bytes of a quoted argument and whether strace cut it."""
+    """Return the bytes of a quoted argument and whether strace cut it."""
     cut = arg.endswith(b'"...')
     body = arg[:-3] if cut else arg
     if len(body) < 2 or body[:1] != b'"' or body[-1:] != b'"':
@@ -70,7 +70,7 @@ def string_cut(arg: bytes) -> tuple[bytes, bool]:
 
 
 def split_args(args: bytes) -> list[bytes]:
-    """Top-level arguments; commas inside strings, annotations and brackets do not count."""
+    """Split top-level arguments, ignoring commas inside strings, annotations and brackets."""
     if not args:
         return []
     if b'"' not in args and b"<" not in args and b"[" not in args and b"{" not in args:
@@ -92,7 +92,7 @@ def split_args(args: bytes) -> list[bytes]:
 
 
 def number(text: bytes) -> int:
-    """A leading decimal or hexadecimal number; comments after it are ignored."""
+    """Parse a leading decimal or hexadecimal number; the text after it is ignored."""
     found = _NUMBER.match(text)
     if found is None:
         raise MalformedError(text[:80])
@@ -103,7 +103,7 @@ def number(text: bytes) -> int:
 
 
 def descriptor(arg: bytes) -> tuple[int, bytes | None, bool]:
-    """Descriptor number, annotation (a path, `pipe:[1]`, ...) and whether it is marked deleted."""
+    """Return descriptor number, annotation (path, `pipe:[1]`, ...) and whether marked deleted."""
     if b"<" not in arg:
         fd = AT_FDCWD if arg == b"AT_FDCWD" else number(arg)
         if not -MAX_FD < fd < MAX_FD:
@@ -122,7 +122,7 @@ def descriptor(arg: bytes) -> tuple[int, bytes | None, bool]:
 
 
 def strings(arg: bytes) -> tuple[list[bytes], int]:
-    """Elements of `["a", "b"...]` and how many of them (or the list itself) were cut."""
+    """Return the elements of `["a", "b"...]` and how many of them (or the list) were cut."""
     out, cut = [], 0
     for found in _STRING_ONLY.finditer(arg):
         value, short = string_cut(found[0])
@@ -134,12 +134,12 @@ def strings(arg: bytes) -> tuple[list[bytes], int]:
 
 
 def flags(text: bytes) -> frozenset[bytes]:
-    """`A|B|0x4` as a set of names; comments (`/* O_... */`) dropped."""
+    """Return `A|B|0x4` as a set of names; comments (`/* O_... */`) are dropped."""
     return frozenset(part.strip() for part in text.split(b"/*", 1)[0].split(b"|"))
 
 
 def pid_result(result: bytes) -> int:
-    """A returned pid as strace's own namespace sees it (`5 /* 105 in strace's PID NS */`)."""
+    """Return a pid result in strace's own namespace (`5 /* 105 in strace's PID NS */`)."""
     inner = b"in strace's PID NS" in result
     pid = number(result.split(b"/*", 1)[1].strip() if inner else result)
     if not 0 < pid < MAX_PID:
@@ -163,10 +163,10 @@ _UNFINISHED = re.compile(
 )
 _RESUMED = re.compile(rb"<\.\.\. ([a-z_]\w*) resumed>(.*)$")
 _EXIT = re.compile(rb"\+\+\+ (exited with|killed by|superseded by execve in pid) (\w+).*\+\+\+")
-_DEAD = (b"???(", b"<... ??? resumed>")  # strace could not ask any more which call it was
+_DEAD = (b"???(", b"<... ??? resumed>")  # strace could no longer read which call it was
 _DURATION = re.compile(rb" +<\d+\.\d+>$")
 _EQUALS = re.compile(rb"\) +=")
-# What may stand between the parentheses, token by token, to find the true end of the arguments.
+# Tokens between the parentheses, to find the true end of the arguments.
 _TOKEN = re.compile(
     rb'"(?:[^"\\]|\\.)*"|<(?:[A-Z][\w-]*:\[(?:->|[^>])*\]|(?:[^<>\\]|\\.)*(?:<[^<>]*>)?)>'
     rb"|[(\[{]|[)\]}]|[^\"<()\[\]{}]+|.",
@@ -178,15 +178,15 @@ Begun = tuple[int, bytes, bytes]  # time, name and arguments of a call that has 
 
 
 class Call(NamedTuple):
-    """One line of interest. `kind`: call, start (an unfinished call begins), done, exit.
+    """One event. `kind`: call, start (an unfinished call begins), done (close resumed), exit.
 
-    `args` of an exit: the call that was under way, `write(0x3, ...`.
+    `args` of an exit: the call in progress, `write(0x3, ...`.
     """
 
     kind: str
     tid: int
     t_ns: int  # when the call began
-    end_ns: int  # when it was seen to return; t_ns when the line was not split
+    end_ns: int  # time of the resumed line; t_ns if the line is not split
     name: bytes
     args: bytes
     result: bytes
@@ -195,7 +195,7 @@ class Call(NamedTuple):
 
 @dataclass
 class LexStats:
-    """What was read and what was not understood."""
+    """Lines read, lines rejected, and the format of the log."""
 
     lines: int = 0
     bad: int = 0
@@ -204,14 +204,14 @@ class LexStats:
     per_process: bool = False  # `-ff`: line numbers need the process
 
     def reject(self, tid: int, number: int) -> None:
-        """Count a line that was not understood."""
+        """Count a line that could not be parsed."""
         self.bad += 1
         if len(self.bad_lines) < 20:
             self.bad_lines.append(f"{tid}:{number}" if self.per_process else str(number))
 
 
 class LogClock:
-    """Turns the time column into nanoseconds; keeps day wraps and relative sums."""
+    """Converts the time column to nanoseconds; tracks day wraps and relative sums."""
 
     def __init__(self, stats: LexStats) -> None:
         self._stats = stats
@@ -220,7 +220,7 @@ class LogClock:
         self._wraps = 0
 
     def read(self, text: bytes | None) -> int:
-        """Nanoseconds: since the epoch (unix), since midnight (daytime), since the start (else)."""
+        """Return ns since the epoch (unix), since midnight (daytime) or since the start (else)."""
         if text is None:
             self._now += 1000  # no clock: keep the order, a microsecond apart
             return self._now
@@ -234,7 +234,7 @@ class LogClock:
             self._now = now + self._wraps * _DAY_NS
             return self._now
         value = _fraction(text)
-        if value < 10**8 * 10**9:  # before 1973: `-r`, the time since the line before
+        if value < 10**8 * 10**9:  # before 1973: `-r`, the time since the previous line
             self._stats.clock = "relative"
             self._now += value
             return self._now
@@ -244,7 +244,7 @@ class LogClock:
 
 
 def _fraction(text: bytes) -> int:
-    """`12.345` seconds as nanoseconds, exactly."""
+    """Convert `12.345` seconds to nanoseconds, exactly."""
     whole, _, part = text.partition(b".")
     if len(whole) > 10:
         raise ValueError("a time beyond the year 2286")
@@ -252,7 +252,7 @@ def _fraction(text: bytes) -> int:
 
 
 def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Call]:
-    """Calls of a log, in its order. `tid` is used where lines carry no pid (`-ff` files)."""
+    """Yield the calls of a log in its order. `tid`: thread of lines without a pid (`-ff` files)."""
     clock = LogClock(stats)
     read_clock = clock.read
     pending: dict[int, Begun] = {}
@@ -264,8 +264,8 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
         found = match(line)
         if found is None:
             try:
-                yield from _other(line, number, stats, clock, pending, tid)
-            except ValueError:  # a time or pid beyond all bounds
+                yield from _lex_other(line, number, stats, clock, pending, tid)
+            except ValueError:  # a time or pid out of bounds
                 stats.reject(tid, number)
             continue
         bracket, plain, stamp, name, args, result = found.groups()
@@ -276,7 +276,7 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
                 continue
             stamp, pid = plain + b".0", None
         if b") " in args and _EQUALS.search(args):
-            args, result = _true_end(args, result)
+            args, result = _resplit_call(args, result)
         if result[-1:] == b">" and b" <" in result:
             result = _DURATION.sub(b"", result)
         try:
@@ -288,10 +288,10 @@ def lex(lines: Iterable[bytes], stats: LexStats, *, tid: int = 0) -> Iterator[Ca
         yield Call("call", thread, now, now, name, args, result, number)
 
 
-def _other(
+def _lex_other(
     line: bytes, number: int, stats: LexStats, clock: LogClock, pending: dict[int, Begun], tid: int
 ) -> Iterator[Call]:
-    """Everything that is not a complete call: split calls, exits, signals, noise."""
+    """Handle a line that is not a complete call: split calls, exits, signals, noise."""
     found = _OTHER.match(line)
     bracket, plain, stamp, body = found.groups() if found else (None, None, None, b"")
     pid = bracket or plain
@@ -315,7 +315,7 @@ def _other(
         if ended is None:
             stats.reject(thread, number)
             return
-        under_way = _left_under_way(ended, thread, pending)
+        under_way = _pop_interrupted(ended, thread, pending)
         now = clock.read(stamp)
         yield Call("exit", thread, now, now, ended[1], under_way, ended[2], number)
     elif body.startswith((b"--- ", b"strace: ", b"> ")) or not body.strip():
@@ -327,7 +327,7 @@ def _other(
 def _complete_call(
     body: bytes, begun: Begun | None, thread: int, end: int, number: int, stats: LexStats
 ) -> Iterator[Call]:
-    """The call that this second half completes."""
+    """Yield the call that this resumed line completes."""
     resumed = _RESUMED.match(body)
     if resumed is None or begun is None or begun[1] != resumed[1]:
         stats.reject(thread, number)
@@ -341,15 +341,15 @@ def _complete_call(
         return
     args, result = whole[2], _DURATION.sub(b"", whole[3])
     if b") " in args and _EQUALS.search(args):
-        args, result = _true_end(args, result)
-    kind = "done" if name == b"close" else "call"  # its start has all values
+        args, result = _resplit_call(args, result)
+    kind = "done" if name == b"close" else "call"  # the start event had all values
     yield Call(kind, thread, start, end, name, args, result, number)
 
 
-def _left_under_way(ended: re.Match[bytes], thread: int, pending: dict[int, Begun]) -> bytes:
-    """The call that a thread was in when it ended; one that exec superseded goes on in another."""
+def _pop_interrupted(ended: re.Match[bytes], thread: int, pending: dict[int, Begun]) -> bytes:
+    """Return the call in progress when a thread ended; after exec, the leader's tid inherits it."""
     if ended[1].startswith(b"superseded"):
-        caller = pending.pop(int(ended[2]), None)  # goes on under the leader's number
+        caller = pending.pop(int(ended[2]), None)  # continues with the leader's tid
         if caller is not None:
             pending[thread] = caller
         return b""
@@ -357,8 +357,8 @@ def _left_under_way(ended: re.Match[bytes], thread: int, pending: dict[int, Begu
     return begun[1] + b"(" + begun[2] if begun else b""
 
 
-def _true_end(args: bytes, result: bytes) -> tuple[bytes, bytes]:
-    """Split `args) = result` again where a name in it contains `) =` itself."""
+def _resplit_call(args: bytes, result: bytes) -> tuple[bytes, bytes]:
+    """Split `args) = result` again at its true end: a name in it may contain `) =` itself."""
     text = args + b") = " + result
     depth = 0
     for token in _TOKEN.finditer(text):

@@ -1,4 +1,4 @@
-"""Running a command under strace: the log grows in the bundle, the command notices nothing."""
+"""Run a command under strace: the log is written to the bundle, transparently to the command."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tracehint.collectors.strace.finish import kind_of
 from tracehint.collectors.strace.model import FileRec, Ofd
 from tracehint.errors import CollectorError
 
-# Printed whole: inode and size from stat, the environment of exec (only ENV_MARKERS are kept).
-_WHOLE = ("execve", "execveat", "stat", "lstat", "fstat", "newfstatat")
+# Printed unabbreviated: inode and size of stat, environment of exec (only ENV_MARKERS are kept).
+_UNABBREVIATED = ("execve", "execveat", "stat", "lstat", "fstat", "newfstatat")
 
-# Never deadly, or noise. The others are kept: strace prints `+++ killed by` only for these.
+# Not fatal, or noise. All others are traced: strace prints `+++ killed by` only for traced ones.
 _QUIET_SIGNALS = "SIGCHLD,SIGURG,SIGWINCH,SIGCONT"
 MAX_STRING = 131072  # the kernel's longest single argument (MAX_ARG_STRLEN)
 
@@ -39,7 +39,7 @@ def strace_argv(
 ) -> list[str]:
     """The command line that runs `command` under strace, as a child of the caller (-D).
 
-    `pid_names`: what `pid_translation` found.
+    `pid_names`: further options, as `pid_translation` returns them.
     """
     calls = ALWAYS if light else (*ALWAYS, *BYTES)
     return [
@@ -58,7 +58,7 @@ def strace_argv(
         "-e",
         "signal=!" + _QUIET_SIGNALS,
         "-e",
-        "abbrev=!" + ",".join("?" + c for c in _WHOLE),
+        "abbrev=!" + ",".join("?" + c for c in _UNABBREVIATED),
         "-e",
         "raw=" + ",".join("?" + c for c in sorted(RAW)),
         "-e",
@@ -71,9 +71,9 @@ def strace_argv(
 
 
 def pid_translation(usage: str) -> list[str]:
-    """The option of this strace (of its --help) that gives results of fork in its own name space.
+    """Return the option (if in strace's --help) to print fork results in its own pid namespace.
 
-    Without it the children of a process in a pid name space have other numbers than their calls.
+    Without it, fork in another pid namespace returns other pids than those of the child's lines.
     """
     for option in ("--decode-pids=pidns", "--pidns-translation"):
         if option in usage:
@@ -81,25 +81,25 @@ def pid_translation(usage: str) -> list[str]:
     return []
 
 
-LINGER_S = 2.0  # how long processes that outlive the command are waited for
-LOOK_S = 1.0  # between looks whether a busy machine's strace is done
-LAG_S = 60.0  # how long strace is waited for that follows nobody any more, and still writes
+LINGER_S = 2.0  # maximum wait for processes that outlive the command
+CHECK_S = 1.0  # interval of checks whether strace has finished on a busy machine
+LAG_S = 60.0  # maximum wait for a strace that still writes but traces no process any more
 
 
 @dataclass(frozen=True)
 class LiveLog:
-    """What came of the run."""
+    """Result of a run under strace."""
 
     ended: Ended
     started_ns: int
     ended_ns: int
     lost_lines: int
-    left_running: bool  # processes outlived the command; what they do later is not in the log
-    drain_killed: bool = False  # who writes the log did not reach its end
+    left_running: bool  # processes outlived the command; their later calls are not logged
+    drain_killed: bool = False  # the process that writes the log ended early
 
 
 def inherited_descriptors() -> dict[int, tuple[bytes, int, int]]:
-    """Descriptors that the command will inherit: number -> (path, offset, flags)."""
+    """Return the descriptors that the command will inherit: number -> (path, offset, flags)."""
     found: dict[int, tuple[bytes, int, int]] = {}
     for entry in Path("/proc/self/fd").iterdir():
         fd = int(entry.name)
@@ -118,7 +118,7 @@ def inherited_descriptors() -> dict[int, tuple[bytes, int, int]]:
 def initial_table(
     facts: Mapping[int, tuple[bytes, int, int]],
 ) -> tuple[dict[int, Ofd], list[FileRec]]:
-    """The command's first descriptor table; equal descriptors (`2>&1`) share one description."""
+    """Return the command's initial descriptors and files; equal ones (`2>&1`) share one Ofd."""
     table: dict[int, Ofd] = {}
     shared: dict[tuple[bytes, int, int], Ofd] = {}
     files: dict[bytes, FileRec] = {}
@@ -148,9 +148,9 @@ def run_traced(
 ) -> LiveLog:
     """Run the command under strace; the log is complete when this returns.
 
-    given: environment of the command alone, not of strace.
+    given: environment variables of the command, but not of strace.
 
-    strace runs as a grandchild (-D), so the command is our own child: its exit status and the
+    strace runs as a grandchild (-D), so the command is a direct child: its exit status and the
     signals sent to it are its own. Raises CollectorError, CommandError.
     """
     program = _strace()
@@ -187,7 +187,7 @@ def _strace() -> str:
 
 
 def _folder(other: Path) -> tempfile.TemporaryDirectory[str]:
-    """A directory for the FIFO: where temporary files go, and where none can, in `other`."""
+    """Create a directory for the FIFO with other temporary files, or, if that fails, in `other`."""
     try:
         return tempfile.TemporaryDirectory(prefix="tracehint-")
     except OSError:
@@ -195,7 +195,7 @@ def _folder(other: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> tuple[int, bool]:
-    """Wait until strace has written everything; (lines lost, whether processes are left)."""
+    """Wait until strace has written everything; return (lines lost, whether processes remain)."""
     began = time.monotonic()
     deadline = began + linger_s
     while True:
@@ -208,23 +208,23 @@ def _wait_for(drainer: subprocess.Popen[bytes], fifo: str, linger_s: float) -> t
             return 0, False
         if time.monotonic() < deadline:
             continue
-        writer = _writer(fifo)
-        if not writer or _follows(writer) or time.monotonic() > began + LAG_S:
+        writer = _find_tracer(fifo)
+        if not writer or _is_tracing(writer) or time.monotonic() > began + LAG_S:
             break
-        deadline = time.monotonic() + LOOK_S  # every process has ended, but not its log
+        deadline = time.monotonic() + CHECK_S  # every process has ended, but strace still writes
     if not writer:
         drainer.kill()  # strace never opened the FIFO
         drainer.communicate()
         return 0, False
-    drainer.send_signal(drain.STOP)  # goes on reading, so that the daemons are not stopped
+    drainer.send_signal(drain.STOP)  # keeps reading, so that daemons do not block
     if drainer.stdout is not None:
         drainer.stdout.close()
-    drainer.returncode = 0  # left to itself: not waited for
+    drainer.returncode = 0  # detached: not waited for
     return 0, True
 
 
-def _follows(tracer: int) -> bool:
-    """Whether that strace still has somebody to follow."""
+def _is_tracing(tracer: int) -> bool:
+    """Whether this strace still traces a process that is not a zombie."""
     line = f"\nTracerPid:\t{tracer}\n"
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -235,8 +235,8 @@ def _follows(tracer: int) -> bool:
     return False
 
 
-def _writer(fifo: str) -> int:
-    """The strace that was started with this FIFO; 0: there is none any more."""
+def _find_tracer(fifo: str) -> int:
+    """Return the pid of the strace that was started with this FIFO; 0 if there is none."""
     wanted = fifo.encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

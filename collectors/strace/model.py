@@ -1,4 +1,4 @@
-"""What the kernel knew, rebuilt: processes, descriptor tables, open descriptions, files."""
+"""Reconstructed kernel state: processes, descriptor tables, open file descriptions, files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 
 class FileRec:
-    """One object that descriptors name. `size` is None while unknown.
+    """One object that descriptors refer to. `size` is None while unknown.
 
-    `phase` grows whenever the file passes from a writer to somebody else, so
-    that runs of accesses are cut there and their order stays exact.
+    `phase` increases whenever the file passes between a writer and another process, or loses
+    bytes: runs of accesses are split there, so that their order stays exact.
     """
 
     __slots__ = (
@@ -28,7 +28,7 @@ class FileRec:
         self.dev = -1  # unknown
         self.ino = number
         self.generation = 0
-        self.links = 0  # names known
+        self.links = 0  # number of known names
         self.phase = 0
         self.writer = 0  # process epoch that writes in this phase, 0: none
         self.reader = 0  # process epoch that reads in this phase, 0: none, -1: several
@@ -47,12 +47,12 @@ class Ofd:
         self.append = append
         self.offset = 0
         self.exact = True  # the offset is known
-        self.note: bytes | None = None  # last annotation seen, to notice missed calls
-        self.text = b""  # last annotated argument seen, not to decode it again
+        self.note: bytes | None = None  # last annotation, to detect missed calls
+        self.text = b""  # last annotated argument, to avoid decoding it again
 
 
 class AccessRun:
-    """A growing run of accesses: `count` pieces of `length` bytes, `stride` apart."""
+    """An unfinished run of accesses: `count` pieces of `length` bytes, `stride` apart."""
 
     __slots__ = (
         "bytes", "count", "exact", "first", "how", "last", "length", "ops", "phase", "start",
@@ -76,19 +76,19 @@ class AccessRun:
 
 
 class Runs:
-    """Runs of one direction that still grow; `aside` by the offset that would continue them."""
+    """Unfinished runs of one direction; `aside`: by the offset that would continue the run."""
 
     __slots__ = ("aside", "before", "current", "op")
 
     def __init__(self, op: str) -> None:
         self.op = op
         self.current: AccessRun | None = None
-        self.before: AccessRun | None = None  # the one that was current before
+        self.before: AccessRun | None = None  # the previous current run
         self.aside: dict[int, AccessRun] = {}
 
 
 class OpenRow:
-    """One row of `opens` while it grows."""
+    """One unfinished row of `opens`."""
 
     __slots__ = (
         "created",
@@ -145,16 +145,16 @@ class FdTable:
     cloexec: set[int] = field(default_factory=set)
 
     def copy(self) -> FdTable:
-        """The table of a forked child."""
+        """Return the table of a forked child."""
         return FdTable(dict(self.fds), set(self.cloexec))
 
 
 @dataclass(slots=True)
 class Fs:
-    """Working directory and root, shared by CLONE_FS. Empty: not known, or not changed."""
+    """Working directory and root, shared by CLONE_FS. Empty: unknown, or not changed."""
 
     cwd: bytes = b""
-    root: bytes = b""  # after chroot; paths are kept as they are seen from outside
+    root: bytes = b""  # after chroot; paths are recorded as seen from outside
 
 
 @dataclass(slots=True)
@@ -176,33 +176,33 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A mapped file: from `start` of it `length` bytes, with the accesses that are stated."""
+    """`length` mapped bytes of a file from `start`, with the accesses that were recorded."""
 
     ofd: Ofd
     fd: int
     start: int
     length: int
     shared: bool
-    ops: frozenset[str]  # of "read", "write"
+    ops: frozenset[str]  # "read", "write" or both
 
 
 @dataclass(slots=True)
 class Group:
-    """A thread group: what users call a process."""
+    """A thread group, i.e. a process."""
 
     pid: int
     epoch: Epoch
     threads: set[int] = field(default_factory=set)
     exit_code: int | None = None
     maps: dict[int, Mapping] = field(default_factory=dict)  # by address, for mremap
-    # Of these the ones that mprotect may make readable, or writable for others to see.
+    # The subset to which mprotect may add reads, or writes if the mapping is shared.
     bounded: dict[int, Mapping] = field(default_factory=dict)
     exit_ns: int | None = None  # of exit_group, for logs without `+++ exited` lines
 
 
 @dataclass(slots=True)
 class Thread:
-    """One kernel task."""
+    """One thread."""
 
     tid: int
     group: Group
@@ -211,8 +211,8 @@ class Thread:
 
 
 @dataclass(slots=True)
-class Maybe:
-    """An open with O_CREAT of a file of which it is not yet known whether it was there."""
+class MaybeCreation:
+    """An open with O_CREAT that may have created the file: decided at the end of the run."""
 
     file: FileRec
     open_id: int
@@ -224,7 +224,7 @@ class Maybe:
 
 @dataclass(slots=True)
 class StraceSettings:
-    """How to read a log. Times in ns; `uid` -1: unknown."""
+    """Settings to read a log. Times in ns; `uid` -1: unknown."""
 
     host: str = "localhost"
     uid: int = -1
@@ -232,6 +232,6 @@ class StraceSettings:
     started_ns: int = 0
     initial: dict[int, Ofd] = field(default_factory=dict)  # the first process's descriptors
     initial_files: list[FileRec] = field(default_factory=list)  # their files, ids 1, 2, ...
-    # real path of a directory on the recording machine; None where it is not at hand
+    # real path of a directory on the recording machine; None if that is not accessible
     real_dir: Callable[[bytes], bytes] | None = None
-    complete: bool = False  # every call that makes a descriptor of a file is in the log
+    complete: bool = False  # the log has every call that creates a descriptor of a file

@@ -1,4 +1,4 @@
-"""The loop over a log's calls: who made the call, which handler, what to do with surprises."""
+"""Dispatch the calls of a log to handlers, and find the parent of every thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_HELD = 200_000  # calls of children whose parent is not known yet
 
 
 class Parser:
-    """Feeds calls to handlers. A call that no handler understands is counted, never fatal."""
+    """Dispatches calls to handlers. A call that its handler rejects is counted, never fatal."""
 
     def __init__(self, settings: StraceSettings, stats: LexStats) -> None:
         self.state = State(settings)
@@ -22,7 +22,7 @@ class Parser:
         self._held_count = 0
 
     def feed(self, calls: Iterable[Call]) -> State:
-        """Read all calls and end what is still open. Returns the state with its tables."""
+        """Process all calls and end processes that are still running. Returns the state."""
         state = self.state
         threads, handlers, seen = state.threads, HANDLERS, state.seen
         for call in calls:
@@ -30,7 +30,7 @@ class Parser:
                 state.last_ns = call.end_ns
             thread = threads.get(call.tid)
             if thread is None or call.kind != "call":
-                self._special(call)
+                self._handle_event(call)
                 continue
             seen.add(call.name)
             handler = handlers.get(call.name)
@@ -45,8 +45,8 @@ class Parser:
         self._end()
         return state
 
-    def _special(self, call: Call) -> None:
-        """Beginnings, ends, and calls of threads that nobody has introduced yet."""
+    def _handle_event(self, call: Call) -> None:
+        """Handle starts, exits, and all calls of threads that are not registered yet."""
         if call.kind == "done":
             return
         state = self.state
@@ -55,9 +55,9 @@ class Parser:
             if call.kind == "exit" and call.tid not in self._held:
                 if call.tid in state.replaced:
                     state.replaced.discard(call.tid)
-                    return  # a thread that ended when another one called exec
-                if not state.childless():
-                    return  # the end of a process of which nothing else is known
+                    return  # a thread that ended when another thread called exec
+                if not state.pending_forks():
+                    return  # the exit of an otherwise unknown process
             if not self._introduce(call):
                 return
             thread = state.thread(call.tid, call.t_ns)
@@ -70,7 +70,7 @@ class Parser:
                 if call.name in process.CLONES:
                     state.cloning[call.tid] = (call.args, call.t_ns)
                 elif call.name == b"close":
-                    descriptors.close(state, thread, call)  # the number is free from now on
+                    descriptors.close(state, thread, call)  # the descriptor is free from now on
                 elif call.name in descriptors.SENDS:
                     descriptors.note_sending(state, thread, call)  # may arrive before it returns
             else:
@@ -82,47 +82,47 @@ class Parser:
             self.stats.reject(call.tid, call.line)
 
     def _introduce(self, call: Call) -> bool:
-        """Find the parent of a new thread; False: its calls are held until that is known."""
+        """Register a new thread; False: its calls are held until its parent is known."""
         state = self.state
-        childless = state.childless()
-        if not childless:
-            self._give_up()
+        pending_forks = state.pending_forks()
+        if not pending_forks:
+            self._release_all_held()
             state.new_root(call.tid, call.t_ns)
             return True
-        if len(childless) == 1 and not self._held:
-            self._adopt(childless.pop(), call.tid)
+        if len(pending_forks) == 1 and not self._held:
+            self._adopt(pending_forks.pop(), call.tid)
             return True
         if self._held_count >= _MAX_HELD:
-            self._give_up()
+            self._release_all_held()
             return self._introduce(call)
         self._held.setdefault(call.tid, []).append(call)
         self._held_count += 1
         return False
 
     def _adopt(self, parent: int, tid: int) -> None:
-        """Make the child of a fork that has not returned yet."""
+        """Register the child of a fork that has not returned yet."""
         state = self.state
         process.start_thread(state, state.threads[parent], tid, *state.cloning[parent])
         state.early[parent] = tid
 
     def _release(self) -> None:
-        """Replay the held calls of children whose parent is known by now; that may tell others."""
+        """Replay held calls of children with a known parent, which may reveal other parents."""
         state = self.state
         while self._held:
             known = next((t for t in self._held if t in state.threads), None)
             if known is None:
-                childless = state.childless()
-                if len(self._held) > 1 or len(childless) != 1:
+                pending_forks = state.pending_forks()
+                if len(self._held) > 1 or len(pending_forks) != 1:
                     return
                 known = next(iter(self._held))
-                self._adopt(childless.pop(), known)
+                self._adopt(pending_forks.pop(), known)
             calls = self._held.pop(known)
             self._held_count -= len(calls)
             for call in calls:
-                self._special(call)
+                self._handle_event(call)
 
-    def _give_up(self) -> None:
-        """Too many are waiting, or the log is over: the oldest ones get no parent."""
+    def _release_all_held(self) -> None:
+        """Release all held calls (too many, or end of the log): the oldest threads become roots."""
         while self._held:
             tid, calls = next(iter(self._held.items()))
             if tid not in self.state.threads:
@@ -130,9 +130,9 @@ class Parser:
             self._release()
 
     def _end(self) -> None:
-        """The log is over: end what is still running with an unknown end."""
+        """End the processes still running after the log; unless exit_group was called, at None."""
         state = self.state
-        self._give_up()
+        self._release_all_held()
         seen = set()
         for thread in state.threads.values():
             group = thread.group

@@ -1,4 +1,4 @@
-"""The state of one log being read: threads, names, files, and the rows made so far."""
+"""State while a log is parsed: threads, names, files, and the rows created so far."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracehint.collectors.strace.model import (
     FileRec,
     Fs,
     Group,
-    Maybe,
+    MaybeCreation,
     Ofd,
     OpenRow,
     Runs,
@@ -27,13 +27,13 @@ BATCH = 1 << 16
 
 
 class Columns:
-    """Typed rows of one host's tables, in the order of the schema without `host`."""
+    """Row buffers of one host's tables; rows are in the order of the schema without `host`."""
 
     def __init__(self, host: str) -> None:
         self._host = host
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
         self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in TABLES}
-        self.extents = self._rows["extents"]  # the two that grow with the run
+        self.extents = self._rows["extents"]  # the two tables that grow with the run
         self.opens = self._rows["opens"]
 
     def add(self, table: str, row: tuple[Any, ...]) -> None:
@@ -44,7 +44,7 @@ class Columns:
             self._flush(table)
 
     def spill(self) -> None:
-        """Turn long lists into record batches."""
+        """Convert full row buffers to record batches."""
         for table in ("extents", "opens"):
             if len(self._rows[table]) >= BATCH:
                 self._flush(table)
@@ -61,7 +61,7 @@ class Columns:
         rows.clear()
 
     def tables(self) -> dict[str, pa.Table]:
-        """All tables. The collected rows are handed over."""
+        """Return all tables. The row buffers are empty afterwards."""
         for name in TABLES:
             self._flush(name)
         return {
@@ -70,26 +70,26 @@ class Columns:
         }
 
 
-_MAX_LINKS = 40  # as the kernel
-MAX_DEPTH = 2048  # components of a path; a longer one is nonsense in a 4096-byte path
+_MAX_LINKS = 40  # as in the kernel
+MAX_DEPTH = 2048  # components of a path; a 4096-byte path cannot have more
 
 
 class Node:
-    """One name. `fresh`: a directory made in this run, so what is unknown below was not there."""
+    """One name. `fresh`: a directory created in this run, so unknown names below are absent."""
 
     __slots__ = ("absent", "children", "file", "fresh", "link", "stat")
 
     def __init__(self) -> None:
         self.children: dict[bytes, Node] = {}
         self.file: FileRec | None = None
-        self.link: bytes | None = None  # target of a symbolic link made in this run
+        self.link: bytes | None = None  # target of a symbolic link created in this run
         self.fresh = False
         self.absent = False  # a call failed with ENOENT here
-        self.stat: tuple[int, int, int] | None = None  # dev, ino, size seen by stat
+        self.stat: tuple[int, int, int] | None = None  # dev, ino, size from stat
 
 
 def normal(path: bytes) -> bytes:
-    """An absolute path without `//`, `.` and `..`, by the text alone."""
+    """Remove `//`, `.` and `..` from an absolute path lexically."""
     if b"//" not in path and b"/." not in path and (path[-1:] != b"/" or path == b"/"):
         return path
     parts: list[bytes] = []
@@ -103,14 +103,14 @@ def normal(path: bytes) -> bytes:
 
 
 class NameTree:
-    """The tree. All paths are absolute and normal."""
+    """The tree of names. All paths are absolute and normalised."""
 
     def __init__(self) -> None:
         self.root = Node()
         self.links = 0
 
     def node(self, path: bytes) -> Node:
-        """The name's node, made when it is new. Symbolic links are not followed."""
+        """Return the path's node, created if new. Symbolic links are not followed."""
         node = self.root
         fresh = False
         for part in path[1:].split(b"/", MAX_DEPTH) if path != b"/" else ():
@@ -123,7 +123,7 @@ class NameTree:
         return node
 
     def find(self, path: bytes) -> Node | None:
-        """The name's node if the run has met it."""
+        """Return the path's node; None if the path is not in the tree."""
         node = self.root
         for part in path[1:].split(b"/", MAX_DEPTH) if path != b"/" else ():
             child = node.children.get(part)
@@ -133,7 +133,7 @@ class NameTree:
         return node
 
     def resolve(self, path: bytes, *, follow: bool) -> bytes:
-        """The path after the symbolic links that this run made. `follow`: also the last part."""
+        """Resolve symbolic links created in this run. `follow`: also the last component."""
         if not self.links:
             return path
         for _ in range(_MAX_LINKS):
@@ -159,12 +159,12 @@ class NameTree:
         return None
 
     def parent(self, path: bytes) -> tuple[Node, bytes]:
-        """The directory's node and the last component."""
+        """Return the directory's node and the last component."""
         folder, _, name = path.rpartition(b"/")
         return self.node(folder or b"/"), name
 
     def detach(self, path: bytes) -> Node | None:
-        """Take the name away (unlink, rename); the old node with all below it."""
+        """Remove the name (unlink, rename); return the old node with all nodes below it."""
         folder, name = self.parent(path)
         old = folder.children.get(name)
         gone = folder.children[name] = Node()
@@ -174,7 +174,7 @@ class NameTree:
         return old
 
     def attach(self, path: bytes, node: Node) -> Node | None:
-        """Put a node at the path; the node that it replaces."""
+        """Put a node at the path; return the node that it replaces."""
         folder, name = self.parent(path)
         old = folder.children.get(name)
         folder.children[name] = node
@@ -187,7 +187,7 @@ class NameTree:
 
 
 class State:
-    """Everything that handlers read and change."""
+    """All state that handlers read and modify."""
 
     def __init__(self, settings: StraceSettings) -> None:
         self.settings = settings
@@ -196,20 +196,20 @@ class State:
         self.threads: dict[int, Thread] = {}
         self.by_inode: dict[tuple[int, int], FileRec] = {}
         self.files: list[FileRec] = list(settings.initial_files)
-        self.maybes: list[Maybe] = []
-        self.alias: dict[int, int] = {}  # file id -> the id that it turned out to be
+        self.undecided_opens: list[MaybeCreation] = []
+        self.alias: dict[int, int] = {}  # file id -> id of the file it was merged into
         self.meta: Counter[tuple[int, bytes | None, str]] = Counter()
         self.meta_errors: Counter[tuple[int, bytes | None, str]] = Counter()
         self.losses: Counter[tuple[str, str]] = Counter()
         self.pipes: dict[bytes, FileRec] = {}
-        self.truncated: set[int] = set()  # opens that turn out to have truncated
+        self.truncated: set[int] = set()  # opens found at the end to have truncated the file
         self.in_flight: list[list[Ofd | None]] = []  # descriptors sent over sockets
         self.cloning: dict[int, tuple[bytes, int]] = {}  # unfinished forks: tid -> args, time
-        self.early: dict[int, int] = {}  # child that ran before its parent's fork returned
-        self.replaced: set[int] = set()  # threads that ended by another one's exec
+        self.early: dict[int, int] = {}  # parent -> child that ran before the fork returned
+        self.replaced: set[int] = set()  # threads that ended when another one called exec
         self.sending: dict[int, list[list[Ofd | None]]] = {}  # unfinished calls: tid -> sent
         self.running = 0  # processes whose end is not in the log
-        self.unseen_fds = False  # descriptors may come about in ways that the log does not show
+        self.unseen_fds = False  # descriptors may be created in ways that the log does not show
         self.env_names = frozenset(ENV_MARKERS)
         self.seen: set[bytes] = set()  # names of the calls in the log
         self.next_proc = 1
@@ -225,17 +225,17 @@ class State:
 
     # --- processes -------------------------------------------------------------------
 
-    def childless(self) -> set[int]:
-        """Threads within a fork whose child is not known yet."""
+    def pending_forks(self) -> set[int]:
+        """Return the threads in a fork whose child is not known yet."""
         return self.cloning.keys() - self.early.keys()
 
     def thread(self, tid: int, t_ns: int) -> Thread:
-        """The thread; one that the log did not introduce becomes a root process."""
+        """Return the thread; a thread without a logged fork becomes a root process."""
         found = self.threads.get(tid)
         return found if found is not None else self.new_root(tid, t_ns)
 
     def new_root(self, tid: int, t_ns: int) -> Thread:
-        """A process without a known parent: the command, or one that strace attached to."""
+        """Add a process without a known parent: the command, or one that strace attached to."""
         if self.threads and self.settings.complete:
             self.losses["unknown_calls", "the fork of a process was not seen"] += 1
         epoch = self.new_epoch(tid, None, None, t_ns, self.settings.cwd)
@@ -247,7 +247,7 @@ class State:
     def new_epoch(
         self, pid: int, parent: int | None, prev: int | None, t_ns: int, cwd: bytes
     ) -> Epoch:
-        """A new row of `processes`, written when it ends."""
+        """Begin a row of `processes`, written when the epoch ends."""
         epoch = Epoch(self.next_proc, pid, parent, prev, t_ns, cwd)
         self.next_proc += 1
         return epoch
@@ -275,14 +275,14 @@ class State:
                 epoch.argv,
                 epoch.cwd or None,
                 [{"name": n, "value": v} for n, v in epoch.env],
-                *(None, None),  # no time of processors, none in calls
+                *(None, None),  # no CPU time, no time in calls
             ),
         )
 
     # --- open-file sessions ---------------------------------------------------------------
 
     def row(self, thread: Thread, ofd: Ofd, fd: int, t_ns: int) -> OpenRow:
-        """The process epoch's session of an open description; made at its first use."""
+        """Return the process epoch's session of an open description, created at first use."""
         epoch = thread.group.epoch
         row = epoch.rows.get(ofd)
         if row is None:
@@ -291,14 +291,14 @@ class State:
         return row
 
     def new_row(self, epoch: Epoch, ofd: Ofd, fd: int, via: str, open_ns: int) -> OpenRow:
-        """A new session of this process epoch."""
+        """Add a session to this process epoch."""
         row = OpenRow(self.next_open, epoch.proc, ofd, fd, via, open_ns)
         self.next_open += 1
         epoch.rows[ofd] = row
         return row
 
     def write_row(self, row: OpenRow, close_ns: int | None) -> None:
-        """The session ended (close, exec, exit; None: the log ended first): write its rows."""
+        """Write the rows of a session that ended (close, exec, exit; None: with the log)."""
         self.write_runs(row, row.reads)
         self.write_runs(row, row.writes)
         self.out.opens.append(
@@ -329,7 +329,7 @@ class State:
             self.out.spill()
 
     def write_runs(self, row: OpenRow, runs: Runs) -> None:
-        """Write all runs of one direction that still grow."""
+        """Write all unfinished runs of one direction."""
         for run in runs.aside.values():
             self.write_run(row, runs.op, run)
         if runs.current is not None:
@@ -402,7 +402,7 @@ class State:
             self.meta_errors[key] += 1
 
     def unknown_fd(self) -> None:
-        """I/O on a descriptor whose opening the log does not show."""
+        """Count I/O on a descriptor whose open is not in the log."""
         if self.unseen_fds or not self.settings.complete:
             self.losses["unknown_calls", "I/O on a descriptor that was not seen opened"] += 1
 

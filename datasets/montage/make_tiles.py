@@ -1,7 +1,7 @@
 """make_tiles.py FOLDER [--columns 4] [--rows 3] [--pixels 240]: overlapping FITS tiles of one sky.
 
 The sky is a fixed formula (a gradient, stars on a lattice), each tile has its
-own background level that Montage must find and take away. Needs astropy.
+own background level that Montage must find and remove. Needs astropy.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ OVERLAP = 0.2  # share of a tile's width
 
 
 def sky(ra: Values, dec: Values) -> Values:
-    """Brightness at a position in degrees: smooth background and a lattice of stars."""
+    """Return the brightness at a position in degrees: smooth background, lattice of stars."""
     stars = np.exp(-(np.sin(ra * 400) ** 2 + np.sin(dec * 400) ** 2) * 40)
     brightness: Values = 100 + 20 * np.sin(ra * 3) * np.cos(dec * 5) + 400 * stars
     return brightness
 
 
 def tile(column: int, row: int, columns: int, rows: int, pixels: int) -> fits.PrimaryHDU:
-    """One tile: float32 pixels and a TAN header."""
+    """Return one tile: float32 pixels and a TAN header."""
     step = pixels * PIXEL * (1 - OVERLAP)
     dec = DEC + (row - (rows - 1) / 2) * step
     ra = RA + (column - (columns - 1) / 2) * step / np.cos(np.radians(DEC))

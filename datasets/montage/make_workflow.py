@@ -19,7 +19,7 @@ OVERLAP = 0.2
 
 
 def neighbours(columns: int, rows: int) -> list[tuple[int, int]]:
-    """Pairs of tiles that overlap: beside, above and diagonal."""
+    """Return the pairs of tiles that overlap: horizontal, vertical and diagonal neighbours."""
     cells = [(r, c) for r in range(rows) for c in range(columns)]
     pairs = []
     for a, (r1, c1) in enumerate(cells):
@@ -30,7 +30,7 @@ def neighbours(columns: int, rows: int) -> list[tuple[int, int]]:
 
 
 def header(columns: int, rows: int, pixels: int) -> str:
-    """The template header of the mosaic."""
+    """Return the template header of the mosaic."""
     step = pixels * (1 - OVERLAP)
     wide = math.ceil(columns * step + pixels * OVERLAP) + 40
     high = math.ceil(rows * step + pixels * OVERLAP) + 40
@@ -52,7 +52,7 @@ def with_area(names: Iterable[str]) -> list[str]:
 
 
 def table(header_line: str, rows: Iterable[str]) -> str:
-    """An IPAC table: the header line, a type line of the same shape, the rows."""
+    """Return an IPAC table: the header line, a type line of the same shape, the rows."""
     types = "".join("|" if ch == "|" else " " for ch in header_line)
     for name, kind in (("cntr1", "int"), ("cntr2", "int"), ("stat", "char"), ("fname", "char")):
         at = header_line.find(name)
@@ -62,7 +62,7 @@ def table(header_line: str, rows: Iterable[str]) -> str:
 
 
 def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
-    """All rules, in the order of the stages."""
+    """Return all rules, in the order of the stages."""
     tiles = [f"{k:02d}" for k in range(count)]
     proj = [f"proj/p_{t}.fits" for t in tiles]
     corr = [f"corr/c_{t}.fits" for t in tiles]
@@ -72,7 +72,7 @@ def workflow(count: int, pairs: list[tuple[int, int]]) -> str:
 
 
 def projected(tiles: list[str], proj: list[str]) -> list[str]:
-    """The tiles, brought and projected onto the region."""
+    """Return rules that copy the tiles and project them onto the region."""
     out = []
     for t in tiles:
         raw = f"raw/tile_{t}.fits"
@@ -86,7 +86,7 @@ def projected(tiles: list[str], proj: list[str]) -> list[str]:
 
 
 def fitted(pairs: list[tuple[int, int]], proj: list[str]) -> list[str]:
-    """Planes through the differences of tiles that overlap, and the corrections from them."""
+    """Return rules that fit planes to differences of overlapping tiles and derive corrections."""
     diffs = [f"diff/d_{a:02d}_{b:02d}.fits" for a, b in pairs]
     fits = [f"fit/f_{a:02d}_{b:02d}.txt" for a, b in pairs]
     out = [rule(["diffs.tbl"], ["pimages.tbl"], "mOverlaps pimages.tbl diffs.tbl")]
@@ -103,10 +103,10 @@ def fitted(pairs: list[tuple[int, int]], proj: list[str]) -> list[str]:
 
 
 def corrected(proj: list[str], corr: list[str]) -> list[str]:
-    """The projected tiles with the corrections."""
+    """Return rules that apply the corrections to the projected tiles."""
     out = []
     for p, c in zip(proj, corr, strict=True):
-        # table mode looks the image up by the very name that the table has
+        # table mode looks the image up by its exact name in the table
         names = f"{p.removeprefix('proj/')} ../{c} ../pimages.tbl ../corrections.tbl"
         sources = [*with_area([p]), "pimages.tbl", "corrections.tbl"]
         out.append(rule(with_area([c]), sources, f"(cd proj && mBackground -t {names})"))
@@ -114,7 +114,7 @@ def corrected(proj: list[str], corr: list[str]) -> list[str]:
 
 
 def mosaic(corr: list[str]) -> list[str]:
-    """One image of all tiles, and pictures of it."""
+    """Return rules for one image of all tiles, and for pictures of it."""
     images = with_area(corr)
     add, shrink = "mAdd -p corr cimages.tbl region.hdr", "mShrink mosaic.fits small.fits 2"
     view = "mViewer -gray small.fits 0s max gaussian-log -out mosaic.png"

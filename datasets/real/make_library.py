@@ -25,7 +25,7 @@ libsum.a: $(OBJECTS)
 
 
 def unit(k: int) -> str:
-    """A source file whose function adds a table of its own."""
+    """Return a source file whose function sums a table of its own."""
     table = ", ".join(str((k * 31 + j * 17) % 1000) for j in range(4000))
     return (
         f'#include "sum.h"\nstatic const int table[] = {{{table}}};\n'

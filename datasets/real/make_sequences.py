@@ -15,7 +15,7 @@ READ, QUERY = 100, 300  # bases
 
 
 def mutated(piece: str, rate: float, dice: random.Random) -> str:
-    """The piece with single letters changed."""
+    """Return the piece, each base replaced by a random one with probability `rate`."""
     letters = list(piece)
     for k in range(len(letters)):
         if dice.random() < rate:
@@ -24,7 +24,7 @@ def mutated(piece: str, rate: float, dice: random.Random) -> str:
 
 
 def piece(genome: list[str], length: int, dice: random.Random) -> str:
-    """`length` bases from anywhere."""
+    """Return `length` bases from a random position."""
     chromosome = dice.choice(genome)
     at = dice.randrange(len(chromosome) - length)
     return chromosome[at : at + length]

@@ -1,1 +1,1 @@
-"""Hint files: the neutral vocabulary, rules as records, path templates, reading and writing."""
+"""Hint files: store-independent vocabulary, rule records, path templates, reading and writing."""

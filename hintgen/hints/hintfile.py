@@ -1,4 +1,4 @@
-"""Hint files: writing, and reading what others may have written; model.py declares the records."""
+"""Read and write hint files, validating untrusted input; model.py declares the records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tracehint.limits import check
 from tracehint.schemas.kinds import instead, what_is
 from tracehint.schemas.plain import replacing
 
-MAX_WORD = 255  # bytes of a process's word
+MAX_WORD = 255  # bytes of a maker's word
 _FILE = TextFile(
     kind="A hint file",
     limit="hints-bytes",
@@ -42,7 +42,7 @@ _FILE = TextFile(
 
 
 def parse_hints(text: bytes, origin: str = "hint file") -> HintFile:
-    """The hint file in JSON text. Raises InputError naming the first thing that is wrong."""
+    """Parse a hint file from JSON text. Raises InputError with the first fault."""
     hints = _FILE.decode(text, origin, HintFile)
     check("hint-rules", origin, len(hints.rules))
     check("hint-rules", origin, len(hints.refused) // 10)
@@ -54,15 +54,15 @@ def parse_hints(text: bytes, origin: str = "hint file") -> HintFile:
 
 
 def _faults(hints: HintFile) -> Iterator[str]:
-    """What the types of the records cannot say."""
+    """Yield faults that the record types cannot express."""
     nodes = hints.parameters.get("nodes", 1)
     if type(nodes) is not int or not 1 <= nodes <= MAX_NODES:
         yield f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}"
     if not isinstance(hints.parameters.get("nodes_given", False), bool):
         yield "'nodes_given' is neither true nor false"
-    yield from _twice("rule", (rule.id for rule in hints.rules))
-    yield from _twice("maker", (maker.word for maker in hints.makers))
-    yield from _twice("directory", (folder.path for folder in hints.directories))
+    yield from _duplicates("rule", (rule.id for rule in hints.rules))
+    yield from _duplicates("maker", (maker.word for maker in hints.makers))
+    yield from _duplicates("directory", (folder.path for folder in hints.directories))
     for rule in hints.rules:
         for fault in _rule_faults(rule):
             yield f"rule {rule.id[:80]!r}: {fault}"
@@ -75,7 +75,7 @@ def _faults(hints: HintFile) -> Iterator[str]:
         yield from _plan_faults(hints.plan)
 
 
-def _twice(what: str, names: Iterator[Any]) -> Iterator[str]:
+def _duplicates(what: str, names: Iterator[Any]) -> Iterator[str]:
     name, count = next(iter(Counter(names).most_common(1)), ("", 0))
     if count > 1:
         yield f"the {what} {name[:80]!r} is there twice"
@@ -109,8 +109,8 @@ def _formula_faults(hint: Hint, formula: Formula) -> Iterator[str]:
 
 
 def _plan_faults(plan: Plan) -> Iterator[str]:
-    yield from _twice("task of the plan", (task.name for task in plan.tasks))
-    yield from _twice("file of the plan", (to_bytes(file.path) for file in plan.files))
+    yield from _duplicates("task of the plan", (task.name for task in plan.tasks))
+    yield from _duplicates("file of the plan", (to_bytes(file.path) for file in plan.files))
     for what, part in (
         *((task.name, task.part) for task in plan.tasks),
         *((file.path, file.part) for file in plan.files),
@@ -134,7 +134,7 @@ def _value_faults(hints: Mapping[str, str]) -> Iterator[str]:
 
 
 def to_json(hints: HintFile) -> dict[str, Any]:
-    """The hint file as JSON data; no plan and no directories have no key."""
+    """Return the hint file as JSON data, without keys for a missing plan or no directories."""
     data: dict[str, Any] = to_builtins(asdict(hints))
     if hints.plan is None:
         del data["plan"]
@@ -144,7 +144,7 @@ def to_json(hints: HintFile) -> dict[str, Any]:
 
 
 def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:
-    """Write a hint file; an existing one only with `force`."""
+    """Write a hint file; replace an existing file only with `force`."""
     text = json.dumps(to_json(hints), indent=1) + "\n"
     try:
         if force:
@@ -160,7 +160,7 @@ def dump(hints: HintFile, path: Path, *, force: bool = False) -> None:
 
 
 def is_hint_file(path: Path) -> bool:
-    """True when the file begins as a hint file does (it may still be refused by `load`)."""
+    """Whether the file starts like a hint file (`load` may still reject it)."""
     try:
         with path.open("rb") as stream:
             return HINTS_SCHEMA.encode() in stream.read(4096)
@@ -169,7 +169,7 @@ def is_hint_file(path: Path) -> bool:
 
 
 def load(path: Path) -> HintFile:
-    """Read a hint file; raises InputError naming the first thing that is wrong."""
+    """Read a hint file. Raises InputError with the first fault."""
     try:
         return parse_hints(_FILE.read(path), str(path))
     except InputError:

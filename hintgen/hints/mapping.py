@@ -1,7 +1,7 @@
-"""From a pattern to neutral hints: the one table, and the values in it.
+"""Map patterns to store-independent hints and compute the hint values.
 
-`Need` is what a set of files with one pattern tells about the values;
-`hints_of` turns it into hints. Values that depend on scale carry a formula.
+`Need` holds the measurements of files with one pattern; `hints_of` converts
+it to hints. Values that depend on the scale of a run have a formula.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracehint.hintgen.hints.vocabulary import safe_name
 
 @dataclass(frozen=True)
 class Scale:
-    """What is known about one file before the run; None: not known."""
+    """Scale of one file as known before the run; None: unknown."""
 
     captures: tuple[bytes, ...] = ()
     readers: float | None = None
@@ -29,13 +29,13 @@ class Scale:
 
 
 def replicas(readers: float, nodes: int | None, per: float) -> int:
-    """Copies for `readers` readers: one per `per`, at least 2, at most one per node."""
+    """Return the copies for `readers` readers: one per `per`, at least 2, at most one per node."""
     wanted = max(2, math.ceil(readers / per))
     return min(wanted, nodes) if nodes else wanted
 
 
 def readers_of(formula: Formula, files: int, count: Callable[[str], int]) -> float | None:
-    """Readers of each of a rule's `files` files, from the names of the run; None: not known."""
+    """Estimate the readers per file of a rule with `files` files from names; None: unknown."""
     counts = [count(template) for template, _, _ in formula.counts]
     if not any(counts) or files < 1:
         return None
@@ -48,12 +48,12 @@ def readers_of(formula: Formula, files: int, count: Callable[[str], int]) -> flo
 
 
 def without_digits(text: bytes) -> bytes:
-    """The text, each run of digits as one `#`."""
+    """Replace each sequence of digits by one `#`."""
     return re.sub(rb"[0-9]+", b"#", text)
 
 
 def group_name(formula: Formula, scale: Scale) -> str:
-    """Name of the group that a file belongs to."""
+    """Return the name of the group that a file belongs to."""
     if scale.task is not None:
         return safe_name(scale.task, 120)
     read = without_digits if formula.letters else bytes
@@ -66,7 +66,7 @@ def group_name(formula: Formula, scale: Scale) -> str:
 
 
 def value_of(hint: Hint, scale: Scale) -> str:
-    """The hint's value for a file of that scale; the learned value where the scale is unknown."""
+    """Return the hint's value for a file of this scale; the learned value if it is unknown."""
     formula = hint.formula
     if formula.fn == "replicas":
         if not scale.readers:
@@ -83,23 +83,23 @@ def value_of(hint: Hint, scale: Scale) -> str:
 
 MIN_BLOCK = 64 << 10
 MAX_BLOCK = 64 << 20
-READERS_PER_REPLICA = 3  # the WOSS paper: one replica per 2 to 3 readers at one time
+READERS_PER_REPLICA = 3  # the WOSS paper: one replica per 2 to 3 concurrent readers
 
 
 @dataclass(frozen=True)
 class Need:
-    """What decides the values; numbers are medians over the files of a rule."""
+    """Inputs that determine the hint values; numbers are medians over the files of a rule."""
 
     is_input: bool = False
     readers: int = 2
-    copies: int = 0  # that the cost model chose; 0: not known
+    copies: int = 0  # chosen by the cost model; 0: unknown
     nodes: int = 2
     size: int = 0
     region: int = 0  # bytes
     starts: tuple[int, ...] = ()  # where regions begin
     group: str = ""  # task (one file) or prefix (a rule)
     captures: tuple[int, ...] = ()
-    letters: bool = False  # digits of the captured text are left out
+    letters: bool = False  # digits of the captured text are ignored
     counts: tuple[tuple[str, float, float], ...] = ()  # hintgen/learn/scale.py
 
 
@@ -125,10 +125,10 @@ def _group_hints(
 
 
 def blocks(region: int, starts: tuple[int, ...]) -> tuple[int, int]:
-    """(block size, blocks per region), so that no block holds parts of two regions.
+    """Return (block size, blocks per region), so that no block contains parts of two regions.
 
-    Regions that begin at multiples of some size of at least 64 KiB get blocks of
-    it; where they begin anywhere, small blocks keep what straddles small.
+    Regions that begin at multiples of some size of at least 64 KiB get blocks of that size (or a
+    divisor up to MAX_BLOCK); for other offsets, small blocks limit the bytes that straddle.
     """
     step = math.gcd(*starts) if any(starts) else region
     if step < MIN_BLOCK:
@@ -159,8 +159,8 @@ def _gather(need: Need) -> tuple[Hint, ...]:
 
 
 def _readers_per_replica(need: Need) -> float:
-    """Readers per copy, so that a file like those of the run gets as many copies as the cost model
-    chose: it counts the readers at one time, and one copy per 2 or 3 of them."""
+    """Return the readers per copy that reproduce the copies chosen by the cost model, which assigns
+    one copy per 2 or 3 concurrent readers."""
     if not need.copies:
         return READERS_PER_REPLICA
     for per in (2, READERS_PER_REPLICA):
@@ -180,7 +180,7 @@ def _replication_hints(need: Need) -> tuple[Hint, ...]:
     )
 
 
-# what a pattern asks for (analyzer/catalogue.py) -> its hints
+# hint kind of a pattern (analyzer/catalogue.py) -> function that makes the hints
 _MADE: dict[str, Callable[[Need], tuple[Hint, ...]]] = {
     "local": _local,
     "collocation": _group_hints("collocation", "consumer"),
@@ -189,25 +189,25 @@ _MADE: dict[str, Callable[[Need], tuple[Hint, ...]]] = {
     "gather": _gather,
     "replication": _replication_hints,
 }
-# Patterns that are not here get none.
+# Patterns not listed have no hints.
 PATTERN_HINTS = {p.name: _MADE[p.hint] for p in CATALOGUE if p.hint}
 
 
 def hints_of(pattern: str, need: Need) -> tuple[Hint, ...]:
-    """Placement hints of a pattern; empty where there is nothing to say or no evidence."""
+    """Return the placement hints of a pattern; empty if it has none or regions are unknown."""
     if pattern in ("scatter", "gather") and need.region <= 0:
         return ()
     make = PATTERN_HINTS.get(pattern)
     return make(need) if make else ()
 
 
-REREAD = 1.5  # bytes read per distinct byte from which a cache pays
+REREAD = 1.5  # minimum bytes read per distinct byte for a cache to pay
 
 Traits = tuple[tuple[str, Any], ...]
 
 
 def advisory_hints(cells: Sequence[Traits], consumers: Sequence[str]) -> tuple[Hint, ...]:
-    """Lifetime, last reader and access order, where all cells of a rule agree."""
+    """Return lifetime, last reader, cache size and access order if all file groups agree."""
     rows = [dict(cell) for cell in cells]
     out: list[Hint] = []
 
@@ -216,8 +216,8 @@ def advisory_hints(cells: Sequence[Traits], consumers: Sequence[str]) -> tuple[H
 
     last = {row["last_reader"] for row in rows}
     reader = next(iter(last)) if len(last) == 1 and all(row["last_known"] for row in rows) else None
-    # A file that is still there may be a result, whatever read it last: what the run itself
-    # deleted is temporary.
+    # Only files that the run itself deleted are temporary; a remaining file may be a result,
+    # regardless of its last reader.
     if all(row["role"] == "intermediate" and row["roles"] == 1 and row["deleted"] for row in rows):
         advise("Lifetime", f"temporary|{safe_name(reader)}" if reader else "temporary")
     if reader and len(consumers) > 1:

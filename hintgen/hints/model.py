@@ -1,5 +1,5 @@
-"""Hint rules as typed records: what is read, checked and described as JSON Schema is declared here
-alone (docs/reference/hints.schema.json is derived)."""
+"""Typed records of hint files, from which parsing, checks and the JSON Schema are derived
+(docs/reference/hints.schema.json)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Bytes = Annotated[float, Meta(ge=0, le=1e21)]
 
 @dataclass(frozen=True)
 class TaskPart:
-    """A task by the workflow's own name, and its part."""
+    """A task, by its name in the workflow, and its part."""
 
     name: Annotated[Text, Meta(min_length=1)]
     part: Part
@@ -49,8 +49,8 @@ class TaskPart:
 
 @dataclass(frozen=True)
 class FilePart:
-    """A file that needs something: its path below the data root as text
-    (hintgen/hints/pathtext.py), its part (None: it belongs to no single one) and its hints."""
+    """A file with hints: its path below the data root as text (hintgen/hints/pathtext.py), its part
+    (None: no single part) and its hints."""
 
     path: Annotated[Text, Meta(min_length=1)]
     part: Part | None
@@ -59,7 +59,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class PlanSeconds:
-    """Predicted seconds; `default`: what the store does by itself."""
+    """Predicted seconds; `default`: with the store's default placement."""
 
     default: Seconds
     planned: Seconds
@@ -67,7 +67,7 @@ class PlanSeconds:
 
 @dataclass(frozen=True)
 class PlanBytes:
-    """Bytes over the network; null: not known."""
+    """Bytes over the network; null: unknown."""
 
     default: Bytes | None = None
     planned: Bytes | None = None
@@ -75,9 +75,9 @@ class PlanBytes:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan for the run of one known graph on a cluster. `parts` is 0 where no task is bound. What
-    is not among `tasks` and `files` runs and lies anywhere (a task best where its input lies).
-    `steal`: whether a node that idles takes tasks of other parts.
+    """A plan for the run of one known graph on a cluster. `parts` is 0 if no task is bound. Tasks
+    and files that are not listed may run or be stored anywhere (a task best where its input is).
+    `steal`: the tasks that an idle node may take: any, or only those without a part.
     """
 
     cluster: Text
@@ -92,7 +92,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class FolderHints:
-    """Hints of a directory, whatever it contains: its path below the data root as text
+    """Hints of a directory, regardless of its content: its path below the data root as text
     (hintgen/hints/pathtext.py), and hints."""
 
     path: Annotated[Text, Meta(min_length=1)]
@@ -100,7 +100,7 @@ class FolderHints:
 
 
 def sayable(path: bytes) -> bool:
-    """Whether it can be the path of something below the data root."""
+    """Whether `path` is a valid path below the data root."""
     return {b"", b".", b".."}.isdisjoint(path.split(b"/")) and b"\0" not in path
 
 
@@ -109,10 +109,10 @@ INPUT = ""  # among a rule's producers: inputs of the workflow, which no task wr
 
 
 class Formula(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How a value follows from the scale of another run (hintgen/hints/mapping.py); empty: it is
-    constant. `captures`: placeholders of the template, counted from 0, that name the group, of
-    which `letters` leaves digits out. `counts`: template, reads per file of it, reads per file of
-    the rule in the run that was learned from."""
+    """Formula that computes a value for the scale of another run (hintgen/hints/mapping.py); empty:
+    constant. `captures`: placeholders of the template, counted from 0, that name the group;
+    `letters`: without their digits. `counts`: template, reads per file of it, reads per file of
+    the rule in the run learned from."""
 
     fn: Literal["", "replicas", "group", "region"] = ""
     per: Annotated[float, Meta(ge=1e-3, lt=1e9)] = 0.0
@@ -124,7 +124,7 @@ class Formula(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     counts: Annotated[tuple[tuple[Template, Positive, Positive], ...], Meta(max_length=32)] = ()
 
 
-# fields that a formula must have, and those that it may have
+# required and optional fields of each formula
 FORMULAS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "": (frozenset(), frozenset()),
     "replicas": (frozenset({"fn", "per"}), frozenset({"counts"})),
@@ -135,15 +135,15 @@ CONSTANT = Formula()
 
 
 class Conditions(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """When a rule fires.
+    """Conditions for a rule to apply.
 
-    `needs`: "use": the path alone does not tell; fires only where the engine's graph declares who
-        reads the file; "types": only where the declared producing and consuming types fit as well.
-    `min_size_bytes`: a file that is there, and smaller, is left alone.
-    `per_pair`: most files that two tasks share, where the graph names the tasks; where there are
-        more, the rule is silent. 0: any number.
-    `beside`: templates of other files of the run, with the text of this one's placeholder as
-        {name}; fires only where all names of the run are given and these are among them.
+    `needs`: "use": the path alone is ambiguous; applies only if the engine's graph declares the
+        readers of the file; "types": only if the declared producing and consuming types match too.
+    `min_size_bytes`: the rule does not apply to existing files that are smaller.
+    `per_pair`: maximum number of files between two tasks, if the graph names the tasks; the rule
+        does not apply to more. 0: any number.
+    `beside`: templates of sibling files of the run, with the text of this one's placeholder as
+        {name}; applies only if all names of the run are given and include the siblings.
     """
 
     needs: Needs = ""
@@ -157,10 +157,10 @@ UNCONDITIONAL = Conditions()
 
 @dataclass(frozen=True)
 class Hint:
-    """One neutral hint, e.g. DP=local. `value` is what the observed run would get.
+    """One store-independent hint, e.g. DP=local. `value`: the value for the observed run.
 
     `when`: create (before the first byte), before_read, staging, any.
-    `level`: placement (an adapter should set it) or advisory (nice to know).
+    `level`: placement (an adapter should set it) or advisory (optional).
     """
 
     name: HintKey
@@ -175,12 +175,12 @@ Hints = Annotated[tuple[Hint, ...], Meta(max_length=16)]
 
 @dataclass(frozen=True)
 class Maker:
-    """A program by which a task's type is known while the task runs.
+    """A program that identifies a task's type while the task runs.
 
-    `word`: of a process (analyzer/tasks/process_word.py), as text
-    (hintgen/hints/pathtext.py); it is that of the outermost process of the task that has one in
-    this list. `sure`: in the run
-    seen, all files that tasks of this type made were made by such processes.
+    `word`: word of a process (analyzer/tasks/process_word.py), as text
+    (hintgen/hints/pathtext.py); the outermost process of the task with a word in this list
+    counts. `sure`: in the observed run, all files made by tasks of this type were made by such
+    processes.
     """
 
     word: Annotated[Text, Meta(min_length=1)]
@@ -190,9 +190,9 @@ class Maker:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a rule says for files that the engine's graph declares to be used otherwise.
+    """Hints of a rule for files with another use in the engine's graph.
 
-    `learned`: seen in the run (else it follows from the definition of the pattern).
+    `learned`: observed in the run (otherwise derived from the definition of the pattern).
     """
 
     use: Use
@@ -205,7 +205,7 @@ MAX_EXCLUDE = 64
 
 
 class Evidence(TypedDict):
-    """Of the files of the run that a rule was learned from: numbers only."""
+    """Statistics of the files of the run that a rule was learned from."""
 
     files: Count
     bytes: Count
@@ -221,17 +221,17 @@ class Evidence(TypedDict):
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule about files that may not exist yet.
+    """A rule for files that may not exist yet.
 
-    `template` (`proj/p_tile_{n}.fits`) decides; `regex` is what it compiles to
+    `template` (`proj/p_tile_{n}.fits`) is authoritative; `regex` is its compiled form
     (full match, on the path below the data root, bytes read as Latin-1), for
-    targets that want one. `exclude` are templates of files that the rule must
-    not catch.
-    `made_by`: task types. Where nothing but the type of the task that makes a file is known (as
-    at its creation), the rule fires for these, whatever it needs otherwise.
-    `uses`: how the observed files were used (`one_to_one`, `fan_in`, ..., see
-    hintgen/hints/uses.py). `variants`: what holds instead where the engine's graph
-    declares another use (a reduce of a single file is a pipeline). `gain`: of the files of the run
+    targets that need one. `exclude`: templates of files that the rule must
+    not match.
+    `made_by`: task types. If only the type of the task that makes a file is known (as
+    at its creation), the rule applies to these types, regardless of `needs`.
+    `uses`: uses of the observed files (`one_to_one`, `fan_in`, ..., see
+    hintgen/hints/uses.py). `variants`: hints for other uses that the engine's graph may
+    declare (a reduce of a single file is a pipeline). `gain`: gain for the files of the run
     that it was learned from; None: not simulated.
     """
 
@@ -262,7 +262,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A hint that was considered and not given."""
+    """A hint that was considered and rejected."""
 
     template: Text
     pattern: Text
@@ -290,14 +290,14 @@ Parameters = Annotated[
 
 @dataclass(frozen=True)
 class HintFile:
-    """Everything in a hint file.
+    """Content of a hint file.
 
-    `peeks`: (producing type, consuming type), "" for inputs of the run, where the readers only
-    looked into the files; in a declared graph they are no readers (hintgen/learn/facts.py).
-    `makers`: how a task's type is known while the task runs; each word is there once.
-    `plan`: for the run of one known graph, beside the rules for all others. `directories`: what
-    a directory gets, whatever it contains. `baseline`, `all`: the simulated run
-    without hints, and the gain with all; None: not simulated.
+    `peeks`: (producing type, consuming type), "" for inputs of the run, whose readers only read
+    headers; in a declared graph they do not count as readers (hintgen/learn/facts.py).
+    `makers`: programs that identify a task's type while the task runs, with unique words.
+    `plan`: plan for the run of one known graph, in addition to the rules. `directories`: hints
+    of directories, regardless of their content. `baseline`, `all`: the simulated run
+    without hints, and the gain with all hints; None: not simulated.
     """
 
     learned_from: Annotated[tuple[dict[Text, Any], ...], Meta(max_length=10_000)]
@@ -314,15 +314,15 @@ class HintFile:
 
     @property
     def maker_types(self) -> tuple[str, ...]:
-        """The types that are known while a task runs, sorted."""
+        """Task types that can be identified while a task runs, sorted."""
         return tuple(sorted({maker.type for maker in self.makers}))
 
     @property
     def nodes(self) -> int | None:
-        """Nodes that the rules were learned for: no value asks for more copies of a file."""
+        """Number of nodes that the rules were learned for, the maximum number of copies."""
         return self.parameters.get("nodes")
 
     @property
     def given_nodes(self) -> int | None:
-        """The same where the user gave the number, and it is not derived from the run."""
+        """`nodes` if the user gave the number; None if it was derived from the run."""
         return self.nodes if self.parameters.get("nodes_given") else None

@@ -1,8 +1,8 @@
-"""Paths (bytes) as printable text and back, without loss.
+"""Lossless conversion of paths (bytes) to printable text and back.
 
-Valid UTF-8 that is printable stays as it is; a backslash becomes two; every
-other byte (control characters, bidirectional marks, bytes that are not UTF-8)
-becomes `\\xNN`. The result is safe on a terminal, in JSON and in a comment.
+Printable UTF-8 is unchanged; a backslash is doubled; every other byte (control
+characters, bidirectional marks, invalid UTF-8) becomes `\\xNN`. The result is
+safe on a terminal, in JSON and in a comment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ESCAPE = re.compile(r"\\(\\|\{|\}|x[0-9a-f]{2})")
 
 
 def to_text(path: bytes, *, braces: bool = False) -> str:
-    """Printable text of `path`; with `braces`, `{` and `}` are escaped too (for templates)."""
+    """Return `path` as printable text; with `braces`, escape `{` and `}` too (for templates)."""
     text = path.decode("utf-8", "surrogateescape")
     if text.isprintable() and "\\" not in text and not (braces and ("{" in text or "}" in text)):
         return text
@@ -32,7 +32,7 @@ def to_text(path: bytes, *, braces: bool = False) -> str:
 
 
 def to_bytes(text: str) -> bytes:
-    """Inverse of `to_text`; raises InputError for an escape that `to_text` never writes."""
+    """Invert `to_text`. Raises InputError for an escape that `to_text` never writes."""
     out = bytearray()
     at = 0
     while at < len(text):

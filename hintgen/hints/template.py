@@ -1,4 +1,4 @@
-"""Path templates: their placeholders, parsing and printing, and which names they match."""
+"""Path templates: placeholders, parsing, printing and matching of names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_SEGMENTS = 64  # components that {dirs} may stand for
 
 @dataclass(frozen=True)
 class Atom:
-    """`least` to `most` bytes of one class; `chars[b]` is b"1" where byte b belongs to it."""
+    """`least` to `most` bytes of one class; `chars[b]` is b"1" if byte b belongs to it."""
 
     chars: bytes
     least: int
@@ -28,7 +28,7 @@ class Atom:
 
 @dataclass(frozen=True)
 class Hole:
-    """A placeholder: its regex, its possible characters, how little it says (weight), its atoms."""
+    """A placeholder: regex, possible characters, weight (larger: less specific), and atoms."""
 
     regex: str
     chars: frozenset[int]
@@ -37,7 +37,7 @@ class Hole:
 
 
 def members(pattern: str) -> bytes:
-    """For each of the 256 bytes b"1" where the class of one character takes it, else b"0"."""
+    """Return b"1" for each of the 256 bytes that the character class matches, otherwise b"0"."""
     compiled = re.compile(pattern.encode(), re.DOTALL)
     return b"".join(b"1" if compiled.fullmatch(bytes([b])) else b"0" for b in range(256))
 
@@ -81,33 +81,33 @@ HOLES: dict[str, Hole] = {
 
 
 Part = bytes | str  # literal bytes, or the name of a placeholder
-Places = tuple[slice, ...]  # of the texts of the placeholders in a name
+Places = tuple[slice, ...]  # extents of the placeholders' texts in a name
 
 _IN_SEGMENT, _SLASH = members("[^/]"), members("/")
-_FEW = 32  # places of a literal that are looked up one by one
-_STEP = 128  # bytes of a name that one step of `Subject.work` goes over
+_MAX_SEARCHES = 32  # occurrences of a literal that are searched one by one
+_STEP = 128  # bytes of a name per step of `Subject.work`
 
 
 class TooCostlyError(Exception):
-    """The work that one name may cost is used up."""
+    """Matching of one name exceeds its work limit."""
 
 
 class Subject:
-    """A name, and what was found out about it for one template serves the next.
+    """A name to match, with intermediate results shared by all templates.
 
-    `work`: steps done so far, each an operation on at most 128 places of the name; with more
-    than `most` of them, looking on raises TooCostlyError.
+    Sets of positions are integers: bit p stands for position p. `work`: steps done so far, each
+    an operation on at most 128 positions; exceeding `most` raises TooCostlyError.
     """
 
     def __init__(self, name: bytes, most: int = sys.maxsize) -> None:
         self.name, self.work, self.most = name, 0, most
-        self.cost = 1 + len(name) // _STEP  # of one operation on all places
+        self.cost = 1 + len(name) // _STEP  # steps of one operation on all positions
         self._runs: dict[tuple[bytes, int], int] = {}
         self._growths: dict[Atom, list[tuple[int, int]]] = {}
         self._literals: dict[bytes, int] = {}
 
     def spend(self, steps: int) -> None:
-        """Count steps about to be done. Raises TooCostlyError."""
+        """Count steps before they are done. Raises TooCostlyError."""
         if self.work + steps > self.most:
             raise TooCostlyError
         self.work += steps
@@ -118,7 +118,7 @@ class Subject:
         return self.name.count(b"/")
 
     def run(self, chars: bytes, length: int) -> int:
-        """Places from which `length` bytes of the class follow."""
+        """Return the positions followed by `length` bytes of the class."""
         found = self._runs.get((chars, length))
         if found is None:
             self.spend(self.cost)
@@ -131,7 +131,7 @@ class Subject:
         return found
 
     def growth(self, atom: Atom) -> list[tuple[int, int]]:
-        """How to come from the atom's least length to its most: (bytes more, places of so many)."""
+        """Return the steps from least to most bytes of an atom: (more bytes, their positions)."""
         found = self._growths.get(atom)
         if found is None:
             found = []
@@ -139,7 +139,7 @@ class Subject:
             while done < most:
                 more = min(done + 1, most - done)
                 run = self.run(atom.chars, more)
-                if not run:  # nowhere that many: what is found is all
+                if not run:  # no position has that many bytes
                     break
                 found.append((more, run))
                 done += more
@@ -147,7 +147,7 @@ class Subject:
         return found
 
     def places(self, literal: bytes) -> int:
-        """Places where the literal stands."""
+        """Return the positions of a literal."""
         found = self._literals.get(literal)
         if found is None:
             found = self._literals[literal] = self._look_up(literal)
@@ -155,21 +155,21 @@ class Subject:
 
     def _look_up(self, literal: bytes) -> int:
         found, at = 0, -1
-        for _ in range(_FEW):
+        for _ in range(_MAX_SEARCHES):
             at = self.name.find(literal, at + 1)
             if at < 0:
                 self.spend(self.cost)
                 return found
             found |= 1 << at
-        self.spend(self.cost * (_FEW + len(literal)))
+        self.spend(self.cost * (_MAX_SEARCHES + len(literal)))
         found = -1
-        for offset, byte in enumerate(literal):  # too many places: all at once, a byte at a time
+        for offset, byte in enumerate(literal):  # too many: all positions at once, byte by byte
             found &= self.run(_one(byte), 1) >> offset
         return found
 
 
 def texts_at(where: Places, name: bytes) -> tuple[bytes, ...]:
-    """The texts at these places of the name."""
+    """Return the texts at these extents of the name."""
     return tuple([name[place] for place in where])
 
 
@@ -178,7 +178,7 @@ def _one(byte: int) -> bytes:
 
 
 def places(parts: Sequence[Part], subject: Subject) -> Places | None:
-    """The place of each placeholder's text, or None where the template does not fit.
+    """Return the extent of each placeholder's text, or None if the template does not match.
 
     Raises TooCostlyError.
     """
@@ -201,7 +201,7 @@ def places(parts: Sequence[Part], subject: Subject) -> Places | None:
 
 
 def _places_before(part: Part, rest: int, subject: Subject) -> int:
-    """Places from which the part leads to one of the places `rest`."""
+    """Return the positions from which the part ends at one of the positions `rest`."""
     if isinstance(part, bytes):
         subject.spend(subject.cost)
         return subject.places(part) & (rest >> len(part))
@@ -213,7 +213,7 @@ def _places_before(part: Part, rest: int, subject: Subject) -> int:
 
 
 def _before_atom(atom: Atom, rest: int, subject: Subject) -> int:
-    """Places from which least to most bytes of the class lead to one of the places `rest`."""
+    """Return the positions from which the atom ends at one of the positions `rest`."""
     if atom.least:
         subject.spend(subject.cost)
         rest = (rest >> atom.least) & subject.run(atom.chars, atom.least)
@@ -229,7 +229,7 @@ _SEGMENT = Atom(_IN_SEGMENT, 1, MAX_SEGMENT)
 
 
 def _before_dirs(rest: int, subject: Subject) -> int:
-    """Places from which up to 64 whole components lead to one of the places `rest`."""
+    """Return the positions from which up to 64 components end at one of the positions `rest`."""
     found = latest = rest
     slashes = subject.run(_SLASH, 1)
     for _ in range(MAX_SEGMENTS):
@@ -243,7 +243,7 @@ def _before_dirs(rest: int, subject: Subject) -> int:
 
 
 def _longest(part: Part, start: int, rest: int, subject: Subject) -> int:
-    """The last of the places `rest` to which the part leads from `start`."""
+    """Return the last of the positions `rest` where the part from `start` can end."""
     if isinstance(part, bytes):
         return start + len(part)
     if part == DIRS:
@@ -268,7 +268,7 @@ def _longest_dirs(start: int, rest: int, name: bytes) -> int:
 
 
 def _run_length(atom: Atom, start: int, subject: Subject) -> int:
-    """Bytes of the class from `start` on, at most as many as the atom takes."""
+    """Return the number of bytes of the atom's class from `start` on, at most `atom.most`."""
     run = subject.run(atom.chars, 1) >> start
     return min(atom.most, (~run & (run + 1)).bit_length() - 1)
 
@@ -276,18 +276,18 @@ def _run_length(atom: Atom, start: int, subject: Subject) -> int:
 MAX_TEMPLATE = 4096  # characters
 MAX_HOLES = 48
 MAX_AMBIGUOUS = 2
-SHORT = 128  # bytes of a path on which trying one way after another takes no time
+SHORT_PATH = 128  # bytes of a path up to which a backtracking regex is fast
 
 
 @dataclass(frozen=True)
 class Template:
-    """A parsed template: literals and holes in turn."""
+    """A parsed template: a sequence of literals and placeholders."""
 
     parts: tuple[Part, ...]
 
     @cached_property
     def text(self) -> str:
-        """The template as people and hint files write it."""
+        """The template as written in hint files."""
         return "".join(
             "{" + part + "}" if isinstance(part, str) else to_text(part, braces=True)
             for part in self.parts
@@ -295,7 +295,7 @@ class Template:
 
     @cached_property
     def regex(self) -> str:
-        """Full-match regex over the path's bytes read as Latin-1; one group per hole."""
+        """Full-match regex over the path's bytes read as Latin-1; one group per placeholder."""
         return "".join(
             f"({HOLES[part].regex})" if isinstance(part, str) else re.escape(part.decode("latin-1"))
             for part in self.parts
@@ -309,45 +309,45 @@ class Template:
 
     @cached_property
     def prefix(self) -> bytes:
-        """Leading literal: what an index looks up."""
+        """Leading literal, a key of the index."""
         head = self.parts[0] if self.parts else b""
         return head if isinstance(head, bytes) else b""
 
     @cached_property
     def suffix(self) -> bytes:
-        """Trailing literal: what an index looks up."""
+        """Trailing literal, a key of the index."""
         tail = self.parts[-1] if self.parts else b""
         return tail if isinstance(tail, bytes) else b""
 
     @cached_property
     def middle(self) -> bytes:
-        """The longest literal between placeholders: most names do not hold it."""
+        """The longest inner literal, a cheap test that most names fail."""
         return max(
             (part for part in self.parts[1:-1] if isinstance(part, bytes)), key=len, default=b""
         )
 
     @cached_property
     def slashes(self) -> int | None:
-        """Slashes of every path that it fits; None: of any number."""
+        """Number of slashes of every matching path; None: any number."""
         if DIRS in self.parts:
             return None
         return sum(part.count(b"/") for part in self.parts if isinstance(part, bytes))
 
     @cached_property
     def literal(self) -> bool:
-        """True when the template is one path."""
+        """Whether the template has no placeholders."""
         return all(isinstance(part, bytes) for part in self.parts)
 
     @property
     def specificity(self) -> tuple[int, int]:
-        """Larger is more specific: few and narrow holes first, then much literal text."""
+        """Sort key, larger is more specific: few and narrow placeholders, then literal bytes."""
         wild = sum(HOLES[p].weight for p in self.parts if isinstance(p, str))
         fixed = sum(len(p) for p in self.parts if isinstance(p, bytes))
         return (-wild, fixed)
 
     def match(self, path: bytes) -> tuple[bytes, ...] | None:
-        """The text of each hole, or None; the way for many paths of few templates."""
-        if len(path) > SHORT and self._ambiguous:
+        """Return the text of each placeholder, or None; fast for many paths and few templates."""
+        if len(path) > SHORT_PATH and self._ambiguous:
             return self.fit(Subject(path))
         found = self._compile_regex.fullmatch(path)
         return None if found is None else found.groups()
@@ -361,7 +361,7 @@ class Template:
         return ambiguity(self) > 0
 
     def fit(self, subject: Subject) -> tuple[bytes, ...] | None:
-        """The same for a name that many templates are tried on; nothing is compiled.
+        """Match a name that is tried on many templates, without compiling a regex.
 
         Raises TooCostlyError.
         """
@@ -369,7 +369,7 @@ class Template:
         return None if where is None else texts_at(where, subject.name)
 
     def places(self, subject: Subject) -> Places | None:
-        """The place of the text of each hole, or None. Raises TooCostlyError."""
+        """Return the extent of each placeholder's text, or None. Raises TooCostlyError."""
         name, slashes = subject.name, self.slashes
         if self.literal:
             return () if name == self.parts[0] else None
@@ -387,7 +387,7 @@ def _compile_regex(regex: str) -> re.Pattern[bytes]:
 
 
 def template_of(parts: list[Part]) -> Template:
-    """Join neighbouring literals, drop empty ones."""
+    """Return the template of `parts`, with adjacent literals joined and empty ones dropped."""
     out: list[Part] = []
     for part in parts:
         if part == b"":
@@ -400,7 +400,7 @@ def template_of(parts: list[Part]) -> Template:
 
 
 def ambiguity(template: Template) -> int:
-    """Number of holes that can end at more than one place."""
+    """Return the number of placeholders that can end at more than one position."""
     count = 0
     parts = template.parts
     for here, after in itertools.pairwise(parts):
@@ -412,7 +412,7 @@ def ambiguity(template: Template) -> int:
 
 @lru_cache(maxsize=65536)
 def parse(text: str) -> Template:
-    """Parse a template; raises InputError when it is not one of ours or could be slow."""
+    """Parse a template. Raises InputError if it is invalid or could be slow to match."""
     if len(text) > MAX_TEMPLATE:
         raise InputError("a template is longer than 4096 characters", "Write the hint file again.")
     parts: list[Part] = []

@@ -1,12 +1,12 @@
-"""How a file is used, in counts that an engine's graph knows before the run.
+"""Uses of files, from the producer and consumer counts of an engine's graph before the run.
 
     unread       no consumer
     shared       several consumers
     input_once   an input of the workflow with one consumer
     one_to_one   one consumer, which reads from one producer; the producer feeds one consumer
-    fan_in       one consumer, which reads such files of several producers
+    fan_in       one consumer, which reads such files from several producers
     fan_out      one consumer; its producer writes such files for several consumers
-    fan_both     both
+    fan_both     fan_in and fan_out
 
 Only files with one consumer count for fan-in and fan-out: a table that every
 worker reads makes no worker a reducer.
@@ -21,7 +21,7 @@ from tracehint.analyzer.catalogue import MIN_SHARING
 
 USES = ("unread", "shared", "input_once", "one_to_one", "fan_in", "fan_out", "fan_both")
 
-# What each use is when all readers read everything (the definitions of the patterns).
+# Pattern of each use if all readers read the whole file (the definitions of the patterns).
 BY_DEFINITION: dict[str, str] = {
     "unread": "",
     "shared": "broadcast",
@@ -34,7 +34,7 @@ BY_DEFINITION: dict[str, str] = {
 
 
 def uses_of(producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str]]) -> list[str]:
-    """Use of each file, from the declared producing and consuming tasks of all of them."""
+    """Return the use of each file from the declared producing and consuming tasks of all files."""
     gathering, spreading = _fans(producers, consumers)
     out = []
     for made_by, read_by in zip(producers, consumers, strict=True):
@@ -54,8 +54,8 @@ def uses_of(producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str
 def _fans(
     producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str]]
 ) -> tuple[set[str], set[str]]:
-    """Consumers of files of several producers, and producers of files for several consumers; of
-    files with one consumer."""
+    """Return the consumers of files from several producers, and the producers of files for several
+    consumers; only files with one consumer count."""
     maker_of: dict[str, str] = {}
     reader_of: dict[str, str] = {}
     gathering: set[str] = set()
@@ -75,12 +75,12 @@ def _fans(
 def pair_counts(
     producers: Sequence[Sequence[str]], consumers: Sequence[Sequence[str]]
 ) -> list[int]:
-    """For each file: how many have the same producers and consumers, itself included."""
+    """Return, for each file, the number of files with the same producers and consumers."""
     pairs = list(zip(map(_as_set, producers), map(_as_set, consumers), strict=True))
     count = Counter(pairs)
     return [count[pair] for pair in pairs]
 
 
 def _as_set(tasks: Sequence[str]) -> object:
-    """Equal for the same tasks in any order."""
+    """Return a key that is equal for the same tasks in any order."""
     return tuple(tasks) if len(tasks) < 2 else frozenset(tasks)

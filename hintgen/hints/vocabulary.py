@@ -1,6 +1,6 @@
-"""The neutral hints: names, allowed values, and which pattern gives which.
+"""Names, allowed values and meanings of the store-independent hints.
 
-An adapter maps this table to its store; a new hint is a new row here.
+An adapter maps this table to its store; a new hint is a new row of this table.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class HintName:
-    """One neutral hint."""
+    """One store-independent hint."""
 
     name: str
     values: str  # full-match regex of its values
     level: str  # placement, advisory
     meaning: str
-    qualifies: str = ""  # the hint without which it has no meaning
+    qualifies: str = ""  # the hint that it requires
 
 
 GROUP = r"[A-Za-z0-9_.:-]{1,120}"
@@ -66,14 +66,14 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.:-]")
 
 
 def valid(name: str, value: str) -> bool:
-    """True when the hint exists and the value is one of its values."""
+    """Whether the hint exists and allows the value."""
     row = HINT_NAMES.get(name)
     return row is not None and re.fullmatch(row.values, value) is not None
 
 
 def common_hints(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The hints that all of these files have with one value; one that qualifies another hint only
-    beside it.
+    """Return the hints that all of these files share with equal values; a hint that qualifies
+    another one is dropped without it.
 
     >>> copies = {"Replication": "2", "ReplicationSemantics": "optimistic"}
     >>> common_hints([copies, {**copies, "Replication": "3"}])
@@ -88,7 +88,7 @@ def common_hints(files: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def safe_name(text: str, limit: int = 60) -> str:
-    """`text` as part of a group name; what cannot stay is told apart by a short checksum."""
+    """Return `text` as part of a group name; a checksum keeps modified texts distinct."""
     import zlib
 
     kept = _UNSAFE.sub("_", text)[:limit]
@@ -101,12 +101,12 @@ PART = "part-"
 
 
 def group(part: int) -> str:
-    """The name of a part's group on the store."""
+    """Return the name of a part's group on the store."""
     return f"{PART}{part}"
 
 
 def part_of(group: str) -> int | None:
-    """The part whose group this is; None: of none."""
+    """Return the part of a group name; None: not a part's group."""
     number = group.removeprefix(PART)
     known = number != group and number.isascii() and number.isdecimal() and len(number) < 10
     return int(number) if known else None

@@ -1,1 +1,1 @@
-"""Learning rules from runs: facts of files, templates that fit, which rules are held back."""
+"""Learn hint rules from runs: facts of files, name templates, and which rules are held back."""

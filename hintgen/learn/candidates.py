@@ -1,4 +1,4 @@
-"""Learning: files of one shape together, mixed ones split.
+"""Rule candidates: files grouped by name shape, groups of mixed patterns split.
 
 A Candidate is a template with the file groups (filegroups.py) that it covers.
 """
@@ -19,13 +19,13 @@ from tracehint.hintgen.text.masks import MARKS, shapes_of
 
 
 def with_shapes(facts: pa.Table) -> pa.Table:
-    """The rows with the shape of their `path` as column `shape`; `run` tells the runs apart."""
+    """Append the shape of each `path` as column `shape`; column `run` distinguishes the runs."""
     runs = facts["run"].combine_chunks() if "run" in facts.schema.names else None
     return facts.append_column("shape", shapes_of(facts["path"].combine_chunks(), runs))
 
 
 def parts_of(shape: bytes) -> list[Part]:
-    """Literals and holes of a shape."""
+    """Return the literals and placeholders of a shape."""
     first, *rest = shape.split(b"\x00")
     parts: list[Part] = [first]
     for piece in rest:
@@ -34,7 +34,7 @@ def parts_of(shape: bytes) -> list[Part]:
 
 
 def template_of_shape(shape: bytes) -> Template:
-    """The template with a placeholder wherever the shape has one."""
+    """Return the template with the placeholders of a shape."""
     return template_of(parts_of(shape))
 
 
@@ -44,22 +44,22 @@ _TOKEN = re.compile(rb"\x00[a-z]|[A-Za-z]+|[^\x000-9A-Za-z]|[0-9]+", re.DOTALL)
 
 
 def skeleton(shape: bytes) -> bytes:
-    """The shape with every run of letters, digits and placeholders as one `W`."""
+    """Replace each sequence of letters, digits and placeholders of a shape by one `W`."""
     return _FIELD.sub(b"\x00W", shape)
 
 
 def fields(shape: bytes) -> list[bytes]:
-    """Separators and fields in turn (odd positions are fields)."""
+    """Split a shape into alternating separators and fields (odd positions are fields)."""
     return _SEPARATED.split(shape)
 
 
 def tokens(shape: bytes) -> list[bytes]:
-    """Words, placeholders and single separators."""
+    """Split a shape into words, numbers, placeholders and single separators."""
     return _TOKEN.findall(shape)
 
 
 def merge_fields(shapes: list[bytes]) -> list[Part]:
-    """Parts that cover shapes of one skeleton; only fields that vary become placeholders."""
+    """Return parts that match all shapes of one skeleton; fields that vary become placeholders."""
     columns = zip(*(fields(shape) for shape in shapes), strict=True)
     parts: list[Part] = []
     for at, column in enumerate(columns):
@@ -74,14 +74,14 @@ def merge_fields(shapes: list[bytes]) -> list[Part]:
 
 
 def _affixes(values: list[bytes]) -> list[Part]:
-    """One field: common leading and trailing tokens around {word} or {alnum}."""
+    """Merge the values of one field: common first and last tokens around {word} or {alnum}."""
     lists = [tokens(value) for value in values]
     low = min(map(len, lists))
     if len({len(value) for value in lists}) == 1:
         return [part for column in zip(*lists, strict=True) for part in _column(set(column))]
     head = next((i for i in range(low) if len({value[i] for value in lists}) > 1), low)
     tail = next((i for i in range(low - head) if len({v[-1 - i] for v in lists}) > 1), low - head)
-    if head + tail >= low:  # nothing left for the middle of the shortest
+    if head + tail >= low:  # the shortest value has no middle
         return ["alnum"]
     front = [part for token in lists[0][:head] for part in parts_of(token)]
     back = lists[0][len(lists[0]) - tail :] if tail else []
@@ -96,20 +96,20 @@ def _column(distinct: set[bytes]) -> list[Part]:
 
 @dataclass
 class Candidate:
-    """A template and what it covers."""
+    """A template and the file groups that it covers."""
 
     template: Template
     file_groups: list[FileGroup]
-    need: Needs = ""  # what must be declared for it to fire
+    need: Needs = ""  # what must be declared for the rule to match
     exclude: list[Template] = field(default_factory=list)
-    level: int = 0  # 0 seen shapes, 1 generalised by name, 2 by types
-    siblings: tuple[str, ...] = ()  # templates of names that must be there: family.py
-    made_by: Types = ()  # types of tasks that alone identify it: producing_programs.py
-    per_pair: int = 0  # files between the same two tasks, where it was always that many; 0: varied
+    level: int = 0  # 0: observed shapes, 1: generalised by name, 2: by types
+    siblings: tuple[str, ...] = ()  # templates of names that must exist too: by_family()
+    made_by: Types = ()  # producing types that alone identify it: by_maker()
+    per_pair: int = 0  # files between any two tasks, if constant; 0: varies
 
     @property
     def table(self) -> dict[str, set[str]]:
-        """use -> patterns seen."""
+        """use -> observed patterns."""
         out: dict[str, set[str]] = defaultdict(set)
         for file_group in self.file_groups:
             out[file_group.use].add(file_group.pattern)
@@ -117,12 +117,12 @@ class Candidate:
 
     @property
     def patterns(self) -> set[str]:
-        """All patterns seen, "" for none."""
+        """All observed patterns, "" for none."""
         return {file_group.pattern for file_group in self.file_groups}
 
     @property
     def decided(self) -> bool:
-        """True when the use tells the pattern."""
+        """Whether the use determines the pattern."""
         return all(len(patterns) == 1 for patterns in self.table.values())
 
     @property
@@ -145,7 +145,7 @@ class Candidate:
 
 
 def candidates_of_shapes(file_groups: Iterable[FileGroup]) -> list[Candidate]:
-    """One candidate per shape."""
+    """Return one candidate per shape."""
     by_shape: dict[bytes, list[FileGroup]] = defaultdict(list)
     for file_group in file_groups:
         by_shape[file_group.shape].append(file_group)
@@ -153,7 +153,7 @@ def candidates_of_shapes(file_groups: Iterable[FileGroup]) -> list[Candidate]:
 
 
 def split(candidate: Candidate) -> tuple[list[Candidate], list[Candidate]]:
-    """(candidates whose use tells the pattern, mixed ones that nothing known beforehand splits)."""
+    """Split by types or a placeholder: (candidates whose use determines the pattern, mixed)."""
     if candidate.decided:
         return [candidate], []
     by_types: dict[tuple[Types, Types], list[FileGroup]] = defaultdict(list)
@@ -172,10 +172,10 @@ def split(candidate: Candidate) -> tuple[list[Candidate], list[Candidate]]:
 
 
 def _pin(candidate: Candidate) -> list[Candidate]:
-    """Fix one placeholder to the few values that tell the pattern; empty: none does."""
+    """Fix one placeholder to its few values if these determine the pattern; empty: none does."""
     parts = list(candidate.template.parts)
     for at, part in enumerate(parts):
-        if part not in ("n", "word", "alnum"):  # a hash or date never comes again
+        if part not in ("n", "word", "alnum"):  # hashes and dates do not recur
             continue
         hole = sum(isinstance(p, str) for p in parts[:at])
         by_value: dict[bytes, list[FileGroup]] = defaultdict(list)

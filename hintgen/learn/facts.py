@@ -1,4 +1,4 @@
-"""One row per path of a run: what the hint rules are learned from.
+"""Facts that hint rules are learned from, one row per path of a run.
 
 A store places a file when it is created, so a path has one label: that of the version
 whose placement saves most.
@@ -42,7 +42,7 @@ from tracehint.hintgen.hints.uses import USES
 
 
 def use_of(made: Members, read: Members, wanted: Ints) -> pa.Array:
-    """The use of each wanted file, as text."""
+    """Return the use of each wanted file, as text (one of USES)."""
     gathers, spreads = _fans(made, read)
     readers, makers = read.counts(wanted), made.counts(wanted)
     code = np.select(
@@ -54,8 +54,8 @@ def use_of(made: Members, read: Members, wanted: Ints) -> pa.Array:
 
 
 def _fans(made: Members, read: Members) -> tuple[Ints, Ints]:
-    """Files with one reader: of them those whose reader has several makers of such files, and
-    those of which a maker has several readers."""
+    """Return, of the files with one reader, those whose reader gathers such files from several
+    producers, and those whose producer has several readers of such files."""
     one = made.groups[read.counts(made.groups) == 1]
     file = np.repeat(made.groups, np.diff(made.first))
     chosen = np.isin(file, one)
@@ -65,14 +65,14 @@ def _fans(made: Members, read: Members) -> tuple[Ints, Ints]:
 
 
 def _several(key: Ints, value: Ints) -> Bools:
-    """Rows whose key comes with two values or more."""
+    """Return a mask of the rows whose key occurs with at least two values."""
     order = np.lexsort((value, key))
     first = starts_of(key[order], value[order])
     keys = key[order][first]
     return np.isin(key, keys[1:][keys[1:] == keys[:-1]])
 
 
-# From what scatter readers read, or gather writers wrote.
+# Ranges read by scatter readers or written by gather writers.
 _REGIONS = """
 with r as (
   select c.file, unnest(c.ranges) as r from consumers c join label using (file)
@@ -91,8 +91,8 @@ _NO_REGIONS = pa.schema(
 
 
 def labels_of(patterns: pa.Table) -> pa.Table:
-    """file, pattern (the surest), confidence, saves_bytes, grp, pays, copies (0: not copied): a row
-    per labelled file."""
+    """Return one row per labelled file: file, pattern (of highest confidence), confidence,
+    saves_bytes, grp, pays, copies (0: not copied)."""
     rows = np.flatnonzero(column(patterns, "primary", 0) > 0)
     rows = rows[order_by(column(patterns, "file")[rows])]
     file = column(patterns, "file")[rows]
@@ -124,7 +124,7 @@ def labels_of(patterns: pa.Table) -> pa.Table:
 
 
 def _copies(placement: pa.ChunkedArray) -> Ints:
-    """The number of copies of each placement `replicas=N`, 0 of others."""
+    """Return the number of copies of each placement `replicas=N`, 0 for other placements."""
     words = placement.combine_chunks().dictionary_encode()
     counts = [
         int(word.partition("=")[2]) if word and word.startswith("replicas=") else 0
@@ -134,7 +134,7 @@ def _copies(placement: pa.ChunkedArray) -> Ints:
 
 
 def regions_of(analysis: Analysis, label: pa.Table) -> pa.Table:
-    """file, region_bytes (median), starts: a row per file that is used in parts."""
+    """Return one row per file that is accessed in regions: file, region_bytes (median), starts."""
     import duckdb
 
     parted = pc.is_in(label["pattern"], pa.array(["scatter", "gather"]))
@@ -150,12 +150,12 @@ def regions_of(analysis: Analysis, label: pa.Table) -> pa.Table:
     return found
 
 
-MANY_PIECES = 16  # of a file, more than a reader in order has
-SMALL = 65536  # bytes of a piece
+MANY_PIECES = 16  # ranges per reader; a sequential reader has fewer
+SMALL = 65536  # bytes per range
 
 
 def reread(read: Side, wanted: Ints) -> pa.Array:
-    """Median of (bytes moved / distinct bytes) of each file's readers; null: not known."""
+    """Return the median of (bytes moved / distinct bytes) of each file's readers; null: unknown."""
     moved, unique = (column(read.table, name)[read.row] for name in ("bytes", "unique_bytes"))
     some = (unique > 0) & (moved >= 0)
     files, value = medians(read.file[some], moved[some] / unique[some])
@@ -164,13 +164,13 @@ def reread(read: Side, wanted: Ints) -> pa.Array:
 
 
 def find_untimed(read: Side, wanted: Ints) -> Bools:
-    """Whether no reader of each file has a time; false where it has no readers."""
+    """Return a mask of the wanted files that have readers, none of them with a time."""
     timed = ~np.isnan(floats(read.table, "first_s")[read.row])
     return np.isin(wanted, read.file) & ~np.isin(wanted, read.file[timed])
 
 
 def random(read: Side, wanted: Ints) -> Bools:
-    """Whether each file is read in many small pieces."""
+    """Return a mask of the wanted files that are read in many small ranges."""
     lengths = pc.fill_null(pc.list_value_length(read.table["ranges"]), 0)
     pieces = ints(lengths.to_numpy())[read.row]
     chosen = np.isin(read.file, read.file[pieces > MANY_PIECES])
@@ -191,7 +191,7 @@ def _largest(group: Ints, value: Ints) -> tuple[Ints, Ints]:
 
 
 def medians(group: Ints, value: np.ndarray) -> tuple[Ints, np.ndarray]:
-    """(sorted groups, median of each: the mean of the middle two of an even number)."""
+    """Return sorted groups and their medians (mean of the middle two for an even number)."""
     if not len(group):
         return ints([]), np.zeros(0)
     order = order_by(group)
@@ -199,31 +199,31 @@ def medians(group: Ints, value: np.ndarray) -> tuple[Ints, np.ndarray]:
     first = starts_of(group)
     low, high = (side.reduceat(value, first) for side in (np.minimum, np.maximum))
     varied = np.repeat(low != high, np.diff(np.append(first, len(group))))
-    if varied.any():  # sorted only where they differ: mostly nowhere
+    if varied.any():  # sorted only if values differ, which is rare
         value[varied] = value[varied][np.lexsort((value[varied], group[varied]))]
         end = np.append(first[1:], len(group))
         low, high = value[(first + end - 1) // 2], value[(first + end) // 2]
     return group[first], low * 0.5 + high * 0.5
 
 
-GROUP_BITS = 40  # of a group's number, where facts of several runs are joined; above it: the run
+GROUP_BITS = 40  # low bits of a group number in joined facts; the bits above are the run
 
-# Columns: path (binary), file, label (primary pattern), pattern (the same where it gives hints,
-# else ""), confidence, saves_bytes, copies (of its placement), pays, grp, group_task, group_bytes,
-# size_bytes, role, deleted, producers, consumers (lists of task numbers, peeks aside),
-# producer_types, consumer_types (sorted lists), use, region_bytes, region_align, random,
-# reread, last_reader (null: none that is last whatever the timing).
+# Columns: path (binary), file, label (primary pattern), pattern (the label if it has hints, else
+# ""), confidence, saves_bytes, copies (of its placement), pays, grp, group_task, group_bytes,
+# size_bytes, role, deleted, producers, consumers (lists of task numbers, without header reads),
+# producer_types, consumer_types (sorted lists), use, region_bytes, starts, random, reread,
+# last_reader (null: no reader is last for all timings).
 _ROLES = ("input", "intermediate", "output")
 
 
 def facts_of(
     analysis: Analysis, named: Callable[[pa.Array], None] | None = None, users: Users | None = None
 ) -> pa.Table:
-    """One row per path below the data roots, inputs, intermediates and outputs only. `named` is
-    given the paths before the rest is known. `users`: those of the analysis, where they are
-    known."""
+    """Return one row per path below the data roots (inputs, intermediates and outputs only).
+
+    `named` is called with the paths first. `users`: those of the analysis, if already computed."""
     users = users or users_of(analysis)
-    last = last_readers(users, analysis.edges)  # takes most: before anything else is there
+    last = last_readers(users, analysis.edges)  # first, as it needs most memory
     give_back()
     label = labels_of(analysis.patterns)
     files = _placed_files(analysis.files, label)
@@ -240,7 +240,7 @@ def facts_of(
         **labelled,
         "pays": pc.or_(
             pc.fill_null(label["pays"].take(label_row), False),
-            _repays(labelled["label"], files["size_bytes"], users, file, analysis),
+            _find_untimed_broadcasts(labelled["label"], files["size_bytes"], users, file, analysis),
         ),
         "size_bytes": pc.fill_null(files["size_bytes"], 0),
         "role": files["role"],
@@ -261,7 +261,7 @@ def facts_of(
 def _label_columns(
     groups: pa.Table, label: pa.Table, label_row: pa.Array
 ) -> dict[str, pa.ChunkedArray]:
-    """The label of each file. `label_row`: its row of the labels."""
+    """Return the label columns of each file. `label_row`: its row in `label`; null: none."""
     pattern = pc.fill_null(label["pattern"].take(label_row), "")
     group = label["grp"].take(label_row)
     grouped = _at(groups, "group", _fill_null(group, -1))
@@ -278,7 +278,7 @@ def _label_columns(
 
 
 def _users_of_files(users: Users, file: Ints) -> dict[str, pa.Array]:
-    """Who makes and who reads each file, and what that is called."""
+    """Return the producers and consumers of each file, their types, and the file's use."""
     made = members_of(users.made.file, users.made.task)
     read = members_of(users.whole.file, users.whole.task)
     return {
@@ -290,11 +290,11 @@ def _users_of_files(users: Users, file: Ints) -> dict[str, pa.Array]:
     }
 
 
-def _repays(
+def _find_untimed_broadcasts(
     pattern: pa.ChunkedArray, size: pa.ChunkedArray, users: Users, file: Ints, analysis: Analysis
 ) -> pa.Array:
-    """Where nothing is known about times (a declared run), nobody can say that readers overlap:
-    such broadcasts count as paying from the cost of a call on."""
+    """Return a mask of untimed broadcasts (declared runs) of at least the cost of a call: they
+    count as paying, since overlapping readers cannot be detected."""
     large = pc.greater_equal(size, int(analysis.options.call_cost_bytes))
     known = pa.array(find_untimed(users.whole, file))
     alone = pc.and_(known, pc.fill_null(large, False))
@@ -302,15 +302,15 @@ def _repays(
 
 
 def _last_reader_types(users: Users, files: Ints, kind: Ints, file: Ints) -> pa.Array:
-    """The type of each file's last reader, as `last_readers` has them."""
+    """Return the type of each file's last reader. `files`, `kind`: from `last_readers`."""
     at = finder(files)(file)
     kinds = np.append(kind, -1)[at]
     return pa.array(users.kinds, pa.string()).take(pa.array(kinds, mask=kinds < 0))
 
 
 def _placed_files(files: pa.Table, label: pa.Table) -> pa.Table:
-    """The file of each path that a store places, by path: the version that is labelled and whose
-    placement saves most, else the largest one."""
+    """Return one file per path, sorted by path: the labelled version whose placement saves most,
+    otherwise the largest version."""
     kept = pc.and_(_is_in(files["role"], _ROLES), pc.is_valid(files["path"]))
     columns = ["file", "version", "path", "role", "size_bytes", "deleted"]
     files = files.select(columns).filter(kept)
@@ -343,7 +343,7 @@ def _is_in(values: pa.ChunkedArray, some: Iterable[str]) -> pa.ChunkedArray:
 
 
 def _at(table: pa.Table, key: str, wanted: Ints) -> pa.Array:
-    """The rows of a table with these keys; null: there is none."""
+    """Return the table's row of each wanted key; null: none."""
     at = finder(column(table, key))(wanted)
     return pa.array(at, mask=at < 0)
 
@@ -361,10 +361,10 @@ from pairs group by producer_types, consumer_types having count(*) > 1
 
 
 def files_per_pair(facts: pa.Table) -> dict[tuple[tuple[str, ...], tuple[str, ...]], int]:
-    """(producing types, consuming types) -> files with the same producers and consumers.
+    """Return (producing types, consuming types) -> files with the same producers and consumers.
 
-    0: it was not always the same number. Pairs of types with one pair of tasks are left out: what
-    was seen once may follow the scale.
+    0: the number varies. Pairs of types with a single pair of tasks are omitted: a number observed
+    once may depend on the scale.
     """
     import duckdb
 
@@ -376,18 +376,18 @@ def files_per_pair(facts: pa.Table) -> dict[tuple[tuple[str, ...], tuple[str, ..
 
 
 def run_of(group: int) -> int:
-    """The run that a group of joined facts belongs to."""
+    """Return the run of a group of joined facts."""
     return group >> GROUP_BITS
 
 
 def nodes_of(analysis: Analysis) -> int:
-    """Nodes that the analysis was made for, at least 2."""
+    """Return the number of nodes that the analysis assumes, at least 2."""
     return max(2, int(analysis.run.get("nodes") or 0))
 
 
 Pairs = frozenset[tuple[str, str]]  # (producing type, "" for inputs; consuming type)
 
-# Files that all readers only peek into have no other reader: there the peeks decide.
+# Header reads (peeks) are ignored unless all readers of the file only peek.
 _PAIRS = """
 with read as (select file from readers where not coalesce(peek, false)),
 used as (
@@ -401,7 +401,7 @@ group by all having bool_and(peek and not all_peek)
 
 
 def peeks_of(analysis: Analysis) -> Pairs:
-    """Pairs of types of which every reader only peeked, beside others that did not."""
+    """Return pairs of types whose reads are all header reads of files that others read fully."""
     import duckdb
     import pyarrow.compute as pc
 
@@ -417,5 +417,5 @@ def peeks_of(analysis: Analysis) -> Pairs:
 
 
 def find_agreed(found: Sequence[Pairs]) -> tuple[tuple[str, str], ...]:
-    """What all runs agree on, sorted."""
+    """Return the pairs common to all runs, sorted."""
     return tuple(sorted(frozenset.intersection(*found))) if found else ()

@@ -1,10 +1,10 @@
-"""Learning, second half: templates that also hold where names differ more.
+"""Fallback templates that also match names unlike the observed ones.
 
-Two fallback levels below the shapes that were seen:
-  by name   the shortest beginning and end of a name that tell its files from all
+Two fallback levels below the observed shapes:
+  by name   the shortest beginning and end of a name that distinguish its files from all
             others of the run: `{name}_area.fits`, `p{name}.fits`
-  by types  any name, where the declared producing and consuming types are known
-The more specific fallback level wins when both fit.
+  by types  any name, if the declared producing and consuming types are known
+The more specific fallback level wins if both match.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.hints.template import MAX_AMBIGUOUS, Part, Template, ambiguity, template_of
 from tracehint.hintgen.learn.candidates import Candidate, parts_of, tokens
 from tracehint.hintgen.learn.filegroups import FileGroup, Types
-from tracehint.hintgen.learn.groups import Told
+from tracehint.hintgen.learn.groups import Naming
 
 MAX_HEAD, MAX_TAIL = 2, 8  # tokens of a base name that a fallback level may fix
 
@@ -28,8 +28,8 @@ Key = tuple[bytes, tuple[bytes, ...], tuple[bytes, ...]]  # directory, head, tai
 
 
 def _keys(shape: bytes) -> list[Key]:
-    """Every (head, tail) that covers the shape and says something, loosest first: fixed words count
-    most, they are what another run's names may not share."""
+    """Return all (directory, head, tail) that match the shape and fix a word, loosest first: fewest
+    fixed words, since names of another run may not share them."""
     folder, slash, base = shape.rpartition(b"/")
     words = tokens(base)
     spoken = [word[:1].isalnum() for word in words]
@@ -46,8 +46,8 @@ def _keys(shape: bytes) -> list[Key]:
     return [key for _, key in sorted(found, key=lambda ranked: ranked[0])]
 
 
-def _agree(candidates: list[Candidate]) -> tuple[bool, bool]:
-    """(the name alone decides, the declared use decides) over the candidates together."""
+def _find_deciders(candidates: list[Candidate]) -> tuple[bool, bool]:
+    """Return whether the name alone, and whether the declared use, determines the pattern."""
     patterns: set[str] = set()
     table: dict[str, set[str]] = defaultdict(set)
     for candidate in candidates:
@@ -58,7 +58,7 @@ def _agree(candidates: list[Candidate]) -> tuple[bool, bool]:
 
 
 def by_name(candidates: list[Candidate]) -> list[Candidate]:
-    """Generalised candidates for `candidates` (all candidates of the run, unhinted ones too)."""
+    """Generalise `candidates` by name (all candidates of the run, including unhinted ones)."""
     members: dict[Key, dict[int, Candidate]] = defaultdict(dict)
     keys_of = cache(_keys)
     for candidate in candidates:
@@ -67,7 +67,7 @@ def by_name(candidates: list[Candidate]) -> list[Candidate]:
                 members[key][id(candidate)] = candidate
     chosen: dict[tuple[Key, Needs], list[Candidate]] = {}
     verdict_of: dict[Needs, int] = {"": 0, "use": 1}
-    verdicts = {key: _agree(list(group.values())) for key, group in members.items()}
+    verdicts = {key: _find_deciders(list(group.values())) for key, group in members.items()}
     for candidate in candidates:
         if not any(candidate.patterns):
             continue
@@ -105,11 +105,10 @@ def _name_candidate(key: Key, need: Needs, group: list[Candidate]) -> Candidate 
 def by_types(
     file_groups: list[FileGroup], tasks: int, per_pair: Mapping[tuple[Types, Types], int]
 ) -> list[Candidate]:
-    """Candidates for any name, per (producing types, consuming types), where these decide.
+    """Return candidates for any name by (producing, consuming types) that determine the pattern.
 
-    `tasks`: tasks in the run. Where nearly every task has a type of its own, types
-    say nothing about another run, and there are none of these candidates. `per_pair`: see
-    `facts.files_per_pair`.
+    `tasks`: tasks in the run. If most tasks have a type of their own, types do not carry over to
+    another run and there are no such candidates. `per_pair`: see `facts.files_per_pair`.
     """
     kinds = {
         name
@@ -130,13 +129,13 @@ def by_types(
             continue
         by_end: dict[bytes, list[FileGroup]] = defaultdict(list)
         for file_group in group:
-            by_end[_end(file_group.shape)].append(file_group)
+            by_end[_extension_of(file_group.shape)].append(file_group)
         parts = [_typed_candidate(end, part, most) for end, part in by_end.items() if end]
         out += [candidate for candidate in parts if candidate.decided]
     return [candidate for candidate in out if any(candidate.patterns)]
 
 
-def _end(shape: bytes) -> bytes:
+def _extension_of(shape: bytes) -> bytes:
     base = shape.rpartition(b"/")[2]
     stem, dot, end = base.rpartition(b".")
     return dot + end if stem else b""
@@ -147,18 +146,18 @@ def _typed_candidate(end: bytes, file_groups: list[FileGroup], per_pair: int) ->
     return Candidate(template, file_groups, need="types", level=2, per_pair=per_pair)
 
 
-MAX_NAMES = 50_000  # names of a run, above which no families are looked for
-MEMBERS = 40  # names per file group that must agree
-LONGEST_HEAD = 3  # characters before the common part
-MAX_ENDS = 4  # places where the common part may end
-MIN_STEM = 4  # characters
+MAX_NAMES = 50_000  # names of a run; families are not searched in larger runs
+MEMBERS = 40  # names checked per file group
+LONGEST_HEAD = 3  # maximum characters before the common part
+MAX_ENDS = 4  # separators tried as the end of the common part
+MIN_STEM = 4  # minimum characters of the common part
 MAX_SIBLINGS = 8
 
-Affixes = tuple[bytes, bytes]  # what stands before and after the common part
+Affixes = tuple[bytes, bytes]  # text before and after the common part
 
 
 def affixes(path: bytes) -> Iterator[Affixes]:
-    """Ways to see a path as head + common part + tail, with the longest common part first."""
+    """Yield ways to divide a path into head + common part + tail, longest common part first."""
     folder, slash, base = path.rpartition(b"/")
     ends = [i for i in range(1, len(base)) if base[i : i + 1] in b"._-"][-MAX_ENDS:]
     for end in (len(base), *reversed(ends)):
@@ -166,8 +165,8 @@ def affixes(path: bytes) -> Iterator[Affixes]:
             yield folder + slash + base[:head], base[end:]
 
 
-def looked_for(candidates: list[Candidate]) -> bool:
-    """False where the run has too many names."""
+def has_few_names(candidates: list[Candidate]) -> bool:
+    """Whether families are searched: the run has at most MAX_NAMES names."""
     return (
         sum(
             len(file_group.samples)
@@ -179,8 +178,8 @@ def looked_for(candidates: list[Candidate]) -> bool:
 
 
 def by_family(candidates: list[Candidate]) -> list[Candidate]:
-    """Candidates for names that differ only in what they share with other names of the run."""
-    if not looked_for(candidates):
+    """Return candidates for names whose variable part they share with other names of the run."""
+    if not has_few_names(candidates):
         return []
     paths = {
         path
@@ -204,19 +203,19 @@ def by_family(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def by_mark(families: list[Candidate], others: list[Candidate]) -> list[Candidate]:
-    """Candidates for a mark in front alone, `c{name}_area.fits`, where siblings cannot be asked.
+    """Return the families with a prefix, `c{name}_area.fits`, without the condition on siblings.
 
-    Not where one of `others` has that template: it was made of all names that fit it.
+    A template of one of `others` is omitted: that candidate covers all names that match it.
     """
     taken = {candidate.template.text for candidate in others}
     return [
         replace(candidate, siblings=())
         for candidate in families
-        if _mark(candidate) and candidate.template.text not in taken
+        if _has_prefix(candidate) and candidate.template.text not in taken
     ]
 
 
-def _mark(candidate: Candidate) -> bool:
+def _has_prefix(candidate: Candidate) -> bool:
     head = candidate.template.parts[0]
     return isinstance(head, bytes) and not head.endswith(b"/")
 
@@ -224,7 +223,8 @@ def _mark(candidate: Candidate) -> bool:
 def _siblings(
     candidate: Candidate, siblings: dict[bytes, set[Affixes]]
 ) -> tuple[Affixes, tuple[Affixes, ...]] | None:
-    """How the candidate's names are made, and what is always there beside them."""
+    """Return the affixes of the candidate's names, and those of the names that always go with
+    them; None: no such names."""
     members = [
         path for file_group in candidate.file_groups for path, _ in file_group.samples[:MEMBERS]
     ]
@@ -250,7 +250,7 @@ def _siblings(
 def _family_candidate(
     own: Affixes, others: tuple[Affixes, ...], group: list[Candidate]
 ) -> Candidate | None:
-    """One candidate for all of the group; None where neither name nor use tells the pattern."""
+    """Merge a group into one candidate; None if neither name nor use determines the pattern."""
     template = template_of([own[0], "name", own[1]])
     beside = tuple(_text(head) + "{name}" + _text(tail) for head, tail in others[:MAX_SIBLINGS])
     file_groups = [file_group for candidate in group for file_group in candidate.file_groups]
@@ -258,12 +258,12 @@ def _family_candidate(
     if len(candidate.patterns) > 1:
         candidate.need = "use"
     labelled = candidate.decided and any(candidate.patterns)
-    return candidate if labelled and _groups_told(candidate) else None
+    return candidate if labelled and _names_groups(candidate) else None
 
 
-def _groups_told(candidate: Candidate) -> bool:
-    """True unless groups matter and the common part does not name them: other levels may."""
-    candidate_groups = Told(candidate)
+def _names_groups(candidate: Candidate) -> bool:
+    """Whether the common part names the groups, or none matter; if not, other levels may."""
+    candidate_groups = Naming(candidate)
     return all(
         candidate_groups.captures(
             [c for c in candidate.file_groups if c.pattern == pattern], by_producer
@@ -278,7 +278,7 @@ def _text(part: bytes) -> str:
 
 
 def makers_of(analyses: Sequence[Analysis]) -> tuple[Maker, ...]:
-    """Words that mean one type, the same in all runs that have them."""
+    """Return the words that identify one task type, the same one in all runs with that word."""
     found: dict[str, Maker | None] = {}
     for analysis in analyses:
         for one in analysis.run.get("makers") or ():
@@ -292,7 +292,7 @@ def makers_of(analyses: Sequence[Analysis]) -> tuple[Maker, ...]:
 
 
 def by_maker(candidates: Iterable[Candidate], makers: Sequence[Maker]) -> list[Candidate]:
-    """Candidates for files of one base name that tasks of several types use differently."""
+    """Return candidates by producing type for files of one base name with different patterns."""
     known = {maker.type for maker in makers}
     by_name: dict[bytes, list[FileGroup]] = defaultdict(list)
     for candidate in candidates:
@@ -312,7 +312,7 @@ def _kinds(groups: Iterable[FileGroup]) -> set[str]:
 
 
 def _candidate(kind: str, groups: Sequence[FileGroup]) -> Candidate | None:
-    """The files of one type, where all of them are used in the same way."""
+    """Return a candidate for the files of one producing type; None if their patterns differ."""
     own = [group for group in groups if kind in group.producers]
     template = _template([group.shape for group in own])
     if len({group.pattern for group in own}) > 1 or not own[0].pattern or template is None:
@@ -321,7 +321,7 @@ def _candidate(kind: str, groups: Sequence[FileGroup]) -> Candidate | None:
 
 
 def _template(shapes: Sequence[bytes]) -> Template | None:
-    """The name in its directory, where that is always the same one, else in any."""
+    """Return the template of the name in its directory if constant, otherwise in any directory."""
     folders = {shape.rpartition(b"/")[:2] for shape in shapes}
     folder: Sequence[Part] = ("dirs",)
     if len(folders) == 1:

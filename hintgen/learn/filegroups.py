@@ -1,4 +1,4 @@
-"""Files that the learner cannot tell apart, counted together."""
+"""Groups of files that the learner cannot distinguish, and their statistics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tracehint.analyzer.arrays import Ints, group_equal_rows, ints, order_by, rank_values, starts_of
 from tracehint.hintgen.file_users import numbers_of
 
-SAMPLES = 400  # paths per file group kept for naming groups and for checks
+SAMPLES = 400  # paths kept per file group, to name groups and for checks
 Types = tuple[str, ...]
 Sample = tuple[bytes, int | None]  # path, group
 
@@ -31,11 +31,11 @@ class FileGroup:
     files: int
     size_sum: int  # bytes of all files
     saves_bytes: int
-    paying: int  # files for which the cost model finds a gain
-    group_bytes: int  # of the largest group among them, 0: no groups
+    paying: int  # files for which the cost model predicts a gain
+    group_bytes: int  # bytes of the largest group among them, 0: no groups
     confidence: float
     readers: int  # median
-    copies: int  # median of those that are copied, 0: none is
+    copies: int  # median of the files with copies, 0: none has
     min_readers: int
     max_readers: int
     size: int  # median
@@ -47,7 +47,7 @@ class FileGroup:
     traits: tuple[tuple[str, Any], ...]  # for advisory hints
 
 
-_SAME = ("shape", "producer_types", "consumer_types", "use", "pattern")  # in a group
+_KEYS = ("shape", "producer_types", "consumer_types", "use", "pattern")  # equal within a group
 _FILE_GROUPS = """
 select count(*) as files, sum(size_bytes)::bigint as size_sum,
        sum(saves_bytes)::bigint as saves_bytes,
@@ -69,7 +69,7 @@ _TRAITS = ("last_reader", "last_known", "role", "roles", "random", "reread", "de
 
 
 def file_groups_of(facts: pa.Table) -> list[FileGroup]:
-    """Facts with shapes, grouped by (shape, types, use, pattern); see `facts.facts_of`."""
+    """Group facts with shapes by (shape, types, use, pattern); see `facts.facts_of`."""
     import duckdb
 
     if not facts.num_rows:
@@ -78,22 +78,22 @@ def file_groups_of(facts: pa.Table) -> list[FileGroup]:
     order = order_by(number, _by_path(facts["path"]))
     first = starts_of(number[order])
     con = duckdb.connect()
-    counted = facts.drop_columns([*_SAME, "path", "producers", "consumers"])
+    counted = facts.drop_columns([*_KEYS, "path", "producers", "consumers"])
     readers = pc.list_value_length(facts["consumers"])
     counted = counted.append_column("readers", readers)
     con.register("facts", counted.append_column("number", pa.array(number)))
     rows = con.sql(_FILE_GROUPS).to_arrow_table().to_pylist()
     con.close()
-    alike = facts.select(_SAME).take(pa.array(order[first])).to_pylist()
+    alike = facts.select(_KEYS).take(pa.array(order[first])).to_pylist()
     samples = _samples(facts, order, first)
     groups = [_file_group({**a, **b}, c) for a, b, c in zip(alike, rows, samples, strict=True)]
     return sorted(groups, key=lambda g: (g.shape, g.producers, g.consumers, g.use, g.pattern))
 
 
 def _numbers(facts: pa.Table) -> Ints:
-    """A number for each row, the same for files that cannot be told apart."""
+    """Return a group number per row, equal for files with the same values of _KEYS."""
     number = np.zeros(facts.num_rows, np.int64)
-    for name in _SAME:
+    for name in _KEYS:
         column = facts[name].combine_chunks()
         code = _of_lists(column) if pa.types.is_list(column.type) else _of_texts(column)
         number = rank_values(number * (int(code.max()) + 1) + code)[1]
@@ -105,7 +105,7 @@ def _of_texts(texts: pa.Array) -> Ints:
 
 
 def _of_lists(lists: pa.ListArray) -> Ints:
-    """The number of each list of sorted distinct texts; 0: empty."""
+    """Return a number for each distinct list of sorted distinct texts; 0: empty."""
     rows, kinds, _ = numbers_of(
         ints(pc.list_parent_indices(lists).to_numpy()), _of_texts(pc.list_flatten(lists))
     )
@@ -115,7 +115,7 @@ def _of_lists(lists: pa.ListArray) -> Ints:
 
 
 def _by_path(paths: pa.ChunkedArray) -> Ints:
-    """The place of each row in the order of the paths."""
+    """Return the rank of each row by path."""
     whole = paths.combine_chunks()
     rank = np.arange(len(whole))
     if pc.all(pc.less_equal(whole[:-1], whole[1:])).as_py() is False:
@@ -124,7 +124,7 @@ def _by_path(paths: pa.ChunkedArray) -> Ints:
 
 
 def _samples(facts: pa.Table, order: Ints, first: Ints) -> Iterator[tuple[Sample, ...]]:
-    """The first paths of each group. `order`: the rows group by group, in the order of paths."""
+    """Return the first SAMPLES paths of each group. `order`: the rows by group, then path."""
     count = np.diff(np.append(first, len(order)))
     kept = np.minimum(count, SAMPLES)
     place = np.arange(len(order)) - np.repeat(first, count)
@@ -165,44 +165,44 @@ def _file_group(row: dict[str, Any], samples: tuple[Sample, ...]) -> FileGroup:
     )
 
 
-_LONG = 64  # members of a list that is compared as a whole, not one place after another
+_LONG = 64  # members above which a list is compared as a whole, not element by element
 
 
 def lengths(column: pa.ChunkedArray) -> list[int]:
-    """Elements of each list; none where it is null."""
+    """Return the length of each list; 0 for a null."""
     found: list[int] = pc.fill_null(pc.list_value_length(column), 0).to_pylist()
     return found
 
 
 def lists(column: pa.ChunkedArray) -> list[list[Any]]:
-    """The lists; an empty one for a null."""
+    """Return the lists; an empty one for a null."""
     flat = pc.list_flatten(column).to_pylist()
     ends = np.cumsum([0, *lengths(column)]).tolist()
     return [flat[start:end] for start, end in pairwise(ends)]
 
 
 def codes(column: pa.ChunkedArray) -> Ints:
-    """A number for each distinct value, null as well; not for lists."""
+    """Return a number for each distinct value, including null; lists are not supported."""
     coded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     return ints(coded.indices.to_numpy())
 
 
 def word_sets(column: pa.ChunkedArray) -> tuple[list[tuple[str, ...]], Ints]:
-    """(the distinct ones of lists of words, which of them each row has): of lists with the same
-    words in the same order, few of which differ."""
+    """Return the distinct lists of words and the index of each row's list. Lists are sorted, so
+    that equal sets are equal lists; few of them differ."""
     first, code = group_equal_rows(sets_in(column))
     return list(map(tuple, lists(column.take(first)))), code
 
 
 def first_of(column: pa.ChunkedArray) -> Ints:
-    """The first number of each list; -1: there is none."""
+    """Return the first number of each list; -1: empty."""
     flat = ints(column.combine_chunks().flatten().to_numpy())
     count = ints(lengths(column))
     return np.where(count > 0, np.append(flat, -1)[np.cumsum(count) - count], -1)
 
 
 def sets_in(column: pa.ChunkedArray) -> Ints:
-    """Number of the set of each row's list of sorted distinct values; 0: the empty one."""
+    """Return a number for each row's set, given as a list of sorted distinct values; 0: empty."""
     member = codes(pa.chunked_array([column.combine_chunks().flatten()]))
     count = ints(lengths(column))
     row, long = np.repeat(np.arange(len(count)), count), np.repeat(count > _LONG, count)

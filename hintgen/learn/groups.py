@@ -1,4 +1,4 @@
-"""Learning: which placeholders of a name tell the group that a file belongs to."""
+"""Placeholders of a name that identify the group of a file, and merging of similar candidates."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Row = tuple[tuple[bytes, ...], int]  # text of each placeholder, group
 Captures = tuple[tuple[int, ...], bool]
 
 
-class Told:
-    """What a candidate's names tell; asked twice about the same files, it looks once."""
+class Naming:
+    """Placeholders of a candidate that identify groups, cached by file groups."""
 
     def __init__(self, candidate: Candidate) -> None:
         self._candidate = candidate
@@ -29,14 +29,14 @@ class Told:
         self._found: dict[tuple[tuple[int, ...], bool], Captures] = {}
 
     def captures(self, file_groups: list[FileGroup], by_producer: bool) -> Captures:
-        """(placeholders that are the same within each group and tell the groups apart; whether
-        they do so with their digits left out). The file groups are those of the candidate.
+        """Return the placeholders that are constant within each group and distinguish the groups,
+        and whether their digits are ignored. The file groups belong to the candidate.
 
-        In a run with one group these are all that never change in it: another run may
-        have several (one per lane, colour, sample), and then they change between them. Random
-        parts name the task that wrote the file (a work directory), not the one that reads it.
+        In a run with one group these are all constant placeholders: another run may have several
+        groups (one per lane, colour, sample) that differ in them. Random parts are excluded then:
+        they name the task that wrote the file (a work directory), not its reader.
         """
-        key = tuple(map(id, file_groups))  # the candidate keeps them
+        key = tuple(map(id, file_groups))  # ids stay valid: the candidate holds the objects
         if key not in self._rows:
             self._rows[key] = _rows_of(self._candidate, file_groups)
         if (key, by_producer) not in self._found:
@@ -46,7 +46,7 @@ class Told:
 
 
 def _rows_of(candidate: Candidate, file_groups: list[FileGroup]) -> list[Row]:
-    """The samples that are in groups; none where the template does not fit one of them."""
+    """Return the samples that are in groups; empty if the template does not match one of them."""
     rows: list[Row] = []
     for file_group in file_groups:
         for path, group in file_group.samples:
@@ -68,7 +68,7 @@ def _captures(
     if single and sum(file_group.size_sum for file_group in file_groups) < max(
         file_group.group_bytes for file_group in file_groups
     ):
-        return (), False  # part of a group with other names as well
+        return (), False  # part of a group that also has other names
     holes = [part for part in candidate.template.parts if isinstance(part, str)]
     usable = [
         at for at, hole in enumerate(holes) if by_producer or not single or hole not in RUN_ONLY
@@ -85,10 +85,10 @@ def _captures(
 def _find_naming_placeholders(
     rows: list[Row], usable: list[int], read: Callable[[bytes], bytes]
 ) -> tuple[int, ...]:
-    """The placeholders that name the groups, as `read` sees their text; empty: none do."""
+    """Return the placeholders whose text, converted by `read`, names the groups; empty: none."""
     steady, texts = list[int](), list[dict[int, bytes]]()
     for i, at in enumerate(usable):
-        text = _one_each((read(row[at]), group) for row, group in rows)
+        text = _text_by_group((read(row[at]), group) for row, group in rows)
         if text is not None:
             steady.append(i)
             texts.append(text)
@@ -104,8 +104,8 @@ def _find_naming_placeholders(
     return tuple(usable[i] for i in steady) if distinct else ()
 
 
-def _one_each(texts: Iterable[tuple[bytes, int]]) -> dict[int, bytes] | None:
-    """The text of each group; None where a group has several."""
+def _text_by_group(texts: Iterable[tuple[bytes, int]]) -> dict[int, bytes] | None:
+    """Return the text of each group; None if a group has several."""
     found: dict[int, bytes] = {}
     for text, group in texts:
         if found.setdefault(group, text) != text:
@@ -113,7 +113,7 @@ def _one_each(texts: Iterable[tuple[bytes, int]]) -> dict[int, bytes] | None:
     return found
 
 
-MIN_WORDS = 3  # different words at one place from which it becomes a placeholder
+MIN_WORDS = 3  # minimum number of distinct words in a field that becomes a placeholder
 
 
 Table = dict[str, set[str]]  # use -> patterns
@@ -121,30 +121,30 @@ Table = dict[str, set[str]]  # use -> patterns
 
 @dataclass
 class _Cluster:
-    """Candidates of which no use has different patterns in two of them."""
+    """Candidates that agree on the patterns of each use."""
 
     candidates: list[Candidate] = field(default_factory=list)
     types: set[tuple[Types, Types]] = field(default_factory=set)
     table: Table = field(default_factory=dict)
 
-    def takes(self, types: set[tuple[Types, Types]], table: Table) -> bool:
-        """Whether a candidate with these is of the same types and contradicts none in it."""
+    def accepts(self, types: set[tuple[Types, Types]], table: Table) -> bool:
+        """Whether a candidate shares a pair of types and has the same patterns for each use."""
         shared = table.keys() & self.table.keys()
         return not types.isdisjoint(self.types) and all(
             table[use] == self.table[use] for use in shared
         )
 
     def add(self, candidate: Candidate, types: set[tuple[Types, Types]], table: Table) -> None:
-        """Take the candidate in."""
+        """Add a candidate."""
         self.candidates.append(candidate)
         self.types |= types
         self.table |= table
 
 
 def merge(candidates: list[Candidate]) -> list[Candidate]:
-    """Candidates whose names differ only in words, of tasks of the same types, become one.
+    """Merge candidates of tasks of the same types whose names differ only in words.
 
-    Not where the merged template would catch a candidate of another pattern.
+    Candidates stay separate if the merged template would match a candidate of another pattern.
     """
     by_skeleton: dict[tuple[bytes, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -163,11 +163,11 @@ def merge(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _clusters(group: list[Candidate]) -> list[list[Candidate]]:
-    """Each candidate with the first candidates that it goes with, in order."""
+    """Group candidates greedily: each joins the first cluster that accepts it."""
     clusters: list[_Cluster] = []
     for candidate in group:
         types, table = candidate.types, candidate.table
-        home = next((c for c in clusters if c.takes(types, table)), None)
+        home = next((c for c in clusters if c.accepts(types, table)), None)
         if home is None:
             home = _Cluster()
             clusters.append(home)
@@ -176,8 +176,8 @@ def _clusters(group: list[Candidate]) -> list[list[Candidate]]:
 
 
 def _merge_cluster(cluster: list[Candidate], strangers: list[Candidate]) -> list[Candidate]:
-    """The cluster as one node; else, where that is too loose, merged at one place each."""
-    whole = _one(cluster, strangers)
+    """Merge a cluster into one candidate or, if too loose, those that differ in one field."""
+    whole = _merge_all(cluster, strangers)
     if whole is not None:
         return [whole]
     for at in range(1, len(fields(_shape(cluster[0]))), 2):
@@ -186,14 +186,14 @@ def _merge_cluster(cluster: list[Candidate], strangers: list[Candidate]) -> list
             columns = fields(_shape(candidate))
             alike[(*columns[:at], b"", *columns[at + 1 :])].append(candidate)
         if len(alike) < len(cluster):
-            made = [(part, _one(part, strangers)) for part in alike.values()]
+            made = [(part, _merge_all(part, strangers)) for part in alike.values()]
             if any(candidate is not None for _, candidate in made):
                 return [n for part, candidate in made for n in ([candidate] if candidate else part)]
     return cluster
 
 
-def _one(cluster: list[Candidate], strangers: list[Candidate]) -> Candidate | None:
-    """All of the cluster under one template; None where evidence does not reach so far."""
+def _merge_all(cluster: list[Candidate], strangers: list[Candidate]) -> Candidate | None:
+    """Merge a cluster under one template; None if the words are too few or it is too loose."""
     shapes = [_shape(candidate) for candidate in cluster]
     variety = max(len(set(column)) for column in zip(*map(fields, shapes), strict=True))
     if len(cluster) == 1 or variety < MIN_WORDS:
@@ -210,7 +210,7 @@ def _one(cluster: list[Candidate], strangers: list[Candidate]) -> Candidate | No
 
 
 def says_something(template: Template) -> bool:
-    """True when some letter or digit of the base name is fixed."""
+    """Whether some letter or digit of the base name is fixed."""
     base = template.text.rpartition("/")[2]
     return any(char.isalnum() for char in re.sub(r"\{[a-z]+\}", "", base))
 

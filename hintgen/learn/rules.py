@@ -1,11 +1,11 @@
-"""Rules for files that do not exist yet, learned from one or several runs.
+"""Learn rules for files that do not exist yet from one or several runs.
 
     hint_file = learn([analysis])
 
-The steps are in candidates.py (shapes, splitting, merging) and fallback.py (fallback levels
-for other names); here candidates become rules, and every rule is tried on the names
-it was learned from: what it must not catch is excluded, or the rule is dropped
-and the refusal reported.
+Candidates come from candidates.py (shapes, splitting), groups.py (merging) and fallback.py
+(fallback levels for other names). This module converts them to rules and tests each rule on the
+names it was learned from: names of another pattern are excluded, or the rule is dropped and
+reported as a refusal.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from tracehint.hintgen.learn.fallback import (
     by_mark,
     by_name,
     by_types,
-    looked_for,
+    has_few_names,
     makers_of,
 )
 from tracehint.hintgen.learn.filegroups import FileGroup, Types, file_groups_of
-from tracehint.hintgen.learn.groups import Told, merge
+from tracehint.hintgen.learn.groups import Naming, merge
 from tracehint.hintgen.learn.safety import Limits, restrain
 from tracehint.hintgen.learn.scale import NO_SCALES, Scales, scales_of
 from tracehint.hintgen.match.match import Matcher
@@ -66,16 +66,16 @@ if TYPE_CHECKING:
     from tracehint.hintgen.file_users import Users
 
 
-# From a node (a template and what it covers) to a rule.
+# Conversion of a candidate to a rule.
 
-CALL_COST = Options.call_cost_bytes  # a file below it does not repay a call
+CALL_COST = Options.call_cost_bytes  # minimum size of a file that repays a call
 FAN_USES = ("fan_in", "fan_out", "fan_both")
 
 
 def _need(
-    file_groups: list[FileGroup], groups: Told, nodes: int, pattern: str, scales: Scales
+    file_groups: list[FileGroup], groups: Naming, nodes: int, pattern: str, scales: Scales
 ) -> Need:
-    """What the values of a pattern's hints follow from."""
+    """Return the inputs that determine the values of a pattern's hints."""
     copied = [file_group for file_group in file_groups if file_group.copies]
     consumers = sorted({name for file_group in file_groups for name in file_group.consumers})
     producers = sorted({name for file_group in file_groups for name in file_group.producers})
@@ -103,18 +103,18 @@ def _need(
 
 
 def _mean(file_groups: list[FileGroup], values: list[int]) -> int:
-    """The mean of the values of these groups, weighted with their files; 0 without a group."""
+    """Return the rounded mean of `values`, weighted by files; 0 without a group."""
     files = [file_group.files for file_group in file_groups]
     total = sum(value * count for value, count in zip(values, files, strict=True))
     return round(total / sum(files)) if files else 0
 
 
 def rule_of(candidate: Candidate, nodes: int, scales: Scales = NO_SCALES) -> Rule | None:
-    """The rule of a node for `nodes` nodes, without an id; None where it has no hints."""
+    """Return the rule of a candidate for `nodes` nodes, without an id; None if it has no hints."""
     by_pattern: dict[str, list[FileGroup]] = {}
     for file_group in candidate.file_groups:
         by_pattern.setdefault(file_group.pattern, []).append(file_group)
-    groups = Told(candidate)
+    groups = Naming(candidate)
     made = {
         pattern: hints_of(pattern, _need(file_groups, groups, nodes, pattern, scales))
         for pattern, file_groups in by_pattern.items()
@@ -161,7 +161,7 @@ def _examples(file_groups: list[FileGroup]) -> tuple[str, ...]:
 
 
 def _confidence(candidate: Candidate, file_groups: list[FileGroup]) -> float:
-    """That of the labels; less for few files and for wider templates."""
+    """Return the confidence of the labels, reduced for few files and for wider templates."""
     files = sum(file_group.files for file_group in file_groups)
     surest = min(
         file_group.confidence for file_group in candidate.file_groups if file_group.pattern
@@ -195,9 +195,9 @@ def _conditions(candidate: Candidate, need: Needs, file_groups: list[FileGroup])
 
 
 def _variants(
-    candidate: Candidate, groups: Told, main: str, made: dict[str, tuple[Hint, ...]], nodes: int
+    candidate: Candidate, groups: Naming, main: str, made: dict[str, tuple[Hint, ...]], nodes: int
 ) -> tuple[Variant, ...]:
-    """Uses other than those of the main pattern: as seen, else by definition."""
+    """Return variants for uses of other patterns: as observed, otherwise by definition."""
     table = {use: next(iter(patterns)) for use, patterns in candidate.table.items()}
     inputs = {not file_group.producers for file_group in candidate.file_groups}
     odd_fan = any(
@@ -227,10 +227,10 @@ MAX_EXCLUDE = 16
 
 
 def self_check(rules: list[Rule], leaves: list[Candidate]) -> tuple[list[Rule], list[Refusal]]:
-    """Exclude, or drop, where a rule would catch a file of another pattern by its name alone."""
+    """Exclude names of another pattern from rules that match them, or drop the rule."""
     refused: list[Refusal] = []
     for _ in range(3):
-        wrong, ties = _wrong(rules, leaves)
+        wrong, ties = _conflicts(rules, leaves)
         if not wrong and not ties:
             break
         kept = []
@@ -248,10 +248,10 @@ def self_check(rules: list[Rule], leaves: list[Candidate]) -> tuple[list[Rule], 
     return rules, refused
 
 
-def _wrong(
+def _conflicts(
     rules: list[Rule], leaves: list[Candidate]
 ) -> tuple[dict[str, dict[str, Candidate]], dict[str, Rule]]:
-    """(rule id -> candidates wrongly caught, rule id -> the rule that it loses a tie to)."""
+    """Return rule id -> candidates wrongly matched, and rule id -> the rule that wins a tie."""
     matcher = Matcher(HintFile((), {}, tuple(rules)))
     by_id = {rule.id: rule for rule in rules}
     wrong: dict[str, dict[str, Candidate]] = {}
@@ -293,15 +293,15 @@ def _conflict(winner: Rule) -> str:
     )
 
 
-LARGE = 1_000_000  # files: from here on steps are made one after the other, for memory
+LARGE = 1_000_000  # files; larger runs use one step at a time, to limit memory
 
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """What the learner may do; the defaults are those of docs/reference/hints.md."""
+    """Options of the learner; docs/reference/hints.md lists the defaults."""
 
-    nodes: int | None = None  # None: the largest of the runs
-    fallbacks: bool = True  # fallback levels for names that differ more
+    nodes: int | None = None  # None: the largest number of the runs
+    fallbacks: bool = True  # whether to add fallback levels for other names
     limits: Limits = field(default_factory=Limits)
 
 
@@ -311,8 +311,8 @@ def learn(
     facts: list[pa.Table] | None = None,
     users: Users | None = None,
 ) -> HintFile:
-    """Rules from runs of one workflow; what was refused is in `refused`. `facts`: those of each
-    run, as `facts_of` has them, where they are there already; `users`: those of a single run."""
+    """Learn rules from runs of one workflow; `refused` lists the rules held back. `facts`: those of
+    each run (`facts_of`), if already computed; `users`: those of a single run."""
     options = options or LearnOptions()
     nodes = options.nodes or max((nodes_of(a) for a in analyses), default=2)
     threads = Resources(cores())
@@ -323,12 +323,12 @@ def learn(
         partial(_scales_of_run, facts, joined), Resources(1) if large else threads
     )
     makers = makers_of(analyses)
-    leaves, mixed = _leaves(file_groups_of(joined) if joined is not None else [])
+    leaves, mixed = _split_by_use(file_groups_of(joined) if joined is not None else [])
     scales, per_pair = counted()
-    leaves, rules, held_back = _within_limits(merge(leaves), options.limits, nodes, scales)
+    leaves, rules, held_back = _apply_limits(merge(leaves), options.limits, nodes, scales)
     if options.fallbacks:
         tasks = sum(analysis.tasks.num_rows for analysis in analyses)
-        more = _wider(leaves + mixed, tasks, per_pair)
+        more = _make_fallbacks(leaves + mixed, tasks, per_pair)
         more += by_maker(leaves + mixed, makers)
         made = (rule_of(candidate, nodes, scales) for candidate in more)
         rules += [rule for rule in made if rule is not None]
@@ -339,7 +339,7 @@ def learn(
             "program": f"tracehint {__version__}",
             "nodes": nodes,
             "nodes_given": _nodes_were_given(options, analyses),
-            "company": options.fallbacks and looked_for(leaves + mixed),
+            "company": options.fallbacks and has_few_names(leaves + mixed),
             **options.limits.as_json(),
         },
         rules=tuple(rules),
@@ -355,8 +355,8 @@ def _with_shapes(
     threads: Resources,
     users: Users | None,
 ) -> tuple[list[pa.Table], pa.Table | None]:
-    """The facts of each run, and all of them with their shapes; None: there is no run. The names
-    of a single run are looked at beside the rest of its facts."""
+    """Return the facts of each run, and all joined with their shapes (None: no run). For a single
+    run, the shapes are computed in parallel with the other facts."""
     import pyarrow as pa
 
     if facts is None and len(analyses) == 1:
@@ -376,24 +376,24 @@ def _with_shapes(
 def _scales_of_run(
     facts: list[pa.Table], joined: pa.Table | None
 ) -> tuple[Scales, dict[tuple[Types, Types], int]]:
-    """The scales of a single run: several have several, which their common value already says.
-    And how many files each pair of types has between the same tasks."""
+    """Return the scales of a single run (none for several: their pooled value covers several
+    scales), and the number of files that each pair of types has per pair of tasks."""
     single = joined is not None and len(facts) == 1
     return scales_of(joined) if single else NO_SCALES, _per_pair(facts)
 
 
-def _wider(
+def _make_fallbacks(
     candidates: list[Candidate], tasks: int, per_pair: dict[tuple[Types, Types], int]
 ) -> list[Candidate]:
-    """The fallback levels for other names."""
+    """Return the candidates of the fallback levels for other names."""
     kept = [group for candidate in candidates for group in candidate.file_groups]
     families, named = by_family(candidates), by_name(candidates)
     wide = by_types(kept, tasks, per_pair)
     return [*families, *named, *by_mark(families, named), *wide]
 
 
-def _leaves(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candidate]]:
-    """The candidates that are of one kind, and those that cannot be divided into such."""
+def _split_by_use(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candidate]]:
+    """Return candidates whose use determines the pattern, and those that cannot be split so."""
     leaves: list[Candidate] = []
     mixed: list[Candidate] = []
     for candidate in candidates_of_shapes(file_groups):
@@ -404,7 +404,7 @@ def _leaves(file_groups: list[FileGroup]) -> tuple[list[Candidate], list[Candida
 
 
 def _sort_refusals(refused: list[Refusal]) -> tuple[Refusal, ...]:
-    """The largest first."""
+    """Sort refusals by bytes, largest first."""
     return tuple(sorted(refused, key=lambda r: (-r.bytes, r.template, r.reason)))
 
 
@@ -414,10 +414,10 @@ def _nodes_were_given(options: LearnOptions, analyses: Sequence[Analysis]) -> bo
     return options.nodes is not None or (bool(asked) and all(asked))
 
 
-def _within_limits(
+def _apply_limits(
     leaves: list[Candidate], limits: Limits, nodes: int, scales: Scales
 ) -> tuple[list[Candidate], list[Rule], list[Refusal]]:
-    """(leaves, their rules, refusals); leaves that were refused count as unhinted from here on."""
+    """Return the leaves, their rules and the refusals; refused leaves become unhinted in place."""
     made = [(leaf, rule_of(leaf, nodes, scales)) for leaf in leaves]
     numbered = [replace(rule, id=str(n)) for n, (_, rule) in enumerate(made) if rule is not None]
     rules, refused = restrain(numbered, limits, nodes)
@@ -429,7 +429,7 @@ def _within_limits(
 
 
 def _per_pair(facts: list[Any]) -> dict[tuple[Types, Types], int]:
-    """`files_per_pair` of several runs: what they agree on, or only one of them has."""
+    """Merge `files_per_pair` of several runs: pairs with one number in all runs that have them."""
     found: dict[tuple[Types, Types], set[int]] = {}
     for table in facts:
         for types, most in files_per_pair(table).items():
@@ -438,7 +438,7 @@ def _per_pair(facts: list[Any]) -> dict[tuple[Types, Types], int]:
 
 
 def _number_runs(facts: list[Any]) -> list[Any]:
-    """Facts of several runs with their number, and group numbers that do not collide."""
+    """Add the run number to the facts of several runs, and make group numbers unique."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -477,7 +477,7 @@ def _refuse_mixed_patterns(candidate: Candidate) -> Refusal:
 
 
 def _distinct(rules: list[Rule]) -> list[Rule]:
-    """One rule per (template, what it says and needs); ids in order of evidence."""
+    """Remove duplicate rules (same template, hints and conditions) and number them by evidence."""
     seen: dict[tuple[Any, ...], Rule] = {}
     for rule in rules:
         key = (

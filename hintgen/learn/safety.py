@@ -1,6 +1,6 @@
-"""Which rules are held back, and why: stated thresholds, one function each.
+"""Thresholds that hold rules back, one check function each.
 
-Every limit is an option of `tracehint hints`; every refusal gives the figures.
+Each limit is an option of `tracehint hints`; each refusal contains the figures.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from tracehint.hintgen.hints.model import Refusal, Rule
 from tracehint.hintgen.text.units import size
 from tracehint.schemas.wording import plural
 
-CAPACITY_SHARE = 0.5  # of a node that placed data may fill
+CAPACITY_SHARE = 0.5  # maximum share of a node filled by one placed file or group
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Thresholds; 0 switches one off."""
+    """Thresholds; 0 disables one."""
 
-    min_paying: float = 0.5  # share of a rule's files for which the cost model finds a gain
+    min_paying: float = 0.5  # share of a rule's files for which the cost model predicts a gain
     min_file_bytes: int = 0  # mean size below which a call costs more than it saves
     min_confidence: float = 0.3
-    node_bytes: int = 0  # what one node can hold; half of it may be filled by one file or group
-    replica_budget: float = 2.0  # further copies, as a multiple of all hinted bytes
-    call_ms: float = 0.0  # what a call that sets a hint takes; 0: only the cost model counts it
-    link_mbit: float = 1000.0  # of a node: what a byte that is not sent is worth
+    node_bytes: int = 0  # capacity of a node; one file or group may fill half of it
+    replica_budget: float = 2.0  # bytes of further copies, as a multiple of all hinted bytes
+    call_ms: float = 0.0  # duration of a call that sets a hint; 0: only the cost model counts it
+    link_mbit: float = 1000.0  # link rate of a node, converts saved bytes to time
 
     def as_json(self) -> dict[str, Any]:
-        """The limits as the hint file records them."""
+        """Return the limits as stored in the hint file."""
         return asdict(self)
 
 
@@ -94,7 +94,7 @@ def _capacity(rule: Rule, limits: Limits) -> str:
     return ""
 
 
-# reason -> check; the first that objects refuses the rule.
+# reason -> check; the first check that returns a text refuses the rule.
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("unsure", _unsure),
     ("too_small", _too_small),
@@ -105,7 +105,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
 
 
 def extra_copies(rule: Rule, nodes: int) -> int:
-    """Bytes that the rule's further copies would have taken in the observed run."""
+    """Return the bytes that the rule's additional copies would have needed in the observed run."""
     for hint in rule.hints:
         if hint.name == "Replication":
             copies = replicas(rule.evidence["max_readers"], nodes, hint.formula.per)
@@ -114,7 +114,7 @@ def extra_copies(rule: Rule, nodes: int) -> int:
 
 
 def restrain(rules: list[Rule], limits: Limits, nodes: int) -> tuple[list[Rule], list[Refusal]]:
-    """(rules that stay, refusals). Budgets go to what saves most first."""
+    """Return the accepted rules and the refusals. The rules that save most use the budget first."""
     budget = limits.replica_budget * sum(rule.evidence["bytes"] for rule in rules)
     kept: set[str] = set()
     refused: list[Refusal] = []

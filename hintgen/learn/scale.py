@@ -1,8 +1,8 @@
-"""How many readers a file has, from the number of files that its readers write.
+"""Number of readers of a file, estimated from the number of files that its readers write.
 
-A task that reads a table writes something of its own: so the names of the next run tell how many
-tasks read the table there, although nothing declares them. Each task that reads a file of the set
-S stands for one shape O of which it writes exactly one file. Then
+Tasks that read a shared table usually write a file of their own, so the file names of the next run
+determine how many tasks read the table there, even if undeclared. Each task that reads a file of
+the set S counts for one shape O of which it writes exactly one file. Then
 
     readers of one file of S = sum over the O: reads / files of O here * files of O there
                                / files of S there
@@ -22,20 +22,20 @@ from tracehint.analyzer.arrays import Bools, Ints, ints, order_by, rank_values, 
 from tracehint.hintgen.learn.candidates import template_of_shape
 
 MAX_TERMS = 32
-MAX_READS = 2_000_000  # of shared files, above which nobody counts
+MAX_READS = 2_000_000  # limit of reads of shared files; larger runs are not counted
 
 Term = tuple[str, float, float]  # template of O, reads per file of O, reads per file of S here
 
 
 @dataclass(frozen=True)
 class Scales:
-    """Of one run: S -> its files, and O (None: no such shape) -> (reads, files of O)."""
+    """Counts of a run: S -> its files, and S -> O (None: no such shape) -> (reads, files of O)."""
 
     files: dict[bytes, int]
     reads: dict[bytes, dict[bytes | None, tuple[int, int]]]
 
     def terms(self, shapes: Collection[bytes]) -> tuple[Term, ...]:
-        """The sum for the files of these shapes; empty where it is not known."""
+        """Return the terms of the sum for the files of these shapes; empty if unknown."""
         own = sum(self.files.get(shape, 0) for shape in shapes)
         reads: dict[bytes | None, int] = defaultdict(int)
         files: dict[bytes | None, int] = {}
@@ -56,7 +56,7 @@ NO_SCALES = Scales({}, {})
 
 
 def scales_of(facts: pa.Table) -> Scales:
-    """Scales of a run from its facts with shapes."""
+    """Return the scales of a run from its facts with shapes."""
     shapes, shape = _code_shapes(facts["shape"].combine_chunks())
     shared = pc.equal(facts["use"], "shared").to_numpy()
     read = _pairs(shape, facts["consumers"], shared)
@@ -80,7 +80,7 @@ def scales_of(facts: pa.Table) -> Scales:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Sorted distinct pairs of a shape and a task, and in how many files each is."""
+    """Sorted distinct pairs of a shape and a task, and the number of files of each."""
 
     shape: Ints
     task: Ints
@@ -88,7 +88,7 @@ class _Pairs:
 
 
 def _pairs(shape: Ints, tasks: pa.ChunkedArray, chosen: Bools) -> _Pairs:
-    """`tasks`: those of each file."""
+    """Count the files of each (shape, task). `tasks`: those of each file; `chosen`: mask."""
     lists = tasks.combine_chunks()
     file = ints(pc.list_parent_indices(lists).to_numpy())
     task = ints(pc.list_flatten(lists).to_numpy())[chosen[file]]
@@ -99,8 +99,8 @@ def _pairs(shape: Ints, tasks: pa.ChunkedArray, chosen: Bools) -> _Pairs:
 
 
 def _find_sibling_shapes(read: _Pairs, made: _Pairs) -> Ints:
-    """For each pair of `read`: of the shapes that the task writes one file of, the one that most
-    such tasks write, the shortest of several; -1: none."""
+    """Return, for each pair of `read`, the shape of which the task writes one file; of several, the
+    one that most such tasks write, then the shortest; -1: none."""
     once = made.times == 1
     order = order_by(made.task[once], made.shape[once])
     task, shape = made.task[once][order], made.shape[once][order]
@@ -117,7 +117,7 @@ def _find_sibling_shapes(read: _Pairs, made: _Pairs) -> Ints:
 
 
 def _code_shapes(column: pa.Array) -> tuple[list[bytes], Ints]:
-    """The distinct shapes, the shortest first, and each row's number among them."""
+    """Return the distinct shapes, shortest first, and the index of each row's shape."""
     encoded = column.dictionary_encode()
     found = encoded.dictionary.to_pylist()
     order = sorted(range(len(found)), key=lambda at: (len(found[at]), found[at]))

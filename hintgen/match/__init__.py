@@ -1,1 +1,1 @@
-"""Which rule of a hint file fires for a path, with which values, and why."""
+"""Match paths against the rules of a hint file: winning rule, hint values, and reason."""

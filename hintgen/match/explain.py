@@ -1,4 +1,4 @@
-"""Which rule fires for a path, and why; or why none does."""
+"""Explain which rule matches a path and why, and summarise a hint file as text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def explain(
     consumers: Sequence[str] = (),
     nodes: int | None = None,
 ) -> dict[str, Any]:
-    """JSON of `hints --explain PATH`; types as far as they are known."""
+    """Return the JSON of `hints --explain PATH`; task types are optional."""
     known = Declared()
     if producer is not None or consumers:
         known = Declared(
@@ -93,7 +93,7 @@ def _fits(template: str, path: bytes) -> bool:
 
     try:
         return parse(template).match(path) is not None
-    except InputError:  # a refusal may name a template that was too loose
+    except InputError:  # a refused template may be too loose to parse
         return False
 
 
@@ -114,7 +114,7 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def explain_text(data: dict[str, Any]) -> str:
-    """The same for people."""
+    """Format the result of `explain` as text."""
     lines = [f"{data['path']}: {data['text']}"]
     rule = data["rule"]
     if rule:
@@ -171,7 +171,7 @@ def _formula(formula: dict[str, Any]) -> str:
 
 
 def summary_text(hints: HintFile, limit: int = 40) -> str:
-    """The rules of a hint file as a table for people; fallback levels are counted only."""
+    """Format the rules of a hint file as a text table; fallback rules are only counted."""
     seen = [rule for rule in hints.rules if rule.evidence.get("level", 0) == 0]
     base = hints.baseline
     head: tuple[str, ...] = ("pattern", "files", "seen", "confidence", "hints", "saves")

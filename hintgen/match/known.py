@@ -1,4 +1,4 @@
-"""What may be known of a file before the run, and what the rules say about it."""
+"""Inputs and results of matching: facts known about files before a run, and verdicts of rules."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ class Declared:
     """Columns known before the run, one entry per path; None: the whole column is unknown.
 
     `producer_types[i]` is None for an input of the workflow. `consumers` and
-    `producers` are task ids (any hashable, stable text). `sizes` only where
-    the file exists already (inputs). What follows from the tasks of all files together, where
-    somebody found it out already: `alike`, files with the same producers and consumers; `uses`
-    (hints/uses.py); `readers`, consumers of each; `only_producer` and `only_consumer`, a number for
-    the one task that each has there, -1 where it has none or several. `makers`: nothing is known
-    but the type of the task that makes each file just now; None: it belongs to no task whose type
-    is known.
+    `producers` are task ids (any hashable, stable text). `sizes`: only of files
+    that exist already (inputs). Optional precomputed values that depend on the tasks of all files:
+    `alike`, number of files with the same producers and consumers; `uses` (hints/uses.py);
+    `readers`, number of consumers; `only_producer` and `only_consumer`, a number for the only task
+    on that side, -1 for none or several. `makers`: the type of the task that is creating each file,
+    if nothing else is known; None: a task of unknown type.
     """
 
     producer_types: Sequence[str | None] | None = None
@@ -40,7 +39,7 @@ class Declared:
 
 
 class Verdict(NamedTuple):
-    """What the rules say about all paths for which they say the same; see `Match`."""
+    """Result of matching, shared by all paths with the same one; see `Match`."""
 
     rule: Rule | None
     hints: tuple[Hint, ...]
@@ -51,21 +50,20 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Match:
-    """What the rules say about one path.
+    """Result of matching one path.
 
     `reason`: fired, no_rule, excluded, types (the declared types contradict),
-    needs_graph (the path alone does not tell), use (the rule says nothing for
-    files that the graph declares to be used that way), small (the file is there and smaller
-    than a call is worth), extra (more files between two tasks than were seen), names (the rule
-    asks for names beside it that are not there, or that nobody gave), maker (it is for files that
-    tasks of other types make), conflict, costly (the
-    name would cost more than the limit match-work).
+    needs_graph (the path alone is ambiguous), use (the rule has no hints for the use
+    that the graph declares), small (the file exists and is too small to repay a call),
+    extra (more files between two tasks than observed), names (required sibling names are
+    missing or were not passed), maker (the rule matches files made by tasks of other types),
+    conflict, costly (matching the name exceeds the limit match-work).
     """
 
     path: bytes
     rule: Rule | None
     hints: tuple[Hint, ...]  # with the values for this file
-    pattern: str  # "" when no rule fired
+    pattern: str  # "" if no rule fired
     reason: str
     candidates: tuple[tuple[str, str], ...] = ()  # (rule id, why it did not win)
 
@@ -79,7 +77,7 @@ T = TypeVar("T")
 
 
 class Coded(Sequence[T]):
-    """A column of `values`, of which each row has the one that `codes` says."""
+    """A dictionary-encoded column: row i is `values[codes[i]]`."""
 
     def __init__(self, values: Sequence[T], codes: Ints) -> None:
         self.values, self.codes = values, codes
@@ -98,8 +96,8 @@ class Coded(Sequence[T]):
 
 
 def encode_values(values: Iterable[T], key: Callable[[T], Hashable] | None = None) -> Coded[T]:
-    """The values, numbered in the order in which they come first. `key`: what tells those apart
-    that have no hash."""
+    """Dictionary-encode values, numbered by first occurrence. `key`: hashable key of a value, for
+    unhashable values."""
     seen: dict[Any, int] = {}
     kinds: list[T] = []
     codes: list[int] = []
@@ -112,7 +110,7 @@ def encode_values(values: Iterable[T], key: Callable[[T], Hashable] | None = Non
 
 
 def codes_of(column: Sequence[T], key: Callable[[T], Hashable] | None = None) -> Ints:
-    """Equal numbers for equal values; `key` as of `encode_values`."""
+    """Return equal numbers for equal values; `key` as for `encode_values`."""
     return column.codes if isinstance(column, Coded) else encode_values(column, key).codes
 
 

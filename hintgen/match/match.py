@@ -1,12 +1,12 @@
-"""Which rule fires for a path, and with which values.
+"""Select the rule that applies to each path, and compute its hint values.
 
     matches = match(hint_file, [b"proj/p_tile_7.fits", ...])
 
-What a caller may know before a run, and nothing else, goes in: the path, and
-(where the engine's graph is at hand) the declared producing and consuming
-tasks with their types. The most specific rule that fits wins; two that are
-equally specific and disagree give a conflict and no hint. A name on which more than the
-limit match-work would be spent gets no hint and the reason "costly".
+The input is limited to facts available before a run: the path and, if the
+engine's graph is available, the declared producing and consuming tasks with
+their types. The most specific matching rule wins; two equally specific rules
+that disagree are a conflict without a hint. A name that needs more work than
+the limit match-work gets no hint and the reason "costly".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tracehint.hintgen.hints.template import Places, Subject, TooCostlyError, te
 from tracehint.hintgen.hints.uses import pair_counts, uses_of
 from tracehint.hintgen.match.known import Declared, Match, Verdict, codes_of, encode_values
 from tracehint.hintgen.match.ruleindex import (
-    MOST,
+    MAX_CACHED,
     AskedNames,
     Entry,
     RuleIndex,
@@ -36,36 +36,36 @@ if TYPE_CHECKING:
     from tracehint.analyzer.arrays import Ints
 
 
-# The rule for each path: found out once for all paths of which the same is known.
+# The rule of each path, computed once for all paths with the same known facts.
 #
-# Names that differ in digits alone count as the same where no rule tells them apart
-# (hintgen/match/ruleindex.py), and sizes where no rule's bound is between them.
+# Names that differ only in digits are equal unless a rule distinguishes them
+# (hintgen/match/ruleindex.py); sizes are equal unless a rule's bound is between them.
 
-Alike = tuple[object, ...]  # what a pick depends on, beside the rules
+Alike = tuple[object, ...]  # the facts that a pick depends on, in addition to the rules
 
 
 @dataclass(frozen=True)
 class Pick:
-    """The rule for a path and where the texts of its placeholders are; else why none."""
+    """The rule for a path and the extents of its placeholders' texts, or the reason for none."""
 
     entry: Entry | None
     reason: str
     others: tuple[tuple[str, str], ...] = ()  # (rule id, why not)
     where: Places = ()
-    shared: bool = True  # all names of the skeleton have it that are declared alike
+    shared: bool = True  # valid for all names of the skeleton with the same declared facts
 
     def captures(self, path: bytes) -> tuple[bytes, ...]:
-        """The texts of the placeholders in a path that has this pick."""
+        """Return the texts of the placeholders in a path with this pick."""
         return texts_at(self.where, path)
 
     def some(self, path: bytes, holes: Sequence[int]) -> tuple[bytes, ...]:
-        """The texts of some of them; those that are not there are left out."""
+        """Return the texts of some placeholders, without missing ones."""
         return tuple([path[self.where[hole]] for hole in holes if hole < len(self.where)])
 
 
 @dataclass(frozen=True)
 class AskedPaths:
-    """Paths, and what is known of them. `alike`: files between the same tasks, where known."""
+    """Paths and the facts known about them. `alike`: files between the same tasks, if known."""
 
     paths: AskedNames
     known: Declared
@@ -74,7 +74,7 @@ class AskedPaths:
 
 
 class Picker:
-    """Finds the rules of many paths, and remembers what it found out."""
+    """Selects the rules of many paths, with a cache of picks."""
 
     def __init__(self, index: RuleIndex, rules: Sequence[Rule]) -> None:
         self.index = index
@@ -83,7 +83,7 @@ class Picker:
         self.remembered: dict[Alike, Pick] = {}
 
     def picks(self, asked: AskedPaths) -> tuple[Ints, list[Pick]]:
-        """(which of the picks each path has, the picks)."""
+        """Return the index of each path's pick, and the picks."""
         import numpy as np
 
         from tracehint.analyzer.arrays import group_equal_rows
@@ -96,18 +96,18 @@ class Picker:
             if not self._skeletons.alike(name, most)
         }
         first, code = group_equal_rows(*self._columns(asked, apart))
-        found = [self._looked_up(asked, i, apart, most) for i in first.tolist()]
+        found = [self._find_pick(asked, i, apart, most) for i in first.tolist()]
         picks = [pick for pick, _ in found]
         alone = [k for k, (_, shared) in enumerate(found) if not shared]
         if alone:
             rows = np.flatnonzero(np.isin(code, alone))
-            rows = rows[first[code[rows]] != rows]  # the first ones have theirs
+            rows = rows[first[code[rows]] != rows]  # the first row of each has its pick
             code[rows] = np.arange(len(rows)) + len(picks)
-            picks += [self._looked_up(asked, i, apart, most)[0] for i in rows.tolist()]
+            picks += [self._find_pick(asked, i, apart, most)[0] for i in rows.tolist()]
         return code, picks
 
     def _columns(self, asked: AskedPaths, apart: Mapping[bytes, int]) -> Iterator[Ints]:
-        """Numbers that are equal where the same is known: what `_key` has, of all paths."""
+        """Yield the components of `_key` for all paths, as numbers."""
         import numpy as np
 
         known, short = asked.known, asked.paths.skeletons
@@ -131,7 +131,7 @@ class Picker:
             yield codes_of(known.makers)
 
     def _key(self, asked: AskedPaths, i: int, apart: Mapping[bytes, int], most: int) -> Alike:
-        """What the pick of a path follows from."""
+        """Return the facts that determine the pick of a path."""
         known, short = asked.known, asked.paths.skeletons[i]
         return (
             asked.paths[i] if short in apart else short,
@@ -145,37 +145,37 @@ class Picker:
         )
 
     def _size_class(self, size: int | None) -> int | None:
-        """How many bounds of rules a size reaches."""
+        """Return the number of size bounds of rules that a size reaches."""
         return None if size is None else bisect_right(self._bounds, size)
 
-    def _looked_up(
+    def _find_pick(
         self, asked: AskedPaths, i: int, apart: Mapping[bytes, int], most: int
     ) -> tuple[Pick, bool]:
-        """The pick of a path, and whether all with the same key have it."""
+        """Return the pick of a path, and whether it is valid for all paths with the same key."""
         key = self._key(asked, i, apart, most)
         before = self.remembered.get(key)
         if before is not None:
             return before, True
-        subject, known = Subject(asked.paths[i], most), self.index.knows(asked.paths[i])
+        subject, known = Subject(asked.paths[i], most), self.index.is_cached(asked.paths[i])
         try:
             pick = self._best(subject, asked, i)
         except TooCostlyError:
-            if known:  # what it spares is counted, but what it found out on the way is not there
+            if known:  # its cached work counts, but the intermediate results are lost
                 self.index.forget(asked.paths[i])
-                return self._looked_up(asked, i, apart, most)
+                return self._find_pick(asked, i, apart, most)
             return Pick(None, "costly", shared=False), False
-        # near the limit, digits may decide how much is looked at
+        # near the limit, the work may depend on the digits
         if not pick.shared or subject.work > most // 2:
             return pick, False
-        if len(self.remembered) >= MOST:
+        if len(self.remembered) >= MAX_CACHED:
             self.remembered.clear()
         self.remembered[key] = pick
         return pick, True
 
     def _best(self, subject: Subject, asked: AskedPaths, i: int) -> Pick:
-        """The most specific rule that fits. Rules for any name of some types stay silent where
-        more files are between two tasks than they have seen: a run may have a marker beside each
-        data file, and nothing tells which of them is meant."""
+        """Return the most specific matching rule. Rules for any name of some types do not apply if
+        two tasks share more files than observed: a run may add a marker file to each data file, and
+        nothing distinguishes the two."""
         known, alike = asked.known, int(asked.alike[i]) if asked.alike is not None else 0
         reason = "no_rule"
         others: list[tuple[str, str]] = []
@@ -187,7 +187,7 @@ class Picker:
             if not why and 0 < entry.rule.conditions.per_pair < alike:
                 why = "extra"
             if why:
-                # A fallback level for any name of some task types is no news about this name.
+                # A fallback rule for any name of some task types says nothing about this name.
                 news = why == "extra" or entry.rule.evidence.get("level") != 2
                 if winner is None and reason == "no_rule" and news:
                     reason = why
@@ -208,12 +208,12 @@ class Picker:
         return equal and entry.rule.hints != winner.rule.hints
 
 
-# From the rule of a path to its hints: the variant for its use, and the values of its scale.
+# Hints of a path from its rule: the variant for its use, and the values for its scale.
 
 
 @dataclass(frozen=True)
 class RunValues:
-    """What is known of the run beside the paths. `readers`: rule -> readers, from names."""
+    """Facts known about the run. `readers`: rule -> readers per file, estimated from names."""
 
     known: Declared
     nodes: int | None
@@ -223,25 +223,25 @@ class RunValues:
 
 @dataclass(frozen=True)
 class _UseHints:
-    """The hints of a rule for files of one use; their values may follow from each file."""
+    """The hints of a rule for files of one use; their values may depend on each file."""
 
     outcome: Verdict
     readers: float | None
-    group: str | None  # "producer" or "consumer": a value follows from that task, or from the name
-    holes: tuple[int, ...]  # placeholders whose texts name the group, where no task does
-    region: bool  # a value follows from the file's size
+    group: str | None  # "producer" or "consumer": a value depends on that task, or on the name
+    holes: tuple[int, ...]  # placeholders whose texts name the group if no task does
+    region: bool  # a value depends on the file's size
     per_file: Mapping[str, Mapping[str, str]]
 
     @property
     def constant(self) -> bool:
-        """Whether the readers are all that the values follow from."""
+        """Whether the values depend only on the number of readers."""
         return self.group is None and not self.region and not self.per_file
 
 
 def outcomes(
     paths: Sequence[bytes], codes: Ints, picks: Sequence[Pick], run: RunValues
 ) -> tuple[Ints, list[Verdict]]:
-    """(number of the outcome of each path, the outcomes); `codes`: which of the picks each has."""
+    """Return the index of each path's verdict, and the verdicts; `codes`: index of each pick."""
     import numpy as np
 
     from tracehint.analyzer.arrays import group_equal_rows, order_by, starts_of
@@ -264,7 +264,7 @@ def outcomes(
 
 
 class _AskedFiles:
-    """Files and their picks, as columns from which their hints follow."""
+    """Files and their picks, as columns that determine their hints."""
 
     def __init__(
         self, paths: Sequence[bytes], codes: Ints, picks: Sequence[Pick], run: RunValues
@@ -273,18 +273,18 @@ class _AskedFiles:
         self._only: dict[str, Ints] = {}
 
     def pick(self, i: int) -> Pick:
-        """The pick of a file."""
+        """Return the pick of a file."""
         return self.picks[int(self.codes[i])]
 
     def count(self, i: int) -> int | None:
-        """Consumers of a file, where they are known."""
+        """Return the number of consumers of a file; None: unknown."""
         known = self.run.known
         if known.readers is not None:
             return int(known.readers[i])
         return None if known.consumers is None else len(known.consumers[i])
 
     def columns(self) -> Iterator[Ints]:
-        """What is the same for files that have the same hints, beside what `own` has."""
+        """Yield columns that are equal for files with the same hints; see `list_causes` too."""
         import numpy as np
 
         kinds = encode_values((id(pick.entry), pick.reason, pick.others) for pick in self.picks)
@@ -297,7 +297,7 @@ class _AskedFiles:
             yield np.array(counts if isinstance(counts, np.ndarray) else list(counts), np.int64)
 
     def list_causes(self, of_use: _UseHints, rows: Ints) -> Iterator[Ints]:
-        """What the values of each of the rows follow from."""
+        """Yield columns that determine the hint values of the rows."""
         yield self._groups(of_use, rows)
         if of_use.region and self.run.known.sizes is not None:
             sizes = self.run.known.sizes
@@ -306,7 +306,7 @@ class _AskedFiles:
             yield encode_values(self.paths[i] for i in rows.tolist()).codes
 
     def _groups(self, of_use: _UseHints, rows: Ints) -> Ints:
-        """The task that names the group of each row, or the texts in its name that do."""
+        """Return a number for the task, or else the texts, that name the group of each row."""
         import numpy as np
 
         if of_use.group is None:
@@ -320,7 +320,7 @@ class _AskedFiles:
         return tasks
 
     def _tasks(self, side: str) -> Ints:
-        """A number for the one task on that side of each file; -1: there is none, or several."""
+        """Return a number for the only task on that side of each file; -1: none or several."""
         import numpy as np
 
         known = self.run.known
@@ -338,7 +338,7 @@ class _AskedFiles:
         return self._only[side]
 
     def task(self, of_use: _UseHints, i: int) -> str | None:
-        """The name of that task."""
+        """Return the id of the only task that names the group; None: none or several."""
         known = self.run.known
         tasks = known.producers if of_use.group == "producer" else known.consumers
         return tasks[i][0] if tasks is not None and len(tasks[i]) == 1 else None
@@ -371,7 +371,7 @@ def _silent(outcome: Verdict) -> _UseHints:
 
 
 def _resolve_values(of_use: _UseHints, files: _AskedFiles, i: int) -> Verdict:
-    """The outcome with the values for one file, and for all of which they follow from the same."""
+    """Return the verdict with the hint values of one file (and all with the same causes)."""
     rule, hints, pattern, reason, others = of_use.outcome
     if rule is None:
         return of_use.outcome
@@ -410,10 +410,10 @@ class Matcher:
         *,
         counted: bool = True,
     ) -> list[Match]:
-        """One Match per path, in order. `names`: all files of the run, where they are known.
+        """Return one Match per path, in order. `names`: all files of the run, if known.
 
-        `nodes` of the next run; None: what the rules were learned for, where that is known.
-        `counted`: values follow what the names tell of readers; each call goes over all names.
+        `nodes` of the next run; None: the number that the rules were learned for, if known.
+        `counted`: estimate readers from `names`, which each call scans completely.
         """
         codes, found = self.outcomes(paths, known, nodes, names, counted=counted)
         return [Match(path, *found[code]) for path, code in zip(paths, codes.tolist(), strict=True)]
@@ -427,7 +427,7 @@ class Matcher:
         *,
         counted: bool = True,
     ) -> tuple[Ints, list[Verdict]]:
-        """The same as (number of each path's outcome, outcomes): of many files few differ."""
+        """Match like `match`, but return the index of each path's verdict and the few verdicts."""
         known = known or Declared()
         uses, alike = known.uses, known.alike
         if known.producers is not None and known.consumers is not None:
@@ -442,7 +442,7 @@ class Matcher:
 
 
 def _count_fired_rules(codes: Ints, picks: Sequence[Pick]) -> Iterator[tuple[Rule, int]]:
-    """The rules of the picks, and how many files have each of the picks."""
+    """Yield the rule of each pick with its number of files."""
     import numpy as np
 
     count = np.bincount(codes, minlength=len(picks)).tolist()

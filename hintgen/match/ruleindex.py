@@ -1,7 +1,7 @@
-"""The rules of a hint file, indexed: which fit a path, and what keeps one of them from firing.
+"""Index of the rules of a hint file: matching rules of a path, and conditions that block a rule.
 
-Rules with equal templates share one look at it (hintgen/match/ruleindex.py), so the cost
-follows the rules that fit a path, not those of the file; and it ends at the limit match-work.
+Rules with equal templates share one match of the template, so the cost depends on the rules
+that match a path, not on those of the file; it is bounded by the limit match-work.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tracehint.hintgen.hints.template import (
 from tracehint.hintgen.match.known import Coded, Declared, encode_values
 from tracehint.limits import limit
 
-_Ends = tuple[bytes, bytes]  # prefix and suffix, both cut
-_Alike = dict[_Ends, list[tuple[bytes, Template]]]  # the longest literal between, the template
-_LENGTHS = (64, 32, 16, 8, 4, 2, 1, 0)  # to which prefixes and suffixes are cut
+_Ends = tuple[bytes, bytes]  # truncated prefix and suffix
+_Alike = dict[_Ends, list[tuple[bytes, Template]]]  # longest inner literal, template
+_LENGTHS = (64, 32, 16, 8, 4, 2, 1, 0)  # lengths of truncated prefixes and suffixes
 
 
 class TemplateIndex:
-    """Templates, each once."""
+    """Hash tables of distinct templates by number of slashes and truncated ends."""
 
     def __init__(self, templates: Iterable[Template]) -> None:
         tables: dict[tuple[int, int], dict[int | None, _Alike]] = defaultdict(dict)
@@ -44,8 +44,8 @@ class TemplateIndex:
         self._tables = sorted(tables.items())
         self._of_slashes: dict[int, list[tuple[int, int, list[_Alike]]]] = {}
 
-    def _looked_at(self, slashes: int) -> list[tuple[int, int, list[_Alike]]]:
-        """Lengths of prefix and suffix, and the tables of them, for names with so many slashes."""
+    def _tables_for(self, slashes: int) -> list[tuple[int, int, list[_Alike]]]:
+        """Return prefix length, suffix length and tables for names with this number of slashes."""
         found = self._of_slashes.get(slashes)
         if found is None:
             found = [
@@ -57,11 +57,10 @@ class TemplateIndex:
         return found
 
     def find_fitting(self, subject: Subject) -> list[tuple[Template, Places]]:
-        """Templates that fit, and the places of their placeholders' texts. Raises
-        TooCostlyError."""
+        """Return matching templates with the extents of placeholders. Raises TooCostlyError."""
         found = []
         name = subject.name
-        for head, tail, tables in self._looked_at(subject.slashes):
+        for head, tail, tables in self._tables_for(subject.slashes):
             if len(name) < max(head, tail):
                 continue
             ends = name[:head], name[len(name) - tail :]
@@ -78,16 +77,16 @@ class TemplateIndex:
 
 
 def cut(text: bytes) -> int:
-    """To how many bytes a prefix or suffix is cut for its table."""
+    """Return the length to which a prefix or suffix is truncated for its table."""
     return next(length for length in _LENGTHS if length <= len(text))
 
 
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
-MOST = 50_000  # skeletons of which something is remembered
+MAX_CACHED = 50_000  # maximum number of entries of a cache
 
 
 def skeleton_of(name: bytes) -> bytes:
-    """The name with every digit as 0.
+    """Replace each digit of a name by 0.
 
     >>> skeleton_of(b"run12/part_007.fits")
     b'run00/part_000.fits'
@@ -96,7 +95,7 @@ def skeleton_of(name: bytes) -> bytes:
 
 
 class AskedNames(Sequence[bytes]):
-    """Names that are asked about, maybe several times, with what follows from them alone."""
+    """Names to match, with their skeletons cached for repeated matching."""
 
     def __init__(self, names: Sequence[bytes]) -> None:
         self._names = names
@@ -113,12 +112,12 @@ class AskedNames(Sequence[bytes]):
 
     @cached_property
     def skeletons(self) -> Coded[bytes]:
-        """The skeleton of each."""
+        """Skeleton of each name."""
         return encode_values(map(skeleton_of, self._names))
 
 
 def has_digits(template: Template) -> bool:
-    """Whether its literal text has digits."""
+    """Whether the literals of a template have digits."""
     return any(isinstance(part, bytes) and _digit_in(part) for part in template.parts)
 
 
@@ -127,7 +126,7 @@ def _digit_in(text: bytes) -> bool:
 
 
 class Skeletons:
-    """Which names are told apart by their digits by one of `templates`."""
+    """Decides whether one of `templates` distinguishes names by their digits."""
 
     def __init__(self, templates: Iterable[Template]) -> None:
         some = [template for template in templates if has_digits(template)]
@@ -136,7 +135,7 @@ class Skeletons:
         self._alike: dict[bytes, bool] = {}
 
     def alike(self, skeleton: bytes, most: int) -> bool:
-        """Whether the same templates fit all names of a skeleton. `most`: work to find it out."""
+        """Whether the same templates match all names of a skeleton. `most`: work limit."""
         if not self._any:
             return True
         found = self._alike.get(skeleton)
@@ -145,7 +144,7 @@ class Skeletons:
                 found = not self._index.find_fitting(Subject(skeleton, most))
             except TooCostlyError:
                 found = False
-            if len(self._alike) >= MOST:
+            if len(self._alike) >= MAX_CACHED:
                 self._alike.clear()
             self._alike[skeleton] = found
         return found
@@ -158,7 +157,7 @@ def _zeros(part: bytes | str) -> bytes | str:
 def has_siblings(
     caught: Sequence[bytes], siblings: Sequence[Template], names: Container[bytes]
 ) -> bool:
-    """True when all names that must stand beside a path are there; `caught`: its placeholders."""
+    """Whether all required sibling names of a path exist; `caught`: texts of its placeholders."""
     (stem, *_) = caught or (b"",)
     return all(
         b"".join(stem if isinstance(part, str) else part for part in other.parts) in names
@@ -169,9 +168,9 @@ def has_siblings(
 def readers_by_rule(
     rules: Iterable[tuple[Rule, int]], names: Collection[bytes]
 ) -> dict[str, float]:
-    """Rule -> readers of each of its files, where names tell. `rules`: with numbers of their files.
+    """Return rule -> readers per file, if names determine them. `rules`: with number of files.
 
-    Empty where a name is too costly to be counted: then the learned values stand.
+    Empty if a name is too costly to count; the learned values apply then.
     """
     fired: dict[str, Rule] = {}
     files: Counter[str] = Counter()
@@ -191,7 +190,7 @@ def readers_by_rule(
 
 
 def _counts(rules: Iterable[Rule], names: Collection[bytes]) -> dict[str, int] | None:
-    """Template -> names that it fits, of all that the rules count; None: a name is too costly."""
+    """Return matching names of each template in the rules' `counts`; None: a name is too costly."""
     texts = {
         text: parse(text)
         for rule in rules
@@ -215,7 +214,7 @@ def _counts(rules: Iterable[Rule], names: Collection[bytes]) -> dict[str, int] |
 def _distinct(
     names: Collection[bytes], skeletons: Skeletons, most: int
 ) -> Iterator[tuple[bytes, int]]:
-    """Names, and for how many others each stands: those that no template tells from it."""
+    """Yield representative names, each with the number of names that match the same templates."""
     count = Counter(map(skeleton_of, names))
     apart = {short for short in count if not skeletons.alike(short, most)}
     alone = Counter(name for name in names if skeleton_of(name) in apart) if apart else Counter()
@@ -242,15 +241,15 @@ class Entry:
 
     @cached_property
     def names_decide(self) -> bool:
-        """Whether its conditions may tell names apart that differ in digits alone."""
+        """Whether its conditions may distinguish names that differ only in digits."""
         return bool(self.siblings) or any(map(has_digits, self.exclude))
 
 
-_WEIGHED = 3  # steps for weighing one rule whose template fits
+_STEPS_PER_RULE = 3  # steps charged per rule whose template matches
 
 
 class _Rules:
-    """Rules by their templates."""
+    """Rules by template."""
 
     def __init__(self) -> None:
         self._entries: dict[Template, list[Entry]] = defaultdict(list)
@@ -263,9 +262,9 @@ class _Rules:
         return TemplateIndex(self._entries)
 
     def find_fitting(self, subject: Subject) -> Iterator[Fitting]:
-        """Rules whose template fits. Raises TooCostlyError."""
+        """Yield the rules whose template matches. Raises TooCostlyError."""
         for template, where in self._index.find_fitting(subject):
-            subject.spend(_WEIGHED * len(self._entries[template]))
+            subject.spend(_STEPS_PER_RULE * len(self._entries[template]))
             for entry in self._entries[template]:
                 yield entry, where
 
@@ -294,31 +293,31 @@ class RuleIndex:
         self._by_name: dict[bytes, tuple[int, list[Fitting]]] = {}
 
     def by_name(self, subject: Subject) -> list[Fitting]:
-        """Rules whose template fits, whatever is declared: once for a name that is asked about
-        with other knowledge again. Raises TooCostlyError."""
+        """Return the rules whose template matches, ignoring declared types, with a cache by name.
+        Raises TooCostlyError."""
         work, found = self._by_name.get(subject.name, (0, None))
         if found is not None:
             subject.spend(work)
             return found
         found = list(self._rules.find_fitting(subject))
-        if len(self._by_name) >= MOST:
+        if len(self._by_name) >= MAX_CACHED:
             self._by_name.clear()
         self._by_name[subject.name] = subject.work, found
         return found
 
-    def knows(self, name: bytes) -> bool:
-        """Whether it is remembered which templates fit the name."""
+    def is_cached(self, name: bytes) -> bool:
+        """Whether the cache has the matching rules of the name."""
         return name in self._by_name
 
     def forget(self, name: bytes) -> None:
-        """Find that out anew when it is asked the next time."""
+        """Remove the name from the cache."""
         self._by_name.pop(name, None)
 
     def candidates(self, subject: Subject, known: Declared, i: int) -> list[Fitting]:
-        """Rules whose template fits and the places of its placeholders' texts, most specific first.
+        """Return matching rules and the extents of their placeholders' texts, most specific first.
 
-        Rules for declared types only where a type is declared: there may be one per
-        pair of types, and most fit any name. Raises TooCostlyError.
+        Rules for types are tried only if the producing type is declared: there may be one per
+        pair of types, and most match any name. Raises TooCostlyError.
         """
         found = self.by_name(subject)
         if known.producer_types is not None:
@@ -338,7 +337,8 @@ class RuleIndex:
         i: int,
         names: Container[bytes] = (),
     ) -> str:
-        """Why a rule whose template fits must not fire; empty: it may. Raises TooCostlyError."""
+        """Return the reason why a rule with a matching template must not apply; empty: it may.
+        Raises TooCostlyError."""
         if _fits_one(entry.exclude, subject):
             return "excluded"
         size = known.sizes[i] if known.sizes is not None else None
@@ -378,7 +378,7 @@ class RuleIndex:
 
     @staticmethod
     def rank(entry: Entry, known: Declared, i: int) -> tuple[int, int, int, int]:
-        """Specificity; between equals, the rule for exactly these consumers goes first."""
+        """Return the sort key: specificity, then a rule for exactly these consumers."""
         exact = known.consumer_types is not None and (
             entry.consumers == frozenset(known.consumer_types[i])
         )
@@ -391,7 +391,7 @@ def _fits_one(templates: Sequence[Template], subject: Subject) -> bool:
 
 
 def entry_of(rule: Rule) -> Entry:
-    """The rule with its templates parsed. Raises InputError."""
+    """Parse the templates of a rule. Raises InputError."""
     template = parse(rule.template)
     return Entry(
         rule,
@@ -405,7 +405,7 @@ def entry_of(rule: Rule) -> Entry:
 
 
 def _order(rule: Rule, template: Template) -> tuple[int, int, int]:
-    """Specificity; a placeholder whose text other names must share as well says more."""
+    """Return the specificity; a placeholder whose text siblings must share counts as narrower."""
     wild, fixed = template.specificity
     known_by_siblings = 8 if rule.conditions.beside else 0
     return wild + known_by_siblings, fixed, len(rule.conditions.needs)

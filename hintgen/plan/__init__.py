@@ -1,1 +1,1 @@
-"""Plan a whole run: strategies, their simulation on a cluster, the choice, and what to do then."""
+"""Plan a whole run: draft placements, simulate them on a cluster, improve the best and choose."""

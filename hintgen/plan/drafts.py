@@ -1,4 +1,4 @@
-"""The strategies of a plan: each makes drafts of a placement; STRATEGIES is their table."""
+"""The placement strategies of a plan, each a function that returns drafts, and their table."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tracehint.hintgen.plan.model import FREE, Draft, Problem, Strategy
 from tracehint.hintgen.plan.partition import UnavailableError
 from tracehint.hintgen.plan.site_cut import cuts_by_site
 
-# Drafts out of parts: tasks run in their part, files lie where their part is.
+# Building blocks of drafts. A part is the set of tasks and files that one node runs and stores.
 
 MAX_COPIES = 64
 
 
 def blank(problem: Problem, name: str, scheduler: str | None = None) -> Placement:
-    """A placement that tells no file anything."""
+    """Return a placement without a hint for any file."""
     count = problem.work.files
     return Placement(
         name,
@@ -33,12 +33,12 @@ def blank(problem: Problem, name: str, scheduler: str | None = None) -> Placemen
 
 
 def finish_placement(problem: Problem, placement: Placement) -> Placement:
-    """What the cluster adds: with node-local disks the inputs come from the machine apart."""
+    """Adapt a placement to the cluster: node-local disks need a separate machine for the inputs."""
     return place_inputs_apart(placement, problem.work, problem.cluster)
 
 
 def unplace_tasks(problem: Problem, placement: Placement) -> Placement:
-    """Tasks start where the engine starts them: on its node, or where the scheduler says."""
+    """Remove task placement: tasks start on the engine's node or where the scheduler decides."""
     if problem.own is None:
         return replace(placement, scheduler=None)
     plan = np.zeros(problem.work.tasks, np.int32)
@@ -46,10 +46,10 @@ def unplace_tasks(problem: Problem, placement: Placement) -> Placement:
 
 
 def pin_tasks(problem: Problem, name: str, part: Ints, parts: int, steal: str) -> Draft:
-    """Each task in its part, each file that is no input where its writer's part is.
+    """Return a draft with each task in its part and each written file in its writer's part.
 
-    A FREE task starts where most of its input lies, its files stay where it writes them.
-    `steal`: what an idle node takes of other parts' tasks (analyzer/predict/model.py).
+    A FREE task starts where most of its input is stored; its files stay on the node that writes
+    them. `steal`: which tasks of other parts an idle node may run (analyzer/predict/model.py).
     """
     found = blank(problem, name, "plan")
     assert found.law is not None and found.target is not None
@@ -64,7 +64,7 @@ def pin_tasks(problem: Problem, name: str, part: Ints, parts: int, steal: str) -
 
 
 def move_files(draft: Draft, files: Ints, target: Ints | Shorts) -> Draft:
-    """The same with some files in other parts."""
+    """Return a copy with `files` placed in the parts `target`."""
     old = draft.placement
     assert old.law is not None and old.target is not None
     kinds, to = old.law.copy(), old.target.copy()
@@ -73,12 +73,12 @@ def move_files(draft: Draft, files: Ints, target: Ints | Shorts) -> Draft:
 
 
 def with_placement(draft: Draft, **arrays: object) -> Draft:
-    """The same with other arrays of the placement."""
+    """Return a copy with some fields of the placement replaced."""
     return replace(draft, placement=replace(draft.placement, **arrays))  # type: ignore[arg-type]
 
 
 def with_inputs(problem: Problem, draft: Draft) -> Draft:
-    """Inputs that are brought for this run lie in the part that reads most of them."""
+    """Place each input staged for this run in the part that reads most bytes of it."""
     if not problem.staged or draft.part is None:
         return draft
     reads = problem.graph.reads.take(problem.graph.writer[problem.graph.reads.file] < 0)
@@ -93,11 +93,11 @@ def with_inputs(problem: Problem, draft: Draft) -> Draft:
     return move_files(draft, files, home[files])
 
 
-# What the store does by itself, tasks where the cluster's scheduler puts them.
+# The store's default placement; the cluster's scheduler starts the tasks.
 
 
 def default_placement(problem: Problem) -> list[Draft]:
-    """One draft that places no file."""
+    """Return one draft that places no file."""
     return [
         Draft(
             "default", unplace_tasks(problem, finish_placement(problem, blank(problem, "default")))
@@ -105,25 +105,25 @@ def default_placement(problem: Problem) -> list[Draft]:
     ]
 
 
-# Every file on the node that writes it.
+# Each file on the node that writes it.
 
 
 def local_first(problem: Problem) -> list[Draft]:
-    """Every task starts where most of its input lies."""
+    """Return one draft: each file on its writer's node, each task where most of its input is."""
     return [Draft("local-first", model.local(problem.work, problem.cluster))]
 
 
 def local_writes(problem: Problem) -> list[Draft]:
-    """The same, tasks where the engine starts them."""
+    """Return one draft: each file on its writer's node, tasks where the engine starts them."""
     found = model.local(problem.work, problem.cluster)
     return [Draft("local-writes", unplace_tasks(problem, found))]
 
 
-# Local writes, but what one task gathers is written to one node at once.
+# Local writes, except that the files gathered by one task are written directly to one node.
 
 
 def local_reduce(problem: Problem) -> list[Draft]:
-    """One draft, where there is a task that gathers."""
+    """Return one draft, or none if no task gathers files."""
     reader = find_gatherers(problem.graph)
     if not (reader >= 0).any():
         return []
@@ -137,17 +137,17 @@ def local_reduce(problem: Problem) -> list[Draft]:
     return [Draft("local-reduce", finish_placement(problem, found))]
 
 
-# Local-first as a person would refine it: what a task reads together lies together, and inputs
-# that many tasks read have copies.
+# Local-first with manual-style refinements: files that a task reads together are co-located, and
+# inputs with many readers are replicated.
 
 _TOGETHER = "local-together"
-WIDELY = 5  # readers of an input from which it gets copies
+WIDELY = 5  # minimum number of readers of a replicated input
 COPIES = (2, 4)
 
 
 def local_together(problem: Problem) -> list[Draft]:
-    """Drafts with all such files together, those of several readers, or none; without and with
-    copies of the inputs, where these can be hinted."""
+    """Return drafts that co-locate all files read together, only those with several readers, or
+    none; each without and, if the inputs can be hinted, with replicas of the inputs."""
     graph = problem.graph
     reader = _last_reader(graph)
     written = graph.writer >= 0
@@ -164,14 +164,14 @@ def local_together(problem: Problem) -> list[Draft]:
 
 
 def _last_reader(graph: Graph) -> Ints:
-    """The last task that reads each file; -1: none does."""
+    """Return the last reader of each file; -1: no reader."""
     found = np.full(graph.files, -1, np.int64)
     np.maximum.at(found, graph.reads.file, graph.reads.task)
     return found
 
 
 def _written_inputs(graph: Graph, written: Bools) -> Ints:
-    """How many written files each task reads."""
+    """Return the number of written files that each task reads."""
     pairs = np.unique(np.stack([graph.reads.task, graph.reads.file]), axis=1)
     return np.bincount(pairs[0][written[pairs[1]]], minlength=graph.tasks)
 
@@ -186,13 +186,13 @@ def _together_draft(problem: Problem, written: Bools, together: Bools, reader: I
     return Draft(_TOGETHER, finish_placement(problem, replace(found, groups=len(groups))))
 
 
-# The hints that are learned file by file, as `tracehint hints` gives them.
+# Hints learned file by file, as `tracehint hints` writes them.
 
-MAX_FILES = 50_000  # matching rules takes about a second for so many, many rules ten times that
+MAX_FILES = 50_000  # matching rules takes about 1 s for this many files, 10 s with many rules
 
 
 def per_file(problem: Problem) -> list[Draft]:
-    """With tasks that start where most of their input lies."""
+    """Return one draft with the learned hints; tasks start where most of their input is stored."""
     values = _hint_values(problem)
     if not any(values):
         return []
@@ -201,7 +201,7 @@ def per_file(problem: Problem) -> list[Draft]:
 
 
 def per_file_only(problem: Problem) -> list[Draft]:
-    """With tasks where the engine starts them."""
+    """Return one draft with the learned hints; tasks start where the engine starts them."""
     return [
         replace(draft, name="per-file-only", placement=unplace_tasks(problem, draft.placement))
         for draft in per_file(problem)
@@ -209,7 +209,7 @@ def per_file_only(problem: Problem) -> list[Draft]:
 
 
 def _hint_values(problem: Problem) -> list[dict[str, str]]:
-    """The hints by file, of those that can be hinted. Raises UnavailableError."""
+    """Return the hints of each file, empty where it cannot be hinted. Raises UnavailableError."""
     work = problem.work
     if problem.rules is None or not problem.rules.rules:
         return []
@@ -221,16 +221,16 @@ def _hint_values(problem: Problem) -> list[dict[str, str]]:
     return [v if made else {} for v, made in zip(values, work.produced, strict=True)]
 
 
-# The published table, pattern by pattern, as written by hand.
+# The published table of placements by access pattern.
 #
-# Pipeline: on the writer's node. Reduce: together on one node. Broadcast: a copy for every three
-# readers, at most one per node. Everything else as the store does it.
+# Pipeline: on the writer's node. Reduce: together on one node. Broadcast: one copy per three
+# readers, at most one per node. All other files: the store's default.
 
 READERS_A_COPY = 3
 
 
 def published_table(problem: Problem) -> list[Draft]:
-    """One draft; tasks start where most of their input lies."""
+    """Return one draft by access pattern; tasks start where most of their input is stored."""
     graph = problem.graph
     found = blank(problem, "paper", "most-input-bytes")
     assert found.law is not None and found.copies is not None and found.target is not None
@@ -252,11 +252,11 @@ def _copies(readers: Ints, nodes: int) -> Ints:
     return np.minimum(wanted, min(nodes, MAX_COPIES))
 
 
-# Tasks in parts that hand each other few bytes; with what is made of them further on.
+# Parts that exchange few bytes, and variants of the resulting drafts.
 
 
 def partition_cuts(problem: Problem) -> list[Draft]:
-    """Drafts of several cuts; each file where its writer's part is."""
+    """Return drafts of several cuts; each file is placed in its writer's part."""
     return [
         bind_to_parts(problem, "partition", cut, steal)
         for cut in problem.cuts
@@ -265,12 +265,12 @@ def partition_cuts(problem: Problem) -> list[Draft]:
 
 
 def bind_to_parts(problem: Problem, name: str, cut: Ints, steal: str) -> Draft:
-    """Each task in its part, each file where its writer's part is, inputs where they are read."""
+    """Return a draft with tasks in their parts, files with their writers, inputs with readers."""
     return with_inputs(problem, pin_tasks(problem, name, cut, problem.cluster.count, steal))
 
 
 def partition_early(problem: Problem) -> list[Draft]:
-    """Files that only one gathering task reads are written to its part at once."""
+    """Return partition drafts whose gathered files are written directly to their reader's part."""
     found = []
     reader = find_gatherers(problem.graph)
     if not (reader >= 0).any():
@@ -285,7 +285,7 @@ def partition_early(problem: Problem) -> list[Draft]:
 
 
 def partition_copies(problem: Problem) -> list[Draft]:
-    """Files that most parts read get copies: two, and one per part."""
+    """Return partition drafts that replicate files read by most parts: 2 copies, or 1 per part."""
     found = []
     for draft in partition_cuts(problem)[:4]:
         assert draft.part is not None and draft.placement.copies is not None
@@ -299,7 +299,7 @@ def partition_copies(problem: Problem) -> list[Draft]:
 
 
 def _files_most_parts_read(problem: Problem, draft: Draft) -> np.ndarray:
-    """Files that more than half of the parts read, of those that can be hinted."""
+    """Return a mask of the hintable files that more than half of the parts read."""
     assert draft.part is not None
     reads = problem.graph.reads
     pairs = np.unique(np.stack([reads.file, draft.part[reads.task].astype(np.int64)]), axis=1)
@@ -308,11 +308,11 @@ def _files_most_parts_read(problem: Problem, draft: Draft) -> np.ndarray:
     return np.asarray(hintable & (readers > max(1, draft.parts // 2)))
 
 
-# Tasks of a run over several sites: few bytes between sites, then few between nodes.
+# Runs over several sites: few bytes between sites first, then few between nodes.
 
 
 def site_parts(problem: Problem) -> list[Draft]:
-    """Drafts by several cuts; tasks stay in their part, as an idle node may be at another site."""
+    """Return drafts of several cuts; bound tasks stay (idle nodes may be remote) or may move."""
     cuts = cuts_by_site(problem.graph, problem.cluster, problem.seed)
     return [
         bind_to_parts(problem, "sites", cut, steal)
@@ -321,7 +321,7 @@ def site_parts(problem: Problem) -> list[Draft]:
     ]
 
 
-# In the order of the table that `tracehint plan` prints.
+# The order of the table printed by `tracehint plan`.
 STRATEGIES: tuple[Strategy, ...] = (
     Strategy("default", "default placement of the store", default_placement, simple=True),
     Strategy("local-writes", "files on their writer's node", local_writes, simple=True),

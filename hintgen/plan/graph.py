@@ -1,4 +1,4 @@
-"""The graph of a workload in arrays: who reads and writes what, stages, times."""
+"""The graph of a workload in arrays: reads and writes of tasks, stages, computing times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracehint.errors import InputError
 
 @dataclass
 class Moves(Rows):
-    """Bytes that a task moves of a file; one row per pair, sorted by file, then task."""
+    """Bytes of each file moved by each task: one row per pair, sorted by file, then task."""
 
     task: Ints
     file: Ints
@@ -23,10 +23,10 @@ class Moves(Rows):
 
 @dataclass(frozen=True)
 class Graph:
-    """`links`: a task's output that another task reads (writer, reader, file, bytes read).
+    """Data flow of a workload. `link_*`: reads of another task's output, with the bytes read.
 
-    By file: `writer` (of several the one of most bytes; -1: an input), `writers` and `readers`,
-    how many. By task: `stage`, the longest distance from the start, and `seconds` of computing.
+    By file: `writer` (the one with most bytes; -1: an input), number of `writers` and `readers`.
+    By task: `stage`, the longest distance from the start, and `seconds` of computing.
     """
 
     tasks: int
@@ -45,7 +45,7 @@ class Graph:
 
 
 def graph_of(work: Workload) -> Graph:
-    """The graph of a workload. Raises InputError for tasks that wait for each other."""
+    """Return the graph of a workload. Raises InputError for cyclic dependencies."""
     task = np.repeat(np.arange(work.tasks), np.diff(work.op_begin))
     reads, writes = (_moves(work, task, kind) for kind in (READ, WRITE))
     writer = np.full(work.files, -1, np.int64)
@@ -83,7 +83,7 @@ def _moves(work: Workload, task: Ints, kind: int) -> Moves:
 
 
 def _stages(work: Workload) -> Ints:
-    """The longest distance of each task from a task that waits for none."""
+    """Return the longest distance of each task from a task without dependencies."""
     stage = np.zeros(work.tasks, np.int64)
     missing = np.bincount(work.dep, minlength=work.tasks)
     ready = np.flatnonzero(missing == 0)
@@ -106,14 +106,14 @@ def _stages(work: Workload) -> Ints:
 
 
 def _expand_ranges(begin: Ints, end: Ints) -> Ints:
-    """The numbers of all half-open ranges, one range after the other."""
+    """Return the concatenated integers of all half-open ranges [begin, end)."""
     length = end - begin
     starts = np.cumsum(length) - length
     return np.repeat(begin - starts, length) + np.arange(int(length.sum()))
 
 
 def find_gatherers(graph: Graph) -> Ints:
-    """The task that gathers each file; -1 for files that are not gathered."""
+    """Return the task that gathers each file, its only reader, fed by several; -1: not gathered."""
     single = (graph.readers == 1) & (graph.writers > 0)
     rows = np.flatnonzero(single[graph.link_file])
     file, reader, writer = graph.link_file[rows], graph.link_to[rows], graph.link_from[rows]

@@ -1,4 +1,4 @@
-"""What the steps of planning hand to each other. Bytes, seconds; arrays by task or by file."""
+"""Data types shared by the steps of planning, in bytes and seconds; arrays by task or by file."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
     from tracehint.hintgen.match.match import Matcher
 
-FREE = -1  # the part of a task that runs anywhere
+FREE = -1  # part of a task that may run on any node
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be planned: a workload, where it shall run, and rules learned from earlier runs.
+    """A planning problem: a workload, its cluster, and rules learned from earlier runs.
 
-    `own`: what no plan places runs there. `staged`: inputs are brought to the store for this run,
-    so that hints can place them too; else they lie where the store put them. `seed` decides every
-    choice by chance.
+    `own`: cluster that simulates drafts without task placement. `staged`: inputs are staged to the
+    store for this run, so hints can place them too; otherwise they are where the store put them.
+    `seed` determines all random choices.
     """
 
     analysis: Analysis
@@ -41,13 +41,13 @@ class Problem:
     rules: HintFile | None = None
     staged: bool = False
     seed: int = 1
-    own: Cluster | None = None  # as an engine uses it that starts all tasks on its node, the first
-    facts: pa.Table | None = None  # what rules go by, where it is known (hintgen/learn/facts.py)
-    matcher: Matcher | None = None  # of the rules, where it is there
+    own: Cluster | None = None  # as used by an engine that starts all tasks on its node, the first
+    facts: pa.Table | None = None  # facts that rules match, if available (hintgen/learn/facts.py)
+    matcher: Matcher | None = None  # compiled from the rules, if available
 
     @cached_property
     def hinted(self) -> list[dict[str, str]]:
-        """The hints of the rules by file; not to be written to."""
+        """Hints of the rules by file; callers must not modify them."""
         if self.rules is None or not self.rules.rules:
             return []
         return hints_by_file(
@@ -57,12 +57,12 @@ class Problem:
 
     @cached_property
     def graph(self) -> Graph:
-        """The graph of tasks and files. Raises InputError for tasks that wait for each other."""
+        """Graph of tasks and files. Raises InputError for cyclic dependencies."""
         return graph_of(self.work)
 
     @cached_property
     def cuts(self) -> tuple[Ints, ...]:
-        """The part of each task, by several ways to cut; none where there is nothing to cut.
+        """Part of each task for several ways to cut; empty for one node or fewer than two tasks.
 
         Raises UnavailableError without METIS.
         """
@@ -75,10 +75,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Draft:
-    """One way to run the workload: the hints of each file, and where the tasks start.
+    """One way to run the workload: the hints of each file and the node of each task.
 
     `part`: the part of each task, FREE for any node; None: no task is bound. `values`: the hints
-    by file, where they are more than the placement's arrays say.
+    by file, if the placement's arrays do not express all of them.
     """
 
     name: str
@@ -90,8 +90,8 @@ class Draft:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A way to make drafts. `make` returns none where it has nothing to say, and raises
-    UnavailableError where it cannot be tried. `simple`: needs neither a graph nor a plan."""
+    """A way to make drafts. `make` returns none if the strategy does not apply and raises
+    UnavailableError if it cannot be tried. `simple`: needs neither a graph nor a plan."""
 
     name: str
     text: str
@@ -101,10 +101,10 @@ class Strategy:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a strategy would bring; of several drafts its best. `refused`: why it is not taken.
+    """Predicted result of a strategy's best draft. `refused`: why it cannot be chosen.
 
-    `site_bytes`: of the network's bytes those between sites.
-    `runs`: seconds of the simulated runs; equal places stand for equal seeds in all strategies.
+    `site_bytes`: the part of the network bytes sent between sites.
+    `runs`: seconds of the simulated runs; the same index has the same seed in all strategies.
     """
 
     name: str
@@ -120,22 +120,22 @@ class Estimate:
     refused: str | None = None
 
     @property
-    def sure(self) -> float:
-        """Seconds that five of six runs need at most: of equal times the one counts that does not
-        rest on where chance puts files and tasks."""
+    def mean_plus_std(self) -> float:
+        """Mean time plus one standard deviation (about five of six runs are faster), which prefers
+        plans that depend less on random placement."""
         return float(np.mean(self.runs) + np.std(self.runs))
 
     @property
     def scheduler(self) -> str | None:
-        """The scheduler that it asks for; None: any, tasks start where the engine starts them."""
+        """Required scheduler; None: any, tasks start where the engine starts them."""
         asked = self.draft.placement.scheduler
         return None if asked == "plan" and self.draft.part is None else asked
 
 
 @dataclass(frozen=True)
 class Planning:
-    """The estimates in the order of the strategies, the chosen one's name, and what was not
-    tried (name and reason). `simulated`: runs that were spent, of at most `budget`."""
+    """Estimates in the order of the strategies, the name of the chosen one, and strategies left
+    out (name, reason). `simulated`: runs spent; `budget`: runs allowed for the improvement."""
 
     problem: Problem
     estimates: tuple[Estimate, ...]
@@ -146,5 +146,5 @@ class Planning:
     notes: tuple[str, ...] = field(default=())
 
     def estimate(self, name: str) -> Estimate:
-        """The estimate of a strategy."""
+        """Return the estimate of a strategy."""
         return next(e for e in self.estimates if e.name == name)

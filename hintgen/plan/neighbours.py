@@ -1,4 +1,4 @@
-"""What the local search changes in a draft: types of tasks, kinds of files, single tasks."""
+"""Moves of the local search: task types, kinds of files, replicas, and single tasks."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from tracehint.hintgen.plan.model import FREE, Draft, Problem
 from tracehint.hintgen.plan.partition import cores_of, costs
 from tracehint.schemas.wording import agree
 
-MAX_KINDS = 16  # types of tasks, and kinds of files, that are tried: the heaviest
+MAX_KINDS = 16  # heaviest task types, and heaviest kinds of files, that are tried
 COPIES = (1, 2, 4)
 
 
 @dataclass(frozen=True)
 class Move:
-    """A change in words, how to make it, and what it is `of`: one of those with the same is made.
+    """A change of a draft, its text, and `subjects`; moves that share one exclude each other.
 
-    `tasks`: the numbers of those that go to other parts; their change has no words.
+    `tasks`: indices of the tasks moved to other parts; such a move has no text.
     """
 
     text: str
     change: Callable[[Draft], Draft]
-    of: tuple[Hashable, ...]
+    subjects: tuple[Hashable, ...]
     tasks: tuple[int, ...] = ()
 
 
 def moves_of_kinds(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
-    """The changes of whole types and kinds; `cut`: the part that a task would be bound to."""
-    yield from _of_types(problem, draft, cut)
-    yield from _of_files(problem, draft)
-    yield from _of_copies(problem, draft)
+    """Yield moves of task types and kinds of files; `cut`: the part to bind each task to."""
+    yield from _moves_of_types(problem, draft, cut)
+    yield from _moves_of_files(problem, draft)
+    yield from _moves_of_copies(problem, draft)
     if draft.part is not None and (draft.part != FREE).any():
         steal = "any" if draft.placement.steal == "unplanned" else "unplanned"
         words = {"any": "idle nodes take bound tasks", "unplanned": "bound tasks stay"}
         yield Move(words[steal], partial(with_placement, steal=steal), ("steal",))
 
 
-def _of_types(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
-    """A type of tasks is bound to its parts, or released from them."""
+def _moves_of_types(problem: Problem, draft: Draft, cut: Ints | Shorts | None) -> Iterator[Move]:
+    """Yield moves that bind all tasks of one type to their parts or release them."""
     if cut is None:
         return
     work = problem.work
@@ -73,7 +73,7 @@ def _parts(problem: Problem, draft: Draft) -> Shorts:
 
 
 def _with_parts(problem: Problem, tasks: Bools, goal: Ints | Shorts, draft: Draft) -> Draft:
-    """Other parts of some tasks; what they write lies with them."""
+    """Move some tasks to the parts `goal`; the local and node files that they write follow."""
     old, made = draft.placement, problem.graph.writer
     assert old.law is not None
     part = np.where(tasks, goal, _parts(problem, draft)).astype(np.int32)
@@ -90,8 +90,8 @@ def _with_parts(problem: Problem, tasks: Bools, goal: Ints | Shorts, draft: Draf
     return replace(changed, part=part, parts=problem.cluster.count)
 
 
-def _of_files(problem: Problem, draft: Draft) -> Iterator[Move]:
-    """The files of one type of task, with one reader or several, get another placement."""
+def _moves_of_files(problem: Problem, draft: Draft) -> Iterator[Move]:
+    """Yield moves that change the placement of one kind of files."""
     old, graph = draft.placement, problem.graph
     if old.law is None or draft.values is not None:
         return
@@ -123,8 +123,8 @@ def _with_law(files: Ints, kind: int, draft: Draft, target: Shorts | int = -1) -
     return with_placement(draft, law=kinds, target=to)
 
 
-def _of_copies(problem: Problem, draft: Draft) -> Iterator[Move]:
-    """Files that several tasks read, of one type or inputs, get copies, or none."""
+def _moves_of_copies(problem: Problem, draft: Draft) -> Iterator[Move]:
+    """Yield moves that set the number of copies of shared inputs or shared files of one type."""
     if draft.values is not None:
         return
     graph, now = problem.graph, _copies(problem, draft)
@@ -151,7 +151,7 @@ def _with_copies(problem: Problem, files: Ints, count: int, draft: Draft) -> Dra
 
 
 def _kinds(problem: Problem) -> list[tuple[str, Ints]]:
-    """The heaviest kinds of files that a task writes: its type, one reader or several."""
+    """Return the heaviest kinds of written files: by writer's type, and one reader or several."""
     graph, work = problem.graph, problem.work
     made = np.flatnonzero(graph.writer >= 0)
     key = work.type[graph.writer[made]].astype(np.int64) * 2 + (graph.readers[made] > 1)
@@ -166,8 +166,8 @@ def _kinds(problem: Problem) -> list[tuple[str, Ints]]:
 
 
 def bind_where_run(problem: Problem, draft: Draft, node: Ints, steal: str) -> Draft:
-    """Each task bound to the node where it ran; what lay together lies with its last reader,
-    and inputs that are brought for the run where they are read."""
+    """Bind each task to the node where it ran, co-located groups to their last reader's node, and
+    staged inputs to the node that reads them."""
     graph, old, nodes = problem.graph, draft.placement, problem.cluster.count
     assert old.law is not None
     kinds = old.law.copy()
@@ -183,26 +183,26 @@ def bind_where_run(problem: Problem, draft: Draft, node: Ints, steal: str) -> Dr
     return with_inputs(problem, replace(bound, part=part, parts=nodes, values=None))
 
 
-# Single tasks: what holds them where they are, and what they wait for.
+# Moves of single tasks, from their bytes with each part and their waiting times.
 
-MOST_ENTRIES = 20_000_000  # tasks times parts: beyond it nothing is weighed
-MOST = 2_000  # tasks with most bytes elsewhere that are looked at
-MAX_UNIT = 64  # tasks that go together
-HANGS = 0.5  # of a task's bytes: tied to others by so many, it goes with them
-ON_PATH = 24  # tasks of the critical path that waited most
-WAITS = 6  # tasks of the critical path that queued longest
-TAKEN = 6  # tasks of a full node that are tried
-GOALS = 2  # nodes that were least busy meanwhile
+MAX_ENTRIES = 20_000_000  # limit of tasks times parts; single tasks of larger problems stay
+MAX_TRIED_TASKS = 2_000  # tasks tried, those with most bytes in other parts
+MAX_UNIT = 64  # tasks moved together
+MIN_TIED_SHARE = 0.5  # minimum share of a task's bytes tied to a unit for the task to join it
+MAX_WAITING = 24  # tasks of the critical path tried, those that waited longest
+MAX_QUEUED = 6  # tasks of the critical path tried, those that queued longest
+MAX_BLOCKING = 6  # tasks of a full node tried for each target node
+TARGET_NODES = 2  # target nodes, the least busy in the interval
 _WAITED, _QUEUE = 5 + SPENT.index("network"), 5 + SPENT.index("queue")
 
 
 @dataclass(frozen=True)
 class Ties:
-    """What holds the tasks of a draft where they are.
+    """Bytes that tie tasks to other tasks and to parts.
 
-    `anchor`: by file the task that it lies with (its writer, or a reader; -1: none). `begin`: where
-    a task's rows begin in `other` and `bytes`, each link from both ends. `pull`: (tasks, parts),
-    bytes of each task with each part.
+    `anchor`: by file, the task that it is stored with (its writer or a reader; -1: none). `begin`:
+    first row of each task in `other` and `bytes`, which hold each link from both ends. `pull`:
+    (tasks, parts), bytes of each task with each part.
     """
 
     anchor: Ints
@@ -213,7 +213,7 @@ class Ties:
 
 
 def ties_of(problem: Problem, draft: Draft) -> Ties:
-    """The ties of a draft whose tasks are bound."""
+    """Return the ties of a draft whose tasks are bound."""
     assert draft.part is not None
     part, graph = draft.part.astype(np.int64), problem.graph
     anchor, home = _anchors(problem, draft)
@@ -241,7 +241,7 @@ def ties_of(problem: Problem, draft: Draft) -> Ties:
 
 
 def _anchors(problem: Problem, draft: Draft) -> tuple[Ints, Ints]:
-    """By file the task that it lies with, and the part where it lies; -1: none."""
+    """Return, by file, the task that it is stored with and the part that stores it; -1: none."""
     graph, placement = problem.graph, draft.placement
     assert draft.part is not None and placement.law is not None and placement.target is not None
     part, target = draft.part.astype(np.int64), placement.target.astype(np.int64)
@@ -259,7 +259,7 @@ def _anchors(problem: Problem, draft: Draft) -> tuple[Ints, Ints]:
 
 
 def shift_tasks(anchor: Ints, tasks: Sequence[int], parts: Sequence[int], draft: Draft) -> Draft:
-    """Some tasks in other parts; files that lie with them go along."""
+    """Return a copy with `tasks` moved to `parts`, and the files stored with them."""
     old = draft.placement
     assert draft.part is not None and old.law is not None and old.target is not None
     part, target = draft.part.copy(), old.target.copy()
@@ -271,71 +271,71 @@ def shift_tasks(anchor: Ints, tasks: Sequence[int], parts: Sequence[int], draft:
     return replace(with_placement(draft, target=target, plan=part), part=part)
 
 
-Shift = tuple[tuple[int, ...], tuple[int, ...]]  # tasks, and the part that each goes to
+Shift = tuple[tuple[int, ...], tuple[int, ...]]  # tasks, and the target part of each
 
 
 def moves_of_tasks(problem: Problem, draft: Draft, rows: Floats) -> Iterator[Move]:
-    """Bound tasks to other parts, the most promising first; `rows`: what each task did."""
+    """Yield moves of bound tasks: by critical path, bytes, queues; `rows`: simulated tasks."""
     assert draft.part is not None
     part, ties = draft.part.astype(np.int64), ties_of(problem, draft)
     slots = cores_of(problem.cluster)
-    shifts = [*_of_path(rows, part, ties, slots), *_of_bytes(part, ties)]
-    for tasks, parts in dict.fromkeys([*shifts, *_of_queues(rows, part, ties, slots)]):
+    shifts = [*_shifts_of_critical_path(rows, part, ties, slots), *_shifts_by_bytes(part, ties)]
+    for tasks, parts in dict.fromkeys([*shifts, *_shifts_of_queues(rows, part, ties, slots)]):
         yield Move("", partial(shift_tasks, ties.anchor, tasks, parts), tasks, tasks)
 
 
-def _of_bytes(part: Ints, ties: Ties) -> list[Shift]:
-    """Tasks with most of their bytes in another part, alone and with what hangs on them."""
+def _shifts_by_bytes(part: Ints, ties: Ties) -> list[Shift]:
+    """Return shifts of tasks to the part with most of their bytes, largest saving first."""
     bound = np.flatnonzero(part != FREE)
     away = ties.pull[bound].sum(axis=1) - ties.pull[bound, part[bound]]
-    order = bound[np.argsort(-away, kind="stable")][:MOST]
+    order = bound[np.argsort(-away, kind="stable")][:MAX_TRIED_TASKS]
     found: dict[Shift, float] = {}
-    for task in order[np.sort(-away, kind="stable")[:MOST] < 0].tolist():
-        found.update(_to_their_bytes(task, part, ties, least=0.0))
+    for task in order[np.sort(-away, kind="stable")[:MAX_TRIED_TASKS] < 0].tolist():
+        found.update(_shifts_to_bytes(task, part, ties, least=0.0))
     return sorted(found, key=lambda shift: -found[shift])
 
 
-def _of_path(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
-    """Tasks of the critical path that waited for their node or their data, to the parts that they
-    have most bytes with, and to the one that is busy least."""
+def _shifts_of_critical_path(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
+    """Yield shifts of critical-path tasks that waited for their node or data: to the part with most
+    of their bytes, and to the least busy node."""
     path = critical_path(rows)
     waited = rows[path, _WAITED:].sum(axis=1)
     busy = np.bincount(rows[:, NODE].astype(np.int64), rows[:, END] - rows[:, START], len(slots))
     idlest = int(np.argmin(busy / slots))
-    for at in np.argsort(-waited, kind="stable")[:ON_PATH].tolist():
+    for at in np.argsort(-waited, kind="stable")[:MAX_WAITING].tolist():
         task = path[at]
         if waited[at] > 0 and part[task] != FREE:
-            yield from _to_their_bytes(task, part, ties, least=-np.inf)
+            yield from _shifts_to_bytes(task, part, ties, least=-np.inf)
             if idlest != part[task]:
                 yield (task,), (idlest,)
 
 
-def _of_queues(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
-    """Of the tasks that the critical path queued behind those that lose fewest bytes: to the nodes
-    that were busy least meanwhile, alone, as many as run at a time, or in exchange."""
+def _shifts_of_queues(rows: Floats, part: Ints, ties: Ties, slots: Ints) -> Iterator[Shift]:
+    """Yield shifts of the tasks that blocked a queued critical-path task, fewest lost bytes first:
+    to the least busy nodes, alone, one per slot together, or in exchange for another task."""
     path = np.array(critical_path(rows))
     length = rows[:, END] - rows[:, START]
-    for task in path[np.argsort(-rows[path, _QUEUE], kind="stable")[:WAITS]].tolist():
+    for task in path[np.argsort(-rows[path, _QUEUE], kind="stable")[:MAX_QUEUED]].tolist():
         node, (begin, end) = int(rows[task, NODE]), rows[task, [READY, START]]
-        there = (rows[:, NODE] == node) & (rows[:, END] > begin) & (rows[:, START] <= end)
-        before = np.flatnonzero(there & (part != FREE))
+        blocking = (rows[:, NODE] == node) & (rows[:, END] > begin) & (rows[:, START] <= end)
+        before = np.flatnonzero(blocking & (part != FREE))
         if rows[task, _QUEUE] <= 0 or not len(before):
             continue
         busy = np.clip(np.minimum(rows[:, END], end) - np.maximum(rows[:, START], begin), 0, None)
         load = np.bincount(rows[:, NODE].astype(np.int64), busy, len(slots)) / slots
         load[node] = np.inf
-        for goal in np.argsort(load, kind="stable")[: min(GOALS, len(slots) - 1)].tolist():
+        for goal in np.argsort(load, kind="stable")[: min(TARGET_NODES, len(slots) - 1)].tolist():
             lost = ties.pull[before, node] - ties.pull[before, goal]
             order = before[np.lexsort((-before, -length[before], lost))]
-            for one in order[:TAKEN].tolist():
+            for one in order[:MAX_BLOCKING].tolist():
                 yield (one,), (goal,)
             together = tuple(order[: int(slots[node])].tolist())
             yield together, (goal,) * len(together)
-            yield from _exchanges(order[:TAKEN], goal, node, rows, part)
+            yield from _exchanges(order[:MAX_BLOCKING], goal, node, rows, part)
 
 
 def _exchanges(tasks: Ints, goal: int, node: int, rows: Floats, part: Ints) -> Iterator[Shift]:
-    """Each for the longest of the shorter tasks of the other node that became ready about then."""
+    """Yield swaps with the longest shorter task of `goal` that became ready at a similar time."""
     others = np.flatnonzero(part == goal)
     for task in tasks.tolist():
         near = others[
@@ -347,11 +347,11 @@ def _exchanges(tasks: Ints, goal: int, node: int, rows: Floats, part: Ints) -> I
             yield (task, best), (goal, node)
 
 
-def _to_their_bytes(task: int, part: Ints, ties: Ties, least: float) -> dict[Shift, float]:
-    """A task alone, and with what hangs on it, to the part that it has most bytes with; the bytes
-    that this saves."""
+def _shifts_to_bytes(task: int, part: Ints, ties: Ties, least: float) -> dict[Shift, float]:
+    """Return shifts of a task, alone and with the tasks tied to it, to the part with most of its
+    bytes, and the bytes that each saves."""
     found = {}
-    unit = _unit(task, part, ties)
+    unit = _tied_tasks(task, part, ties)
     for tasks in dict.fromkeys([(task,), unit]):
         pull = ties.pull[list(tasks)].sum(axis=0)
         own = pull[part[task]] - (_bytes_between(tasks, ties) if len(tasks) > 1 else 0.0)
@@ -363,7 +363,7 @@ def _to_their_bytes(task: int, part: Ints, ties: Ties, least: float) -> dict[Shi
 
 
 def _bytes_between(tasks: tuple[int, ...], ties: Ties) -> float:
-    """Bytes between these tasks, counted from both ends."""
+    """Return the bytes between these tasks, each link counted from both ends."""
     inside = np.zeros(len(ties.pull), bool)
     inside[list(tasks)] = True
     return float(
@@ -374,8 +374,8 @@ def _bytes_between(tasks: tuple[int, ...], ties: Ties) -> float:
     )
 
 
-def _unit(task: int, part: Ints, ties: Ties) -> tuple[int, ...]:
-    """A task and those of its part that are tied to it, or to others of them, by most bytes."""
+def _tied_tasks(task: int, part: Ints, ties: Ties) -> tuple[int, ...]:
+    """Return a task and the tasks of its part with MIN_TIED_SHARE of their bytes in the unit."""
     members, fresh = {task}, [task]
     tied: dict[int, float] = {}
     while fresh and len(members) < MAX_UNIT:
@@ -391,7 +391,7 @@ def _unit(task: int, part: Ints, ties: Ties) -> tuple[int, ...]:
         fresh = [
             other
             for other in dict.fromkeys(near)
-            if tied[other] >= HANGS * float(ties.pull[other].sum())
+            if tied[other] >= MIN_TIED_SHARE * float(ties.pull[other].sum())
         ][: MAX_UNIT - len(members)]
         members.update(fresh)
     return tuple(sorted(members))

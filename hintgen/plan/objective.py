@@ -1,4 +1,4 @@
-"""The objective of a plan: simulated runs with equal seeds, estimates, and the choice."""
+"""Objective of a plan: simulated runs with common seeds, estimates, choice of a strategy."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from tracehint.analyzer.predict.simulator import Machine, Scenario, build, simul
 from tracehint.hintgen.gain import LEAST_TRAFFIC
 from tracehint.hintgen.plan.model import Draft, Estimate, Problem, Strategy
 
-BYTES = 0.1  # power of the bytes beside the time
-LEAST = 0.02  # of the default's bytes: fewer are as good as none
-NEAR = 0.06  # of the time: within that bytes count
-GIVEN = 0.02  # of the time or the bytes of what needs no plan: what a plan may give for the other
-BEYOND = 4.0  # power of the time beyond that
-ABOVE = 0.5  # power of the bytes beyond that
+BYTES_EXPONENT = 0.1  # exponent of the byte ratio in the objective
+BYTE_FLOOR = 0.02  # share of the default's bytes added to both sides; few bytes count as none
+NEAR_BEST = 0.06  # share of the best time within which estimates are compared by bytes
+MAX_LOSS = 0.02  # share of the best time or bytes without task binding that a plan may lose
+TIME_PENALTY = 4.0  # exponent of the time above `max_time`
+BYTES_PENALTY = 0.5  # exponent of the bytes above `max_bytes`
 
 
 @dataclass(frozen=True)
-class Worth:
-    """Weighs runs against the store's default, which moves `bytes`. Seconds beyond `most` weigh far
-    more than bytes, and bytes beyond `room` more than others."""
+class Objective:
+    """Objective function, relative to the `bytes` moved by the store's default, with a strong
+    penalty for seconds above `max_time` and a weak one for bytes above `max_bytes`."""
 
     bytes: float
-    most: float = math.inf
-    room: float = math.inf
+    max_time: float = math.inf
+    max_bytes: float = math.inf
 
-    def of(self, seconds: float, moved: float) -> float:
-        """Seconds that a run of so many seconds and bytes is as good as; less is better."""
+    def value(self, seconds: float, moved: float) -> float:
+        """Return the objective value of a run in equivalent seconds; lower is better."""
         if self.bytes <= 0:
             return seconds
-        seconds *= max(1.0, seconds / self.most) ** BEYOND
-        least = LEAST * self.bytes
+        seconds *= max(1.0, seconds / self.max_time) ** TIME_PENALTY
+        least = BYTE_FLOOR * self.bytes
         share = (moved + least) / (self.bytes + least)
-        above = max(1.0, (moved + least) / (self.room + least))
-        return seconds * float(share**BYTES * above**ABOVE)
+        above = max(1.0, (moved + least) / (self.max_bytes + least))
+        return seconds * float(share**BYTES_EXPONENT * above**BYTES_PENALTY)
 
-    def run(self, outcome: SimulatedRun) -> float:
-        """The same of a simulated run."""
-        return self.of(outcome.seconds, outcome.network_bytes)
+    def value_of_run(self, outcome: SimulatedRun) -> float:
+        """Return the objective value of a simulated run."""
+        return self.value(outcome.seconds, outcome.network_bytes)
 
 
 @dataclass
 class Bench:
-    """Simulates the drafts of one problem, and counts the runs."""
+    """Simulates drafts of one problem and counts the runs in `spent`."""
 
     problem: Problem
     spent: int = field(default=0)
@@ -57,7 +57,7 @@ class Bench:
     )
 
     def run(self, drafts: Sequence[Draft], runs: Iterable[int]) -> list[list[SimulatedRun]]:
-        """By draft, the outcome of each of the numbered runs; equal numbers, equal chances."""
+        """Return, by draft, the outcome of each numbered run; equal numbers have equal seeds."""
         numbers = list(runs)
         wanted = [self._scenario(draft, run) for draft in drafts for run in numbers]
         found = simulate(self.problem.work, wanted) if wanted else []
@@ -66,7 +66,7 @@ class Bench:
         return [found[i * step : (i + 1) * step] for i in range(len(drafts))]
 
     def trace_tasks(self, draft: Draft, run: int) -> Floats:
-        """What each task did in a numbered run: rows as `SimulatedRun.tasks` has them."""
+        """Return a row per task for one numbered run, in the format of `SimulatedRun.tasks`."""
         self.spent += 1
         (outcome,) = simulate(self.problem.work, [self._scenario(draft, run, detail=True)])
         assert outcome.tasks is not None
@@ -83,7 +83,7 @@ class Bench:
     def _machine(
         self, run: int, scheduler: str | None, steal: str | None, unplaced: bool, scratch: bool
     ) -> Machine:
-        """What the cluster is in a numbered run."""
+        """Return the cluster as drawn at random for one numbered run."""
         seed = self.problem.seed
         whole = (self.problem.own if unplaced else None) or self.problem.cluster
         started = whole.started_as(self.problem.work.dispatch)
@@ -91,19 +91,19 @@ class Bench:
         return build(cluster, seed * 1009 + run, scheduler, steal, scratch=scratch)
 
 
-SIMPLE_GAIN = 0.01  # of the time: what a simple strategy must save against the store's default
-# Measured (docs/reference/gain.md): for 80 % of the pairs of columns the ratio of their times is
-# wrong by at most 10 % (MooseFS) and 16 % (CephFS), about 0.7 of the error of one time, the ratio
-# of their bytes by at most 14 %.
-ERROR_SHARE = 0.7  # of the model's error: what does not cancel between two strategies
-MOST_UNSURE = 0.2  # of the time: enough also on a store that nobody measured
-FEWER_BYTES = 0.86  # at equal times, so many of the bytes are worth a hint
+SIMPLE_GAIN = 0.01  # minimum share of the default's time that a simple strategy must save
+# Measured (docs/reference/gain.md): for 80 % of the pairs of columns, the predicted ratio of times
+# is wrong by at most 10 % (MooseFS) and 16 % (CephFS), about 0.7 of the error of a single time;
+# the ratio of bytes is wrong by at most 14 %.
+ERROR_SHARE = 0.7  # share of the model's error that does not cancel between two strategies
+MAX_UNCERTAINTY = 0.2  # limit of the uncertainty, as a share of the time, for unmeasured stores
+FEWER_BYTES = 0.86  # at equal times, hints pay if they reduce the bytes to this share
 
 
 def estimate(
     strategy: Strategy, draft: Draft, runs: Sequence[SimulatedRun], error: float
 ) -> Estimate:
-    """What the simulated runs of a draft say."""
+    """Summarise the simulated runs of a draft; `seconds` is their (lower) median."""
     seconds = [run.seconds for run in runs]
     low, high = interval(seconds, error)
     middle = int(np.argsort(seconds, kind="stable")[(len(seconds) - 1) // 2])
@@ -122,26 +122,26 @@ def estimate(
 
 
 def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate], str]:
-    """The estimates with what is refused and why, and the name of the chosen one.
+    """Return the estimates, with reasons for the refused ones, and the name of the chosen one.
 
-    The first estimate is the store's default. A simple strategy must beat it; all others must
-    beat the best simple one: by more than what is uncertain about the difference, or in no more
-    time with clearly fewer bytes, where that cannot be a loss: tasks start by the same rule, or the
-    time is less than the default's by more than is uncertain. Over several sites, of those whose
-    times nobody can tell apart the one is taken that sends least between them.
+    The first estimate is the store's default. A simple strategy must beat it; all others must beat
+    the best simple one: by more than the uncertainty of the difference, or with clearly fewer bytes
+    in no more time if that is safe: the scheduler is the same, or the time is below the default's
+    by more than the uncertainty. Over several sites, the chosen one sends the fewest bytes between
+    sites among those with indistinguishable times.
     """
     default = estimates[0]
     judged = [default]
     judged += [
-        _against(e, default, SIMPLE_GAIN, safe=e.scheduler == default.scheduler)
+        _judge(e, default, SIMPLE_GAIN, safe=e.scheduler == default.scheduler)
         for e in estimates[1:]
         if e.simple
     ]
     base = min((e for e in judged if not e.refused), key=_rank)
-    least = unsure(error) * default.seconds
+    least = min_difference(error) * default.seconds
     judged += [
-        _against(
-            e, base, unsure(error),
+        _judge(
+            e, base, min_difference(error),
             safe=e.scheduler == base.scheduler or difference(default, e)[0] > least,
         )
         for e in estimates
@@ -152,42 +152,42 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     return [by_name[e.name] for e in estimates], _best(good, estimates, error).name
 
 
-def unsure(error: float) -> float:
-    """Of the time, what two strategies must differ by to be told apart."""
-    return min(ERROR_SHARE * error, MOST_UNSURE)
+def min_difference(error: float) -> float:
+    """Return the share of the time by which two strategies must differ to be distinguishable."""
+    return min(ERROR_SHARE * error, MAX_UNCERTAINTY)
 
 
 def _best(good: Sequence[Estimate], every: Sequence[Estimate], error: float) -> Estimate:
-    """Over several sites the one that sends least between them, else the leanest, of those whose
-    times nobody can tell apart."""
+    """Return, over several sites, the estimate with the fewest bytes between sites among those with
+    indistinguishable times; otherwise the leanest."""
     if any(e.site_bytes for e in good):
-        alike = select_near(good, unsure(error))
+        alike = select_near(good, min_difference(error))
         return min(alike, key=lambda e: (e.site_bytes, *_rank(e)))
     return leanest(good, every)
 
 
 def select_near(estimates: Sequence[Estimate], share: float) -> list[Estimate]:
-    """Those within a share of the quickest's time."""
-    most = (1 + share) * min(e.sure for e in estimates)
-    return [e for e in estimates if e.sure <= most]
+    """Select the estimates whose `mean_plus_std` time is within a share of the smallest one."""
+    most = (1 + share) * min(e.mean_plus_std for e in estimates)
+    return [e for e in estimates if e.mean_plus_std <= most]
 
 
 def leanest(among: Sequence[Estimate], every: Sequence[Estimate]) -> Estimate:
-    """Of those near the quickest the one of most worth; none that gives much of the time of what
-    binds no task. `every`: all estimates, the store's default first."""
-    alike, worth = select_near(among, NEAR), worth_among(every)
-    quick = [e for e in alike if e.sure <= worth.most] or select_near(among, 0.0)
-    return min(quick, key=lambda e: worth.of(e.sure, e.network_bytes))
+    """Return the estimate of lowest objective value near the quickest, preferring those within the
+    time limit of `make_objective`. `every`: all estimates, the store's default first."""
+    alike, objective = select_near(among, NEAR_BEST), make_objective(every)
+    quick = [e for e in alike if e.mean_plus_std <= objective.max_time] or select_near(among, 0.0)
+    return min(quick, key=lambda e: objective.value(e.mean_plus_std, e.network_bytes))
 
 
-def worth_among(every: Sequence[Estimate]) -> Worth:
-    """What runs are worth beside the strategies that bind no task: a plan shall lose neither
-    against the quickest of them nor, in bytes, against those that are near it."""
+def make_objective(every: Sequence[Estimate]) -> Objective:
+    """Return the objective with limits from the strategies that bind no task: a plan must not lose
+    time against the quickest of them nor bytes against those near it."""
     loose = [e for e in every if e.draft.part is None]
-    return Worth(
+    return Objective(
         every[0].network_bytes,
-        most=(1 + GIVEN) * min(e.sure for e in loose),
-        room=(1 + GIVEN) * min(e.network_bytes for e in select_near(loose, NEAR)),
+        max_time=(1 + MAX_LOSS) * min(e.mean_plus_std for e in loose),
+        max_bytes=(1 + MAX_LOSS) * min(e.network_bytes for e in select_near(loose, NEAR_BEST)),
     )
 
 
@@ -195,19 +195,19 @@ def _rank(e: Estimate) -> tuple[float, float]:
     return e.seconds, e.network_bytes
 
 
-def _against(e: Estimate, base: Estimate, share: float, *, safe: bool) -> Estimate:
-    """The estimate, refused where it is not better than `base` by more than the uncertainty; where
-    it is `safe`, fewer bytes in no more time are enough."""
-    gain, unsure = difference(base, e)
-    needed = max(unsure, share * base.seconds)
+def _judge(e: Estimate, base: Estimate, share: float, *, safe: bool) -> Estimate:
+    """Return the estimate, refused unless it beats `base` by more than the uncertainty; if `safe`,
+    fewer bytes in no more time suffice."""
+    gain, half_width = difference(base, e)
+    needed = max(half_width, share * base.seconds)
     if e.seconds < base.seconds and gain > needed:
         return e
     alike = not e.simple and e.scheduler == base.scheduler
-    frees = e.network_bytes <= (1 - LEAST_TRAFFIC if alike else FEWER_BYTES) * base.network_bytes
+    leaner = e.network_bytes <= (1 - LEAST_TRAFFIC if alike else FEWER_BYTES) * base.network_bytes
     if (
-        (safe and frees)
+        (safe and leaner)
         and e.seconds <= base.seconds
-        and gain >= max(0.0, unsure - SIMPLE_GAIN * base.seconds)
+        and gain >= max(0.0, half_width - SIMPLE_GAIN * base.seconds)
     ):
         return e
     if gain <= 0 or e.seconds >= base.seconds:
@@ -219,7 +219,7 @@ def _against(e: Estimate, base: Estimate, share: float, *, safe: bool) -> Estima
 
 
 def difference(base: Estimate, e: Estimate) -> tuple[float, float]:
-    """(seconds that `e` saves on average, half of the 90 % interval of it), run by run."""
+    """Return the mean seconds that `e` saves, paired by run, and half of its 90 % interval."""
     n = min(len(base.runs), len(e.runs))
     saved = np.subtract(base.runs[:n], e.runs[:n])
     if n < 2:
@@ -229,25 +229,25 @@ def difference(base: Estimate, e: Estimate) -> tuple[float, float]:
 
 
 def without_scheduler(estimates: Sequence[Estimate]) -> Estimate | None:
-    """The best of what needs no task to start anywhere; None: nothing beats the default."""
+    """Return the best estimate without task placement; None: none beats the default."""
     default = estimates[0]
     own = [e for e in estimates[1:] if e.scheduler is None]
     good = [
         e
         for e in own
-        if not _against(replace(e, simple=True), default, SIMPLE_GAIN, safe=True).refused
+        if not _judge(replace(e, simple=True), default, SIMPLE_GAIN, safe=True).refused
     ]
     return min(good, key=_rank, default=None)
 
 
 def bound_ahead(estimates: Sequence[Estimate], error: float) -> Estimate | None:
-    """The best of what gives each task its node before the run, for schedulers that let a task wait
-    for a full node; None: nothing beats the default by more than is uncertain."""
+    """Return the best estimate that assigns tasks to nodes before the run, for schedulers that let
+    a task wait for a full node; None: none beats the default by more than the uncertainty."""
     default = estimates[0]
     good = [
         e
         for e in estimates[1:]
         if e.scheduler == "plan"
-        and not _against(replace(e, refused=None), default, unsure(error), safe=False).refused
+        and not _judge(replace(e, refused=None), default, min_difference(error), safe=False).refused
     ]
     return min(good, key=_rank, default=None)

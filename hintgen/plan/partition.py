@@ -1,9 +1,9 @@
-"""Cut the tasks of a run into parts that hand each other few bytes, every stage spread evenly.
+"""Partition the tasks of a run into parts that exchange few bytes, each stage spread evenly.
 
 After Tanaka and Tatebe, "Workflow Scheduling to Minimize Data Movement Using Multi-constraint
-Graph Partitioning" (CCGrid 2012): vertices are tasks, an edge weighs the bytes handed over, every
-stage is a constraint of its own. What no balanced cut can keep together is left out of it: a file,
-or a task, with more neighbours in one stage than a part of that stage holds.
+Graph Partitioning" (CCGrid 2012): vertices are tasks, edge weights are the bytes transferred,
+each stage is a constraint. Links that no balanced cut can keep are omitted: those of a file or
+task with more neighbours in one stage than the largest part of that stage holds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tracehint.hintgen.plan.graph import Graph
 
 @dataclass
 class TaskLinks(Rows):
-    """Bytes between two tasks; a row per link."""
+    """Bytes between two tasks, one row per link."""
 
     a: Ints
     b: Ints
@@ -38,7 +38,7 @@ class TaskLinks(Rows):
 
 @dataclass(frozen=True)
 class _Neighbours:
-    """The links of a task from both ends: rows begin[task] to begin[task + 1]."""
+    """Links by task, each stored at both ends: rows begin[task] to begin[task + 1]."""
 
     begin: Ints
     other: Ints
@@ -54,10 +54,9 @@ def spread(
     cores: Ints,
     imbalance: float,
 ) -> Ints:
-    """The parts with no stage beyond its share of cost times `imbalance` in any of them.
-
-    A part may always hold one task per core. Those leave first that are least linked to their
-    part; they go where they are linked most, of the parts with room.
+    """Return the parts after moving tasks until no stage exceeds its share of cost times
+    `imbalance` in any part. A part may always hold one task per core. Tasks with the fewest bytes
+    in their part leave first, for the part with free capacity that has most of their bytes.
     """
     part = part.copy()
     around = _neighbours(links, len(part))
@@ -85,7 +84,7 @@ def _spread_stage(
     cores: Ints,
     imbalance: float,
 ) -> None:
-    """Spread the tasks of one stage; `part` is changed."""
+    """Spread the tasks of one stage; modifies `part`."""
     parts = len(shares)
     load = np.bincount(part[tasks], cost[tasks], parts).astype(float)
     count = np.bincount(part[tasks], minlength=parts)
@@ -101,7 +100,7 @@ def _spread_stage(
     emptiest = [(load[k] / shares[k], k) for k in range(parts)]
     heapq.heapify(emptiest)
     for task in leaving[np.argsort(-cost[leaving], kind="stable")].tolist():
-        goal = _best_with_room(task, part, cost[task], around, load, room)
+        goal = _best_free_part(task, part, cost[task], around, load, room)
         if goal < 0:
             while emptiest[0][0] < load[emptiest[0][1]] / shares[emptiest[0][1]] - 1e-12:
                 k = emptiest[0][1]
@@ -114,7 +113,7 @@ def _spread_stage(
 def _select_leaving(
     part: Ints, tasks: Ints, cost: Floats, around: _Neighbours, room: Floats, cores: Ints
 ) -> Ints:
-    """Of the tasks of parts that are too full, those that are linked least to their part."""
+    """Select the tasks that exceed the capacity of their part, least linked to it first."""
     bound = np.array([_bytes_to_own_part(task, part, around) for task in tasks.tolist()])
     order = np.lexsort((tasks, -bound, part[tasks]))
     ordered = tasks[order]
@@ -127,15 +126,15 @@ def _select_leaving(
 
 
 def _bytes_to_own_part(task: int, part: Ints, around: _Neighbours) -> float:
-    """Bytes that link a task to its own part."""
+    """Return the bytes that link a task to its own part."""
     rows = slice(around.begin[task], around.begin[task + 1])
     return float(around.bytes[rows][part[around.other[rows]] == part[task]].sum())
 
 
-def _best_with_room(
+def _best_free_part(
     task: int, part: Ints, cost: float, around: _Neighbours, load: Floats, room: Floats
 ) -> int:
-    """The part with room to which a task is linked most; -1: there is none."""
+    """Return the part with free capacity that a task is linked to most; -1: none."""
     rows = slice(around.begin[task], around.begin[task + 1])
     near = part[around.other[rows]]
     free = load[near] + cost <= room[near]
@@ -146,16 +145,16 @@ def _best_with_room(
 
 
 class UnavailableError(Exception):
-    """A strategy cannot be tried here; the text says why and what to do."""
+    """A strategy cannot be tried here; the message contains the reason and the remedy."""
 
 
 PROGRAM = "gpmetis"
 MAX_SECONDS = 120
-_HEAVIEST = (1 << 30) - 1  # the sum of all weights of edges must fit into 31 bits
+_MAX_SUM = (1 << 30) - 1  # the sum of all edge weights must fit into 31 bits
 
 
 def find_metis() -> tuple[Path, dict[str, str]]:
-    """The program and its environment. Raises UnavailableError."""
+    """Return the path of `gpmetis` and its environment. Raises UnavailableError."""
     from importlib import metadata
 
     try:
@@ -184,12 +183,12 @@ def cut(
     imbalance: Sequence[float],
     seed: int,
 ) -> Ints:
-    """The part of each vertex.
+    """Return the part of each vertex.
 
-    `ends`: two arrays of vertices, an edge each; `bytes_`: what an edge costs when it is cut.
-    `weights`: (vertices, constraints), whole numbers from 0. `shares`: of each part, they sum to
-    1. `imbalance`: by constraint, what the fullest part may hold against its share.
-    Raises UnavailableError where METIS is missing or gives up.
+    `ends`: the two vertices of each edge; `bytes_`: the cost of cutting each edge.
+    `weights`: (vertices, constraints), integers from 0. `shares`: target share of each part, sum 1.
+    `imbalance`: by constraint, the maximum load of a part relative to its share.
+    Raises UnavailableError if METIS is missing or fails.
     """
     program, environment = find_metis()
     parts = len(shares)
@@ -208,7 +207,7 @@ def cut(
 
 
 def _run(words: list[str], environment: dict[str, str], result: Path) -> Ints:
-    """The numbers that METIS writes into `result`. Raises UnavailableError."""
+    """Run METIS and return the integers it writes to `result`. Raises UnavailableError."""
     try:
         done = subprocess.run(
             words,
@@ -227,7 +226,7 @@ def _run(words: list[str], environment: dict[str, str], result: Path) -> Ints:
 
 
 def _graph_text(ends: tuple[Ints, Ints], bytes_: Ints, weights: Ints) -> bytes:
-    """The graph as METIS reads it: by vertex its weights, then its neighbours and their bytes."""
+    """Serialise the graph for METIS: per vertex its weights, then neighbours and edge weights."""
     count, constraints = weights.shape
     a, b = np.concatenate(ends), np.concatenate(ends[::-1])
     cost = np.concatenate([bytes_, bytes_])
@@ -239,7 +238,7 @@ def _graph_text(ends: tuple[Ints, Ints], bytes_: Ints, weights: Ints) -> bytes:
     if len(first):
         cost = np.add.reduceat(cost.astype(np.float64), first)
         a, b = a[first], b[first]
-        cost = np.maximum(1, np.rint(cost * min(1.0, _HEAVIEST / max(1.0, float(cost.sum())))))
+        cost = np.maximum(1, np.rint(cost * min(1.0, _MAX_SUM / max(1.0, float(cost.sum())))))
     pairs = np.column_stack([b + 1, cost.astype(np.int64)]) if len(a) else np.zeros((0, 2), int)
     begin = np.searchsorted(a, np.arange(count + 1))
     words = pairs.ravel().astype("S").astype(object)
@@ -257,16 +256,16 @@ def _shares_text(shares: Floats, constraints: int) -> str:
     )
 
 
-PER_NODE = 2  # tasks of a stage per node from which on it is a constraint
-MAX_CONSTRAINTS = 8  # METIS balances few constraints well; the heaviest stages are taken
-FEW_WAYS = ((20_000, 1), (5_000, 3))  # from so many tasks on fewer ways to cut are tried
-_MEAN, _MOST = 100, 100_000  # whole-number weights of tasks: of the mean one, at most
+PER_NODE = 2  # minimum number of tasks per node of a stage that is a constraint
+MAX_CONSTRAINTS = 8  # METIS balances only few constraints well; the heaviest stages are used
+FEW_WAYS = ((20_000, 1), (5_000, 3))  # (minimum number of tasks, number of cuts tried)
+_MEAN, _MOST = 100, 100_000  # integer weight of the mean task, maximum weight
 
 
 @dataclass(frozen=True)
 class CutOptions:
-    """How to cut: what the fullest part may hold against its share, and whether tasks weigh
-    their time or count one each."""
+    """Options of a cut: maximum load of a part relative to its share, and whether tasks weigh
+    their time (`timed`) or 1 each."""
 
     imbalance: float = 1.08
     timed: bool = True
@@ -280,43 +279,43 @@ WAYS = (
 
 
 def parts_of(graph: Graph, cluster: Cluster, way: CutOptions) -> Ints:
-    """The part of each task; as many parts as the cluster has nodes. Raises UnavailableError."""
+    """Return the part of each task, with one part per node. Raises UnavailableError."""
     shares = shares_of(cluster)
     cost = costs(graph, cluster) if way.timed else np.ones(graph.tasks)
     size = np.bincount(graph.stage)
     constrained = _constraints(graph.stage, cost, size, len(shares))
     links = _links(graph)
-    kept = links.take(~_too_many(links, graph, size, shares))
+    kept = links.take(~_find_crowded(links, graph, size, shares))
     weights = _weights(graph.stage, cost, constrained)
-    part = np.zeros(graph.tasks, np.int64)  # nothing to keep together: only to spread
+    part = np.zeros(graph.tasks, np.int64)  # without links, tasks are only spread
     if len(kept):
         allowed = [way.imbalance] * weights.shape[1]
         part = cut((kept.a, kept.b), kept.bytes, weights, shares, allowed, way.seed)
-    part = _near_their_bytes(part, links, kept)
+    part = _place_unlinked_tasks(part, links, kept)
     return spread(part, graph.stage, cost, links, shares, cores_of(cluster), way.imbalance)
 
 
 def ways_for(tasks: int, seed: int) -> list[CutOptions]:
-    """The ways to cut that are tried; other seeds, other cuts."""
+    """Return the cut options to try for this number of tasks, with seeds derived from `seed`."""
     count = next((few for many, few in FEW_WAYS if tasks >= many), len(WAYS))
     return [replace(way, seed=way.seed + len(WAYS) * seed) for way in WAYS[:count]]
 
 
 def shares_of(cluster: Cluster) -> Floats:
-    """What each node can do, as a share of all."""
+    """Return the compute power (cores times speed) of each node as a share of the total."""
     each = [node["cores"] * node["speed"] for node in cluster.nodes]
     power = np.repeat(each, [int(node["count"]) for node in cluster.nodes])
     return np.asarray(power / power.sum())
 
 
 def cores_of(cluster: Cluster) -> Ints:
-    """Processors of each node."""
+    """Return the number of processors of each node."""
     counts = [int(node["count"]) for node in cluster.nodes]
     return np.repeat([int(node["cores"]) for node in cluster.nodes], counts)
 
 
 def costs(graph: Graph, cluster: Cluster) -> Floats:
-    """Seconds of each task alone: computing, and its bytes over the slowest link."""
+    """Return the seconds of each task alone: computing plus its bytes over the slowest link."""
     rate = min(node["link_mbit"] * node["link_efficiency"] for node in cluster.nodes)
     moved = np.bincount(graph.reads.task, graph.reads.bytes, graph.tasks)
     moved = moved + np.bincount(graph.writes.task, graph.writes.bytes, graph.tasks)
@@ -324,14 +323,14 @@ def costs(graph: Graph, cluster: Cluster) -> Floats:
 
 
 def _constraints(stage: Ints, cost: Floats, size: Ints, parts: int) -> Ints:
-    """The stages that must be spread evenly, the heaviest ones where there are many."""
+    """Return the stages to spread evenly: those with enough tasks, at most MAX_CONSTRAINTS."""
     large = np.flatnonzero(size >= PER_NODE * parts)
     weight = np.bincount(stage, cost)
     return np.sort(large[np.argsort(-weight[large], kind="stable")[:MAX_CONSTRAINTS]])
 
 
 def _weights(stage: Ints, cost: Floats, constrained: Ints) -> Ints:
-    """(tasks, constraints); without a constrained stage all tasks are one constraint."""
+    """Return task weights (tasks, constraints); one constraint of all tasks if none is given."""
     mean = float(cost.mean()) or 1.0
     whole = np.clip(np.rint(cost / mean * _MEAN), 1, _MOST).astype(np.int64)
     if not len(constrained):
@@ -340,7 +339,7 @@ def _weights(stage: Ints, cost: Floats, constrained: Ints) -> Ints:
 
 
 def _links(graph: Graph) -> TaskLinks:
-    """What tasks hand each other; readers of one input are linked to the first of them."""
+    """Return the links between tasks; the readers of an input are linked to its first reader."""
     inputs = graph.reads.take(graph.writer[graph.reads.file] < 0)
     first = np.full(graph.files, -1, np.int64)
     first[inputs.file[::-1]] = inputs.task[::-1]
@@ -353,8 +352,8 @@ def _links(graph: Graph) -> TaskLinks:
     )
 
 
-def _too_many(links: TaskLinks, graph: Graph, size: Ints, shares: Floats) -> Bools:
-    """Links of a task to more tasks of one stage than the largest part of that stage holds."""
+def _find_crowded(links: TaskLinks, graph: Graph, size: Ints, shares: Floats) -> Bools:
+    """Return a mask of links of a task to more tasks of a stage than the largest part may hold."""
     stages = len(size)
     most = np.ceil(1.1 * size * float(shares.max()))
 
@@ -370,8 +369,8 @@ def _too_many(links: TaskLinks, graph: Graph, size: Ints, shares: Floats) -> Boo
     return crowded(links.a, links.b) | crowded(links.b, links.a)
 
 
-def _near_their_bytes(part: Ints, links: TaskLinks, kept: TaskLinks) -> Ints:
-    """Tasks that METIS saw no link of go where most of what they take comes from."""
+def _place_unlinked_tasks(part: Ints, links: TaskLinks, kept: TaskLinks) -> Ints:
+    """Move tasks whose links METIS did not get to the part that most of their input comes from."""
     seen = np.zeros(len(part), bool)
     seen[kept.a] = seen[kept.b] = True
     loose = ~seen[links.b]

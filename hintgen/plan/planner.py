@@ -1,4 +1,4 @@
-"""Plan a run: make drafts by every strategy, simulate them, improve the best, choose."""
+"""Plan a run: make drafts with each strategy, simulate them, improve the best, choose."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from tracehint.hintgen.plan.drafts import (
 )
 from tracehint.hintgen.plan.model import Draft, Estimate, Planning, Problem, Strategy
 from tracehint.hintgen.plan.objective import (
-    GIVEN,
+    MAX_LOSS,
     Bench,
-    Worth,
+    Objective,
     choose,
     estimate,
     leanest,
-    worth_among,
+    make_objective,
 )
 from tracehint.hintgen.plan.partition import UnavailableError
 from tracehint.hintgen.plan.search import TRIALS, LocalSearch
 
 NAME = "improved"
-SEARCH = "neighbours"  # name of the search, beside measured plans: other plans, another name
-RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # beyond so many operations fewer runs
-NEAR = 1.5  # times the best: drafts that are simulated further
-BUDGET, RATE = 20.0, 1_000_000  # seconds, simulated operations a second on two processors
-PER_STRATEGY = 3  # of them at most
-STARTS, START_NEAR = 5, 1.3  # drafts that are improved, no further from the best than so many times
+SEARCH = "neighbours"  # stored with measured plans; rename it when the search finds other plans
+RUNS, FEW_RUNS, MANY_OPERATIONS = 5, 3, 100_000  # few runs from this number of operations
+NEAR_BEST = 1.5  # drafts with up to this multiple of the best time are simulated further
+BUDGET, RATE = 20.0, 1_000_000  # seconds; simulated operations per second on two processors
+PER_STRATEGY = 3  # maximum number of drafts of a strategy that are simulated further
+STARTS, START_NEAR = 5, 1.3  # improved drafts: maximum number, maximum multiple of the best time
 
 
 def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
-    """The estimates of all strategies and the choice. The same problem gives the same answer.
+    """Return the estimates of all strategies and the choice. The result is deterministic.
 
-    `seconds`: the budget of the local improvement, on a machine that simulates RATE operations a
-    second; it is counted, not timed, so that every machine finds the same.
-    Raises InputError for tasks that wait for each other, MissingDependencyError without engine.
+    `seconds`: budget of the local search on a machine that simulates RATE operations per second;
+    it is converted to a number of runs, so that all machines get the same result.
+    Raises InputError for cyclic dependencies, MissingDependencyError without engine.
     """
-    made, left_out = _drafts(problem)
+    made, left_out = _make_drafts(problem)
     bench = Bench(problem)
     total = RUNS if len(problem.work.op_kind) < MANY_OPERATIONS else FEW_RUNS
-    estimates = _estimates(problem, bench, made, total)
+    estimates = _estimate_strategies(problem, bench, made, total)
     budget = int(seconds * RATE / max(1, len(problem.work.op_kind) + problem.work.tasks))
     estimates += _improve_best(problem, bench, estimates, budget, total)
     judged, chosen = choose(estimates, problem.cluster.model["error"])
@@ -67,14 +67,14 @@ def plan(problem: Problem, seconds: float = BUDGET) -> Planning:
 def _improve_best(
     problem: Problem, bench: Bench, estimates: list[Estimate], budget: int, total: int
 ) -> list[Estimate]:
-    """The best estimates with the changes that pay, as one more; none where no change does."""
+    """Return the estimate of the best improved draft, if any draft could be improved."""
     known = [e for e in estimates if len(e.runs) == total]
     bound = [
         e.draft.part for e in sorted(known, key=lambda e: e.seconds) if e.draft.part is not None
     ]
     until = bench.spent + budget
-    search = LocalSearch(bench, _worth_in_trials(bench, known), bound[0] if bound else None)
-    starts = {start.name: start.draft for start in _starts(known)}
+    search = LocalSearch(bench, _make_trial_objective(bench, known), bound[0] if bound else None)
+    starts = {start.name: start.draft for start in _select_starts(known)}
     error = error_of(problem.cluster, problem.work.guessed)
     found = []
     for name, state in search.best_of(starts, until - bench.spent).items():
@@ -83,31 +83,31 @@ def _improve_best(
             draft = replace(state.draft, name=NAME)
             runs = bench.run([draft], range(total))[0]
             found.append(estimate(strategy, draft, runs, error))
-    # what is slower than a simple strategy is refused anyhow, however few bytes it moves
+    # choose() refuses anything slower than a simple strategy, regardless of its bytes
     most = min(e.seconds for e in known if e.simple)
     quick = [e for e in found if e.seconds <= most] or found
     return [leanest(quick, estimates)] if quick else []
 
 
-def _worth_in_trials(bench: Bench, known: list[Estimate]) -> Worth:
-    """What trial runs are worth: the same with the time that the quickest takes in these."""
+def _make_trial_objective(bench: Bench, known: list[Estimate]) -> Objective:
+    """Return the objective with its time limit taken from trial runs of the quickest draft."""
     quickest = min((e for e in known if e.draft.part is None), key=lambda e: e.seconds)
     runs = bench.run([quickest.draft], TRIALS)[0]
-    most = (1 + GIVEN) * float(np.mean([run.seconds for run in runs]))
-    return replace(worth_among(known), most=most)
+    most = (1 + MAX_LOSS) * float(np.mean([run.seconds for run in runs]))
+    return replace(make_objective(known), max_time=most)
 
 
-def _starts(known: list[Estimate]) -> list[Estimate]:
-    """The leanest of those near the best, and then those of most worth."""
-    worth = Worth(known[0].network_bytes)
+def _select_starts(known: list[Estimate]) -> list[Estimate]:
+    """Return the drafts to improve: the leanest near the best, then by objective value."""
+    objective = Objective(known[0].network_bytes)
     best = leanest(known, known)
     rest = [e for e in known if e is not best]
     rest = [e for e in rest if e.seconds <= START_NEAR * best.seconds]
-    return [best, *sorted(rest, key=lambda e: worth.of(e.seconds, e.network_bytes))][:STARTS]
+    return [best, *sorted(rest, key=lambda e: objective.value(e.seconds, e.network_bytes))][:STARTS]
 
 
-def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[str, str]]]:
-    """All drafts with their strategy; strategies that have none, and why."""
+def _make_drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[str, str]]]:
+    """Return all drafts with their strategy, and the strategies without one with the reason."""
     made: list[tuple[Strategy, Draft]] = []
     left_out = []
     assert problem.graph.tasks
@@ -123,10 +123,10 @@ def _drafts(problem: Problem) -> tuple[list[tuple[Strategy, Draft]], list[tuple[
     return made, left_out
 
 
-def _estimates(
+def _estimate_strategies(
     problem: Problem, bench: Bench, made: list[tuple[Strategy, Draft]], total: int
 ) -> list[Estimate]:
-    """The best draft of each strategy: all are run once, simple and promising ones further."""
+    """Estimate the best draft of each strategy: all run once, simple and promising ones `total`."""
     outcomes = bench.run([draft for _, draft in made], range(1))
     further = _select_promising(made, [runs[0].seconds for runs in outcomes])
     more = bench.run([made[i][1] for i in further], range(1, total))
@@ -143,7 +143,7 @@ def _estimates(
 
 
 def _select_promising(made: list[tuple[Strategy, Draft]], first: list[float]) -> list[int]:
-    """Drafts of simple strategies, and the quickest of each other one unless far behind."""
+    """Select all drafts of simple strategies, the quickest others within NEAR_BEST."""
     by_strategy: dict[str, list[int]] = {}
     for i, (strategy, _) in enumerate(made):
         by_strategy.setdefault(strategy.name, []).append(i)
@@ -151,20 +151,20 @@ def _select_promising(made: list[tuple[Strategy, Draft]], first: list[float]) ->
     for rows in by_strategy.values():
         simple = made[rows[0]][0].simple
         quick = sorted(rows, key=lambda i: (first[i], i))[:PER_STRATEGY]
-        found += rows if simple else [i for i in quick if first[i] <= NEAR * min(first)]
+        found += rows if simple else [i for i in quick if first[i] <= NEAR_BEST * min(first)]
     return sorted(found)
 
 
-RULE_RUNS = 3  # of each set of rules
-NOT_WORSE = 1.005  # times the default's mean time
-MORE_BYTES = 1.02  # times the default's mean bytes
-LEAST_TIME, LEAST_BYTES = 0.01, 0.02  # of the default's: what a set must save, one of them
+RULE_RUNS = 3  # simulated runs per set of rules and scheduler
+NOT_WORSE = 1.005  # maximum time, as a multiple of the default's mean
+MORE_BYTES = 1.02  # maximum bytes, as a multiple of the default's mean
+LEAST_TIME, LEAST_BYTES = 0.01, 0.02  # shares of the default's; a set must save one of them
 _COPIES = ("Replication", "ReplicationSemantics")
 _LOCAL = Hint("DP", "local", "create")
 
 
 def chosen_rules(problem: Problem) -> tuple[HintFile, str]:
-    """The rules that save most and lose nowhere, and the name of their set."""
+    """Return the rules of the set that saves most time without a loss, and the set's name."""
     rules = problem.rules or HintFile((), {}, ())
     if problem.work.files > MAX_FILES:
         return replace(rules, rules=()), "large"
@@ -194,7 +194,7 @@ _SCHEDULERS = (None, "most-input-bytes")
 def _means(
     bench: Bench, values: list[dict[str, str]], scheduler: str | None
 ) -> tuple[float, float]:
-    """Seconds and bytes of the runs with these hints by file, on average."""
+    """Return the mean seconds and network bytes of simulated runs with these hints by file."""
     problem = bench.problem
     placement = (
         blank(problem, "rules") if not any(values) else placement_of(values, problem.work, "rules")
@@ -207,7 +207,7 @@ def _means(
 
 
 def _values(problem: Problem, rules: HintFile) -> list[dict[str, str]]:
-    """Hints by file from names alone; inputs get none unless they are brought for this run."""
+    """Return hints by file from names alone; inputs have none unless staged for this run."""
     count = problem.cluster.count
     values = hints_by_file(
         rules, problem.analysis, problem.work, count, graph=False, facts=problem.facts
@@ -233,10 +233,10 @@ def _without_copies(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     )
 
 
-def _local(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """What a task writes stays where it is written, whatever it is used for.
+def _use_local_only(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Replace all hints by local placement of written files, regardless of their use.
 
-    A rule that needs declared types says nothing about names, and is left out.
+    Rules that need declared types do not match by name and are left out.
     """
     return tuple(
         replace(
@@ -252,9 +252,9 @@ def _local(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     )
 
 
-# name of a set -> what becomes of the learned rules
+# name of a set -> conversion of the learned rules
 SETS: dict[str, Callable[[tuple[Rule, ...]], tuple[Rule, ...]]] = {
     "learned": tuple,
     "without-copies": _without_copies,
-    "local": _local,
+    "local": _use_local_only,
 }

@@ -1,4 +1,4 @@
-"""A planning as JSON (docs/reference/plan.schema.json), and as the plan of a hint file."""
+"""Convert a planning to JSON (docs/reference/plan.schema.json) or to the plan of a hint file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def tasks_of(draft: Draft, problem: Problem) -> list[TaskPart]:
-    """The tasks that are bound to a part, in the order of the workload."""
+    """Return the tasks that are bound to a part, in the order of the workload."""
     if draft.part is None:
         return []
     names = problem.work.names
@@ -42,7 +42,7 @@ def tasks_of(draft: Draft, problem: Problem) -> list[TaskPart]:
 
 
 def files_of(draft: Draft, problem: Problem) -> tuple[list[FilePart], list[str]]:
-    """The files that need something, each path once, and notes on what could not be expressed."""
+    """Return the files with hints, each path once, and notes on files that cannot be expressed."""
     paths = _paths(problem.analysis, problem.work.file_id.tolist())
     values = draft.values if draft.values is not None else _values(draft, problem)
     target, kinds = draft.placement.target, draft.placement.law
@@ -68,7 +68,7 @@ def _paths(analysis: Analysis, files: list[int]) -> list[bytes]:
 
 
 def _values(draft: Draft, problem: Problem) -> list[dict[str, str]]:
-    """Hints by file from the arrays of the placement; of inputs only what can be asked of them."""
+    """Return hints by file from the arrays of the placement; inputs have some only if staged."""
     placement, count = draft.placement, problem.work.files
     found: list[dict[str, str]] = [{} for _ in range(count)]
     hinted = np.ones(count, bool) if problem.staged else problem.work.produced > 0
@@ -77,7 +77,7 @@ def _values(draft: Draft, problem: Problem) -> list[dict[str, str]]:
             found[at]["DP"] = "local"
         nodes = problem.cluster.count
         for at in np.flatnonzero(hinted & (placement.law == law("node"))):
-            if placement.target[at] < nodes:  # beyond it is the machine of the inputs
+            if placement.target[at] < nodes:  # larger: the separate machine of the inputs
                 found[at]["DP"] = f"collocation|{group(int(placement.target[at]))}"
         for at in np.flatnonzero(hinted & (placement.law == law("group"))):
             found[at]["DP"] = f"collocation|gather-{int(placement.target[at])}"
@@ -92,7 +92,7 @@ def _values(draft: Draft, problem: Problem) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class StrategyRow:
-    """One strategy, simulated."""
+    """Simulation result of one strategy."""
 
     name: str
     text: str
@@ -123,8 +123,8 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanDocument(Plan):
-    """Output of `tracehint plan WORKFLOW --cluster C --format json`. Seconds, bytes. What is not
-    known is null. Fields are only ever added."""
+    """Output of `tracehint plan WORKFLOW --cluster C --format json`, in seconds and bytes. Unknown
+    values are null. Later versions only add fields."""
 
     chosen: Annotated[str, Meta(description='Name of a strategy; "default": no hint pays.')]
     hints_alone: Annotated[
@@ -149,7 +149,7 @@ class PlanDocument(Plan):
 
 
 def to_json(planning: Planning) -> dict[str, Any]:
-    """The object that `plan --format json` prints."""
+    """Return the object that `plan --format json` prints."""
     plan, notes = chosen_plan(planning)
     notes.append(f"the best was improved by moves, in at most {planning.budget:,} simulated runs")
     alone = without_scheduler(planning.estimates)
@@ -188,7 +188,7 @@ def _strategy(e: Estimate, sites: bool) -> StrategyRow:
 
 
 def chosen_plan(planning: Planning) -> tuple[Plan, list[str]]:
-    """The plan of the chosen strategy, and notes on what it could not say."""
+    """Return the plan of the chosen strategy, and notes on what it cannot express."""
     best, default = planning.estimate(planning.chosen), planning.estimate(DEFAULT)
     draft, problem = best.draft, planning.problem
     files, notes = files_of(draft, problem)
@@ -207,7 +207,7 @@ def chosen_plan(planning: Planning) -> tuple[Plan, list[str]]:
 
 
 def for_hint_file(planning: Planning) -> tuple[Plan, list[str]]:
-    """The same without tasks of one name in several parts: nobody could tell them apart."""
+    """Return the chosen plan without tasks whose name occurs in several parts (ambiguous)."""
     plan, notes = chosen_plan(planning)
     parts: dict[str, set[int]] = {}
     for task in plan.tasks:

@@ -1,4 +1,4 @@
-"""Cut a run by sites first: few bytes between them, then parts within each, one a node."""
+"""Partition a run by sites first, with few bytes between them, then by nodes within each site."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.hintgen.plan.graph import Graph, Moves
 from tracehint.hintgen.plan.partition import cores_of, parts_of, shares_of, ways_for
 
-WAYS = 3  # ways to cut at each of the two levels
+WAYS = 3  # number of cuts by site
 
 
 def sites_of(cluster: Cluster) -> Ints:
-    """The number of each node's site, 0 to k - 1; all 0 where the cluster has no sites."""
+    """Return the site index of each node, 0 to k - 1; all 0 if the cluster has no sites."""
     names = [part.words["site"] for part in cluster.nodes]
     counts = [int(part["count"]) for part in cluster.nodes]
     known = sorted(set(names))
@@ -24,9 +24,9 @@ def sites_of(cluster: Cluster) -> Ints:
 
 
 def cuts_by_site(graph: Graph, cluster: Cluster, seed: int) -> list[Ints]:
-    """The part (node) of each task by several cuts; none on fewer than two sites.
+    """Return the part (node) of each task for several cuts; none for fewer than two sites.
 
-    The first cuts share the tasks out by what the sites can do, the last ones use one site alone.
+    The first cuts divide the tasks by the compute power of the sites, the last use one site each.
     Raises UnavailableError without METIS.
     """
     sites = sites_of(cluster)
@@ -45,7 +45,7 @@ def cuts_by_site(graph: Graph, cluster: Cluster, seed: int) -> list[Ints]:
 
 
 def _one_node_a_site(cluster: Cluster, sites: Ints, count: int) -> Cluster:
-    """Each site as one node of what its nodes can do together."""
+    """Return a cluster with one node per site, with the total cores and power of its nodes."""
     power = np.bincount(sites, shares_of(cluster), count)
     cores = np.bincount(sites, cores_of(cluster), count)
     first = cluster.nodes[0]
@@ -61,7 +61,7 @@ def _one_node_a_site(cluster: Cluster, sites: Ints, count: int) -> Cluster:
 def _nodes_within_sites(
     graph: Graph, cluster: Cluster, sites: Ints, site_of: Ints, seed: int
 ) -> Ints:
-    """The node of each task, given its site."""
+    """Return the node of each task, given its site."""
     part = np.zeros(graph.tasks, np.int64)
     for site, own in enumerate(_clusters(cluster, sites)):
         tasks = site_of == site
@@ -77,7 +77,7 @@ def _nodes_within_sites(
 
 
 def _clusters(cluster: Cluster, sites: Ints) -> Iterator[Cluster]:
-    """The cluster of each site alone."""
+    """Yield a cluster of the nodes of each site."""
     at = 0
     first = []
     for part in cluster.nodes:
@@ -89,7 +89,7 @@ def _clusters(cluster: Cluster, sites: Ints) -> Iterator[Cluster]:
 
 
 def _subgraph(graph: Graph, tasks: Bools) -> Graph:
-    """Some of the tasks, with all files; a file that another task writes is an input."""
+    """Return the graph of some tasks and all files; files written by other tasks become inputs."""
     number = np.cumsum(tasks) - 1
 
     def moves(all_moves: Moves) -> Moves:

@@ -1,1 +1,1 @@
-"""The first screen: result, actions and their simulated gain, tables."""
+"""Summary of a run: totals, task types, patterns, and placements with their simulated gain."""

@@ -10,11 +10,11 @@ from tracehint.analyzer.text import printable, shorten_head
 if TYPE_CHECKING:
     from rich.console import Console
 
-KEEP = "\N{NO-BREAK SPACE}"  # a space where no line ends
+KEEP = "\N{NO-BREAK SPACE}"  # a space without a line break
 
 
 def console_for(stream: IO[str]) -> Console:
-    """A console that never interprets names: colour on terminals only, not with NO_COLOR."""
+    """Return a console without markup in names; colour only on terminals without NO_COLOR."""
     from rich.console import Console
 
     plain = bool(os.environ.get("NO_COLOR")) or not stream.isatty()
@@ -30,12 +30,12 @@ def console_for(stream: IO[str]) -> Console:
 
 
 def name_of(text: str, width: int) -> str:
-    """A name that is safe to show and fits."""
+    """Return a name that is safe to print, shortened to `width`."""
     return shorten_head(printable(text), width)
 
 
 def table_of(*columns: tuple[str, str]) -> Any:
-    """A table of these columns (name, left or right), without lines."""
+    """Return a table without lines; columns: (name, "left" or "right")."""
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -53,7 +53,7 @@ def table_of(*columns: tuple[str, str]) -> Any:
 
 
 def heading(console: Console, text: str) -> None:
-    """An empty line and a bold one."""
+    """Print an empty line and a bold heading."""
     from rich.text import Text
 
     console.print()
@@ -61,7 +61,7 @@ def heading(console: Console, text: str) -> None:
 
 
 def print_wrapped(console: Console, text: str, indent: str = "", style: str = "") -> None:
-    """A paragraph, indented; long words (paths) are cut to fit."""
+    """Print a wrapped, indented paragraph; long words (paths) are broken."""
     import textwrap
 
     from rich.text import Text

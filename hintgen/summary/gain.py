@@ -1,10 +1,10 @@
-"""The gain of a remedy: the simulated run without it minus the one with it, on one cluster.
+"""Gain of a remedy: the simulated run without it minus the run with it, on one cluster.
 
-Every figure of gain in the summary, lint, the report, hints and compare comes from here. Runs with
-and without a remedy have the same seeds. A remedy sets the hints of some files and starts the tasks
-that read them where most of their input is; all else stays with the store and the scheduler. The
-total is the run with all remedies. A remedy that would move more bytes or take more time than the
-default is not applied: its gain is zero.
+All gains in the summary, lint, the report, hints and compare are computed here. Runs with and
+without a remedy have the same seeds. A remedy sets the hints of some files and starts the tasks
+that read them where most of their input is; the store and the scheduler decide everything else.
+The total is the run with all remedies. A remedy that would move more bytes or take more time than
+the default is not applied: its gain is zero.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tracehint.errors import TracehintError
 from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.hints.mapping import replicas
 from tracehint.hintgen.plan.model import Draft, Problem
-from tracehint.hintgen.plan.objective import ERROR_SHARE, MOST_UNSURE, Bench
+from tracehint.hintgen.plan.objective import ERROR_SHARE, MAX_UNCERTAINTY, Bench
 from tracehint.hintgen.summary.labelled import Labelled
 from tracehint.hintgen.text.units import seconds, size
 from tracehint.schemas.wording import plural
@@ -46,41 +46,41 @@ if TYPE_CHECKING:
     from tracehint.analyzer.predict.cluster import Cluster
     from tracehint.analyzer.predict.model import SimulatedRun, Workload
 
-MOST_GROUPS = 20  # of files, largest first; the others are listed without a gain
-PREFIXES = (2, 3, 4, 6, 8, 12, 16)  # of the groups by gain, that are placed together
-MOST_TASKS = 300_000  # of a run that is simulated beside an analysis
+MAX_GROUPS = 20  # groups of files that are simulated, largest first; the rest have no gain
+PREFIXES = (2, 3, 4, 6, 8, 12, 16)  # numbers of best groups that are placed together
+MOST_TASKS = 300_000  # limit of tasks of a run that is simulated with its analysis
 BUILT_IN = "moosefs"
-RUNS = (15, 5, 3)  # of each configuration: as many as OPERATIONS allow
-OPERATIONS = 3_000_000  # reads, writes and computing steps simulated in all: some seconds
-# Measured (docs/reference/gain.md): the ratio of the times of two placements is wrong by at most
-# so much for 90 % of all pairs.
+RUNS = (15, 5, 3)  # runs per configuration: the largest number that OPERATIONS allows
+OPERATIONS = 3_000_000  # total simulated reads, writes and computing steps: some seconds
+# Measured (docs/reference/gain.md): for 90 % of all pairs of placements, the ratio of the times
+# is wrong by at most this share.
 RATIO_ERROR = 0.07
-SLOWER = 0.01  # of the time: more than that a remedy may not cost
+MAX_SLOWDOWN = 0.01  # maximum share of the time that a remedy may cost
 READERS_PER_COPY = 3
 COMPUTE_BOUND = 0.2  # share of I/O in the tasks' time below which a run is compute-bound
-MOSTLY = 0.5
+MAJORITY = 0.5  # share of the read bytes
 
 
 @dataclass(frozen=True)
 class Where:
-    """The cluster of the simulation; `source`: where it comes from, in words; `assumed`: it is not
-    known to be the user's; `remark`: how the gain can be had on its store, where hints cannot."""
+    """The cluster of the simulation; `source`: its origin as text; `assumed`: it may differ from
+    the user's; `remark`: how to get the gain on a store that does not support hints."""
 
     cluster: Cluster
     source: str = ""
     assumed: bool = False
     remark: str = ""
-    given: str = ""  # as the user named it
-    takes_hints: bool = True  # per file
+    given: str = ""  # name given by the user
+    takes_hints: bool = True  # the store supports hints per file
 
     @property
     def staging(self) -> bool:
-        """Whether the store keeps no file on a node that computes: remedies stage files there."""
+        """Whether the store has no server on compute nodes, so that remedies stage files there."""
         return self.cluster.store.words["servers"] in ("one", "apart")
 
 
 def built_in() -> Where:
-    """The model of a cluster for a user of whose cluster nothing is known."""
+    """Return the built-in cluster model, for users whose cluster is unknown."""
     from tracehint.analyzer.predict.cluster_file import read_cluster
 
     return Where(read_cluster(BUILT_IN), "built-in model", assumed=True)
@@ -88,7 +88,7 @@ def built_in() -> Where:
 
 @dataclass
 class Simulation:
-    """Runs of one workload on one cluster, with and without remedies; each is simulated once."""
+    """Simulated runs of one workload on one cluster, with and without remedies, cached."""
 
     analysis: Analysis
     where: Where
@@ -98,7 +98,7 @@ class Simulation:
 
     @cached_property
     def reason(self) -> str:
-        """Why there are no figures; empty: there are."""
+        """Reason why there are no figures; empty: there are."""
         tasks = self.analysis.tasks.num_rows
         if tasks > MOST_TASKS:
             return f"{tasks:,} tasks are too many to simulate here: see `tracehint plan`"
@@ -110,7 +110,7 @@ class Simulation:
 
     @cached_property
     def baseline(self) -> Baseline:
-        """The run without remedies. Raises InputError, MissingDependencyError."""
+        """Run without remedies. Raises InputError, MissingDependencyError."""
         times = [run.seconds for run in self._base]
         moved = [run.network_bytes for run in self._base]
         cluster = self.where.cluster
@@ -120,14 +120,14 @@ class Simulation:
 
     @cached_property
     def io_share(self) -> float:
-        """Of the time of all tasks in the baseline, what is not computing."""
+        """Share of the tasks' baseline time, without queueing, that is not computing."""
         spent = np.median([run.types[:, 3:].sum(axis=0) for run in self._base], axis=0)
         busy = float(spent.sum() - spent[SPENT.index("queue")])
         return 1 - float(spent[SPENT.index("compute")]) / busy if busy > 0 else 0.0
 
     @cached_property
     def all(self) -> Gain:
-        """The gain with every remedy that does not lose."""
+        """Gain of all remedies that do not lose, or of the best combination of them."""
         groups, gains = self._groups
         good = [files for files, gain in zip(groups, gains, strict=True) if gain != Gain()]
         placed = [np.setdiff1d(self.asked_files, np.concatenate(groups)), *good] if groups else []
@@ -146,13 +146,13 @@ class Simulation:
         return best
 
     def _best(self, gains: Sequence[Gain]) -> Gain:
-        """Of those about as fast as the fastest, the one with least traffic."""
-        most = max(gain.makespan_s for gain in gains) - SLOWER * self.baseline.makespan_s
+        """Return the gain with most traffic saved among those about as fast as the fastest."""
+        most = max(gain.makespan_s for gain in gains) - MAX_SLOWDOWN * self.baseline.makespan_s
         fast = [gain for gain in gains if gain.makespan_s >= most]
         return max(fast, key=lambda gain: (gain.network_bytes, gain.makespan_s))
 
     def largest(self, top: int) -> list[tuple[dict[str, Any], Gain]]:
-        """The largest groups of files that labels ask a placement for, and its gains."""
+        """Return the largest groups of files whose labels have a placement, and their gains."""
         if self.reason:
             return []
         groups, gains = self._groups
@@ -160,15 +160,15 @@ class Simulation:
         return list(zip(self.labelled.rows(groups[:top]), gains, strict=False))
 
     def gains(self, groups: Sequence[Ints]) -> list[Gain | None]:
-        """The gain of placing each group of files (ids of the analysis) as their labels ask;
-        None: not simulated."""
+        """Return the gain of placing each group of files (ids of the analysis) by label; None: not
+        simulated."""
         if self.reason:
             return [None] * len(groups)
         _ = self._groups
         return self._simulate_largest(groups)
 
     def lines(self) -> list[str]:
-        """The result in a few sentences: the run with all remedies, and what was simulated."""
+        """Return the result in a few sentences: the run with all remedies and the conditions."""
         if self.reason:
             return [f"No gain simulated: {self.reason}"]
         gain, base = self.all, self.baseline
@@ -194,7 +194,7 @@ class Simulation:
 
     @property
     def conditions(self) -> str:
-        """The cluster that was simulated, and what was not simulated."""
+        """Sentence with the simulated cluster and the groups that were not simulated."""
         where, base = self.where, self.baseline
         text = f"Simulated: {base.cluster}, {plural(base.nodes, 'node')}"
         text += f" ({where.source})" if where.source else ""
@@ -206,7 +206,7 @@ class Simulation:
 
     @property
     def recorded(self) -> str:
-        """Why the simulated baseline is not the recorded time; empty: it is, or is not known."""
+        """Why the simulated baseline differs from the recorded time; empty: equal or unknown."""
         if self.reason:
             return ""
         took, made = self.analysis.run.get("duration_s"), self.baseline.makespan_s
@@ -223,7 +223,7 @@ class Simulation:
 
     @property
     def why_no_change(self) -> str:
-        """What keeps remedies from making the run shorter."""
+        """Reason why remedies do not shorten the run."""
         if self.where.cluster.count == 1:
             return "the cluster has one node"
         if not self.analysis.edges.num_rows:
@@ -233,19 +233,19 @@ class Simulation:
         reads = self.work.op_kind == READ
         own = self.work.produced[self.work.op_file] == 0
         read = float(self.work.op_bytes[reads].sum())
-        if read and self.work.op_bytes[reads & own].sum() > MOSTLY * read:
+        if read and self.work.op_bytes[reads & own].sum() > MAJORITY * read:
             return "the inputs of the run are most of what is read, and hints do not move them"
         return "I/O is not on the critical path"
 
     def as_json(self) -> dict[str, Any]:
-        """`baseline` and `all` as every JSON output has them; null where nothing is simulated."""
+        """Return `baseline` and `all` of the JSON outputs; null if nothing is simulated."""
         if self.reason:
             return {"baseline": None, "all": None, "no_gain_because": self.reason}
         return {"baseline": vars(self.baseline), "all": vars(self.all)}
 
     @cached_property
     def work(self) -> Workload:
-        """What is simulated."""
+        """Simulated workload."""
         return from_analysis(self.analysis)
 
     @cached_property
@@ -254,14 +254,14 @@ class Simulation:
 
     @cached_property
     def _runs(self) -> int:
-        each = MOST_GROUPS * (len(self.work.op_kind) + self.work.tasks)
+        each = MAX_GROUPS * (len(self.work.op_kind) + self.work.tasks)
         return next((runs for runs in RUNS if runs * each <= OPERATIONS), RUNS[-1])
 
     @cached_property
-    def _most(self) -> int:
-        """Groups that are simulated."""
+    def _max_groups(self) -> int:
+        """Maximum number of groups that are simulated."""
         each = self._runs * (len(self.work.op_kind) + self.work.tasks)
-        return max(3, min(MOST_GROUPS, 3 * OPERATIONS // max(1, each)))
+        return max(3, min(MAX_GROUPS, 3 * OPERATIONS // max(1, each)))
 
     @cached_property
     def _base(self) -> list[SimulatedRun]:
@@ -274,7 +274,7 @@ class Simulation:
 
     @cached_property
     def asked_files(self) -> Ints:
-        """The files that labels ask a placement for."""
+        """Files whose labels have a placement."""
         asked = self._asked
         assert asked.law is not None and asked.copies is not None and asked.chunk is not None
         changed = (asked.law >= 0) | (asked.copies > 1) | (asked.chunk > 0)
@@ -283,8 +283,8 @@ class Simulation:
 
     @cached_property
     def _near(self) -> Ints:
-        """Files that get no hint, but whose readers can start at their data: inputs with a label
-        that asks a placement, and of a run on several hosts what tasks hand on."""
+        """Files without a hint whose readers can start at their data: inputs whose label has a
+        placement and, for runs on several hosts, files passed between tasks."""
         found = self.analysis.patterns
         asks = pc.not_equal(
             found.column("placement").cast(pa.string()).fill_null("default"), "default"
@@ -298,26 +298,26 @@ class Simulation:
 
     @cached_property
     def _groups(self) -> tuple[list[Ints], list[Gain]]:
-        """The largest groups of files with one label, one name and the same users; their gains."""
+        """Largest groups of files with one pattern, kind of name and task types; their gains."""
         self.labelled = self.labelled or Labelled(self.analysis)
-        groups = self.labelled.groups(self.asked_files)[: self._most]
+        groups = self.labelled.groups(self.asked_files)[: self._max_groups]
         return groups, self._simulate_groups(groups)
 
     def _simulate_largest(self, groups: Sequence[Ints]) -> list[Gain | None]:
-        """Known gains, and those of the largest others, as many as are simulated."""
+        """Return cached gains, and simulate the largest unknown groups up to the limit."""
         keys = [_key(files) for files in groups]
         unknown = [i for i, key in enumerate(keys) if key not in self._known]
         sizes = [int(self.work.size[self._rows(groups[i])].sum()) for i in unknown]
         wanted = [i for _, i in sorted(zip(sizes, unknown, strict=True), reverse=True)]
         have = len(groups) - len(unknown)
-        wanted = wanted[: max(0, self._most - have)]
+        wanted = wanted[: max(0, self._max_groups - have)]
         self._simulate_groups([groups[i] for i in wanted])
         found = [self._known.get(key) for key in keys]
         self.left_out = max(self.left_out, sum(gain is None for gain in found))
         return found
 
     def _simulate_groups(self, groups: Sequence[Ints]) -> list[Gain]:
-        """The gain of each group; equal groups are simulated once."""
+        """Return the gain of each group; equal groups are simulated once."""
         keys = [_key(files) for files in groups]
         new = dict(zip(keys, groups, strict=True))
         new = {key: files for key, files in new.items() if key not in self._known}
@@ -330,11 +330,11 @@ class Simulation:
         return [self._known[key] for key in keys]
 
     def _rows(self, files: Ints) -> Bools:
-        """Which files of the workload these are."""
+        """Return the mask of these files in the workload."""
         return np.isin(self.work.file_id, files)
 
     def _place_files(self, rows: Bools) -> tuple[Placement, int]:
-        """The placement of these files alone, their readers at their data; and the bytes that are
+        """Return the placement of only these files, with their readers at their data, and the bytes
         copied before the run."""
         work, asked = self.work, self._asked
         assert asked.law is not None and asked.target is not None and asked.copies is not None
@@ -348,7 +348,7 @@ class Simulation:
         )
         placed.scratch = self.where.staging
         assert placed.copies is not None
-        if self.where.cluster.store.words["servers"] == "apart":  # its copies are no nearer
+        if self.where.cluster.store.words["servers"] == "apart":  # copies are no nearer
             placed.copies = np.minimum(placed.copies, 1)
         if self.where.cluster.scheduler.words["kind"] == "idle-random":
             task = np.repeat(np.arange(work.tasks), np.diff(work.op_begin))
@@ -360,16 +360,16 @@ class Simulation:
         return place_inputs_apart(placed, work, self.where.cluster), int((before * work.size).sum())
 
     def _gain(self, runs: Sequence[SimulatedRun], copied: int) -> Gain:
-        """What these runs save against the baseline, seed by seed."""
+        """Return what these runs save against the baseline, paired by seed."""
         base = self._base
         less = [a.seconds - b.seconds for a, b in zip(base, runs, strict=True)]
         freed = [a.network_bytes - b.network_bytes for a, b in zip(base, runs, strict=True)]
         saved, moved = _median(less), round(_median(freed)) - copied
         time = self.baseline.makespan_s
-        if moved < 0 or saved < -SLOWER * time:
+        if moved < 0 or saved < -MAX_SLOWDOWN * time:
             return Gain()
         chance = T95[len(less) - 2] * float(np.std(less, ddof=1)) / math.sqrt(len(less))
-        error = min(ERROR_SHARE * self.where.cluster.model["error"], MOST_UNSURE)
+        error = min(ERROR_SHARE * self.where.cluster.model["error"], MAX_UNCERTAINTY)
         half = math.hypot(chance, max(RATIO_ERROR, error * self.io_share) * time)
         low, high = saved - half, min(time, saved + half)
         moved = min(moved, self.baseline.network_bytes)
@@ -378,8 +378,8 @@ class Simulation:
 
 
 def asked_placement(analysis: Analysis, work: Workload, nodes: int) -> Placement:
-    """What the primary labels ask for, for a cluster of so many nodes; inputs get copies only,
-    as they are stored before the run."""
+    """Return the placement of the primary labels for a number of nodes; inputs get only copies, as
+    they are stored before the run."""
     found = analysis.patterns
     found = found.filter(pc.and_(pc.is_null(found.column("edge")), found.column("primary")))
     at = finder(work.file_id)(column(found, "file"))
@@ -422,7 +422,7 @@ def asked_placement(analysis: Analysis, work: Workload, nodes: int) -> Placement
 
 
 def _readers(work: Workload) -> Ints:
-    """How many tasks read each file."""
+    """Return the number of tasks that read each file."""
     task = np.repeat(np.arange(work.tasks), np.diff(work.op_begin))
     reads = work.op_kind == READ
     pairs = distinct(work.op_file[reads] * np.int64(work.tasks) + task[reads])
@@ -430,7 +430,7 @@ def _readers(work: Workload) -> Ints:
 
 
 def _regions(evidence: pa.ChunkedArray) -> list[int]:
-    """The bytes of one region of each file; 0: not known."""
+    """Return the bytes of one region of each file; 0: unknown."""
     texts = evidence.cast(pa.string()).to_pylist()
     known = {text: int(json.loads(text or "{}").get("region_bytes") or 0) for text in set(texts)}
     return [known[text] for text in texts]

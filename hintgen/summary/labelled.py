@@ -1,7 +1,7 @@
-"""The file versions of a run by their primary label, summed up for people.
+"""Groups of the file versions of a run by primary label, for the summary and the report.
 
-A file's bytes are those that all its readers read, or, without readers, its size. A *kind* is
-a name with `*` for each number.
+A file's bytes are the sum over its readers of the bytes read or, without readers, its size. A
+*kind* is a name with `*` for each number.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class Labelled:
-    """Columns of equal length, one element per file version with a primary label. What needs a
-    look at every name or access is made when it is asked for."""
+    """Columns of equal length, one element per file version with a primary label. Columns that
+    need all names or accesses are computed lazily."""
 
     def __init__(self, analysis: Analysis) -> None:
         found = analysis.patterns
@@ -42,22 +42,22 @@ class Labelled:
 
     @cached_property
     def _row(self) -> Ints:
-        """The row of each file version in the table of files."""
+        """Row of each file version in the table of files."""
         return positions(column(self._analysis.files, "file"), self.file)
 
     @cached_property
     def bytes(self) -> Ints:
-        """What all its readers read, or its size."""
+        """Bytes read by all readers of each file version, or its size."""
         return _read_bytes(self._analysis)[self._row]
 
     @cached_property
     def path(self) -> pa.ChunkedArray:
-        """Its name as text."""
+        """Path of each file version as text."""
         return texts(self._analysis.files.column("path").take(pa.array(self._row)))[0]
 
     @cached_property
     def _kinds(self) -> tuple[Ints, list[str], Bools]:
-        """(the number of its kind, the kinds, whether its name has a random part)."""
+        """(number of each one's kind, the kinds, whether its name has a random part)."""
         layouts = layouts_of(self.path.combine_chunks())
         shapes, layout = layouts.shapes, layouts.code.to_numpy()
         kind, kinds = _code_column(pa.chunked_array([show_shapes(shapes).cast(pa.string())]))
@@ -65,7 +65,7 @@ class Labelled:
         return kind[layout], kinds, random[layout]
 
     def mix(self) -> list[dict[str, Any]]:
-        """pattern, files and bytes of each pattern, most bytes first."""
+        """Return pattern, files and bytes of each pattern, most bytes first."""
         count = len(self.patterns)
         sums = {
             "files": np.bincount(self.pattern, minlength=count),
@@ -79,7 +79,7 @@ class Labelled:
 
     @cached_property
     def _group(self) -> Ints:
-        """A number for each group: one pattern, one kind of name, the same types of tasks."""
+        """Group number: equal for the same pattern, kind of name, and task types."""
         analysis, (kind, _, _) = self._analysis, self._kinds
         key = self.pattern
         for part in (
@@ -91,21 +91,21 @@ class Labelled:
         return key
 
     def groups(self, files: Ints) -> list[Ints]:
-        """These files in groups of one pattern, one kind of name and the same users, most bytes
+        """Group these files by pattern, kind of name and types of their tasks, most bytes
         first."""
         return [self.file[own] for own in self._largest(np.isin(self.file, files))]
 
     def rows(self, groups: Sequence[Ints]) -> list[dict[str, Any]]:
-        """What the summary and the report show of these groups."""
+        """Return the rows that the summary and the report show for these groups."""
         return [self._describe(positions(self.file, files)) for files in groups]
 
     def largest(self, top: int) -> list[dict[str, Any]]:
-        """The groups of files with most bytes, results aside."""
+        """Return the rows of the groups with most bytes, without results of the run."""
         read = np.array([name != "stage_out" for name in self.patterns], bool)[self.pattern]
         return [self._describe(own) for own in self._largest(read)[:top]]
 
     def _largest(self, among: Bools) -> list[Ints]:
-        """The rows of each group among these, most bytes first."""
+        """Return the rows of each group within a mask, most bytes first."""
         own = np.flatnonzero(among)
         if not own.size:
             return []
@@ -135,7 +135,7 @@ class Labelled:
 
 
 def _code_column(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    """Texts as numbers into the sorted list of the different ones."""
+    """Encode texts as indices into the sorted list of distinct texts."""
     coded = pc.dictionary_encode(column.cast(pa.string()).combine_chunks())
     order = pc.sort_indices(coded.dictionary).to_numpy()
     rank = np.empty(len(order), np.int64)
@@ -144,7 +144,7 @@ def _code_column(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
 
 
 def _read_bytes(analysis: Analysis) -> Ints:
-    """For each file version the bytes that its readers read, else its size."""
+    """Return, for each file version, the bytes that its readers read, or its size."""
     files, readers = analysis.files, analysis.consumers
     at = positions(column(files, "file"), column(readers, "file"))
     read = sum_groups(at, column(readers, "unique_bytes", null=0), files.num_rows)
@@ -154,14 +154,14 @@ def _read_bytes(analysis: Analysis) -> Ints:
 
 
 def _types(analysis: Analysis, side: pa.Table) -> Ints:
-    """For each file version a number for the set of types of tasks that write (or read) it."""
+    """Return, for each file version, a number for the set of task types of one side."""
     type_of, _ = _code_column(analysis.tasks.column("type"))
     at = positions(column(analysis.tasks, "task"), column(side, "task"))
     file = positions(column(analysis.files, "file"), column(side, "file"))
     count = int(type_of.max(initial=0)) + 1
     files, number, made = numbers_of(file, type_of[at])
     many = int(type_of[at].max(initial=0)) + 1
-    found = np.where(made < many, made, count)[number]  # one type: its number
+    found = np.where(made < many, made, count)[number]  # sets of one type keep its number
     _, first, place = np.unique(number[found == count], return_index=True, return_inverse=True)
     found[found == count] += np.argsort(np.argsort(first))[place]
     sets = np.full(analysis.files.num_rows, -1, np.int64)

@@ -1,4 +1,4 @@
-"""Hint rules with the gain of the files of a run that each is for."""
+"""Add the simulated gain of a run to each hint rule that matches its files."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def with_gains(
     facts: pa.Table | None = None,
     matcher: Matcher | None = None,
 ) -> HintFile:
-    """The rules, each with the gain of placing its files alone; those that are for no file of the
-    run whose placement changes, and those that were not simulated, have none.
+    """Return the rules, each with the gain of placing only its files. Rules without files whose
+    placement changes, and rules that were not simulated, have no gain.
 
-    `facts`: those of `facts_of`, where they are there; `matcher`: of these hints, as well.
+    `facts`, `matcher`: the result of `facts_of` and the matcher of these hints, if available.
     """
     from tracehint.hintgen.declared import declared_of
     from tracehint.hintgen.hint_columns import has_declared_graph

@@ -1,4 +1,4 @@
-"""The summary that `analyze` and `profile` print: what ran, what moved, where hints would help."""
+"""Print the summary of `analyze` and `profile`: tasks, bytes, patterns, placements, gains."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from tracehint.hintgen.summary.labelled import Labelled
 
 _STAGES, _TOP, _NOTES = 12, 8, 8
-LITTLE_WAIT, MUCH_WAIT = 0.1, 0.5  # of the tasks' time
-_NAME = 30  # characters of a file's name that a line should have room for
+LITTLE_WAIT, MUCH_WAIT = 0.1, 0.5  # shares of the tasks' time
+_NAME = 30  # minimum characters of a file's name on a line with its gain
 
 
 def print_summary(
     analysis: Analysis, console: Console, simulation: Simulation | None = None
 ) -> None:
-    """Print the summary, with the gains of the simulation where it is given; fits 80 columns."""
+    """Print the summary, with gains if a simulation is given; fits 80 columns."""
     from tracehint.hintgen.summary.labelled import Labelled
 
     labelled = Labelled(analysis)
@@ -72,7 +72,7 @@ def _header(analysis: Analysis, console: Console) -> None:
 
 
 def _origin(run: dict[str, Any]) -> str:
-    """Where the run was, and the collector."""
+    """Return the sentence with the hosts and the collector of the run."""
     hosts = name_of(run["hosts"][0], 30) if len(run["hosts"]) == 1 else f"{len(run['hosts'])} hosts"
     collector = name_of(run["collector"] or "unknown", 30)
     source = collector.removeprefix("import:")
@@ -82,7 +82,7 @@ def _origin(run: dict[str, Any]) -> str:
 
 
 def _stages(analysis: Analysis, console: Console) -> None:
-    """The task types with their bytes and times, and whether I/O is the bottleneck."""
+    """Print the task types with their bytes and times, and whether I/O is the bottleneck."""
     rows = stages(analysis)
     if not rows:
         return
@@ -120,7 +120,7 @@ def _stages(analysis: Analysis, console: Console) -> None:
 
 
 def print_requested(rows: Sequence[dict[str, Any]], console: Console) -> None:
-    """Cores and memory by task type, requested and used; nothing where no engine states them."""
+    """Print requested and used cores and memory by task type, if an engine reports them."""
     own = [r for r in rows if r.keys() & {"cores", "memory_bytes", "peak_bytes"}][:_STAGES]
     columns = {
         "cores requested": [f"{r['cores']:,}" if "cores" in r else "-" for r in own],
@@ -141,7 +141,7 @@ def print_requested(rows: Sequence[dict[str, Any]], console: Console) -> None:
 
 
 def _cores_used(row: dict[str, Any]) -> str:
-    """The processor time of a stage by the time of its tasks."""
+    """Return the processor time of a task type divided by the time of its tasks."""
     known = row["cpu"] is not None and row["seconds"]
     return f"{row['cpu'] / row['seconds']:.2f}" if known else "-"
 
@@ -155,7 +155,7 @@ def _time(value: float | None) -> str:
 
 
 def io_bottleneck(rows: Sequence[dict[str, Any]]) -> str:
-    """Whether the tasks waited for I/O; empty: it was not recorded."""
+    """Return a sentence on the tasks' I/O wait; empty if it was not recorded."""
     known = [r for r in rows if r["io_wait"] is not None]
     took = sum(r["seconds"] for r in known)
     if not took:
@@ -202,7 +202,7 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
 
 
 def _groups(labelled: Labelled, simulation: Simulation | None, console: Console) -> None:
-    """The largest groups of files with a placement; without any, the largest of all."""
+    """Print the largest groups of files with a placement or, without any, the largest of all."""
     found: list[tuple[dict[str, Any], Gain | None]] = []
     if simulation is not None:
         found += simulation.largest(_TOP)
@@ -221,7 +221,7 @@ def _groups(labelled: Labelled, simulation: Simulation | None, console: Console)
 
 
 def _group(r: dict[str, Any], gain: str, console: Console) -> None:
-    """What files, what is saved, why and how; the saving has its own line where room is short."""
+    """Print files, pattern, gain, reason and action; gain on its own line if space is short."""
     from rich.text import Text
 
     name = name_of(r["name"], console.width)

@@ -1,7 +1,7 @@
-"""What the summary counts, from the tables of an analysis: totals and stages.
+"""Totals and task types of a run, counted from the tables of an analysis.
 
-All of it is Arrow and numpy: a database engine takes longer to start than a small run to count.
-Tasks of engines are left out. Sizes are in bytes, times in seconds.
+Uses Arrow and numpy only: a database engine takes longer to start than a small run to count.
+Engine tasks are excluded. Sizes are in bytes, times in seconds.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def totals(analysis: Analysis) -> dict[str, int]:
-    """tasks, types, files (versions of one are one), written, read, handed and failed of a run.
+    """Return tasks, types, files (versions count once), written, read, handed and failed of a run.
 
-    Bytes are those of data files; `handed` are those that tasks read of what others made.
+    Only bytes of data files count; `handed`: bytes that tasks read from outputs of other tasks.
     """
     tasks = analysis.tasks
     work = pc.invert(tasks.column("engine"))
@@ -40,7 +40,7 @@ def totals(analysis: Analysis) -> dict[str, int]:
 
 
 def moves_data(analysis: Analysis) -> bool:
-    """Whether any task read or wrote a byte of a data file: a single task counts, too."""
+    """Whether any task read or wrote a byte of a data file, including runs of a single task."""
     if analysis.edges.num_rows:
         return True
     own = column(analysis.tasks, "engine", null=0) == 0
@@ -49,8 +49,8 @@ def moves_data(analysis: Analysis) -> bool:
 
 
 def stages(analysis: Analysis) -> list[dict[str, Any]]:
-    """type, tasks, read, written, seconds, cpu, io_wait (None: unknown) and first of each type of
-    task, by their first start; cores, memory_bytes and peak_bytes where the engine states them."""
+    """Return type, tasks, read, written, seconds, cpu, io_wait (None: unknown) and first of each
+    task type, by first start; cores, memory_bytes and peak_bytes if the engine reports them."""
     tasks = analysis.tasks
     table = pa.table(
         {
@@ -84,7 +84,7 @@ def stages(analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def _moved_bytes(analysis: Analysis, side: pa.Table) -> Ints:
-    """Bytes of data files that each task moved, repeats counted."""
+    """Return the bytes of data files that each task moved, including repeated accesses."""
     tasks, files = analysis.tasks, analysis.files
     software = column(files.filter(pc.equal(files.column("role"), "software")), "file")
     moved = np.where(np.isin(column(side, "file"), software), 0, column(side, "bytes", null=0))
@@ -93,7 +93,7 @@ def _moved_bytes(analysis: Analysis, side: pa.Table) -> Ints:
 
 
 def sum_groups(group: Ints, values: Ints, count: int) -> Ints:
-    """Sum of the values of each group 0 .. count-1, in whole numbers."""
+    """Return the integer sum of the values of each group 0 .. count-1."""
     sums: Ints = np.zeros(count, np.int64)
     np.add.at(sums, group, values)
     return sums

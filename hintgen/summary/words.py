@@ -1,4 +1,4 @@
-"""A label's evidence as a sentence, and what its placement asks of the store."""
+"""Sentences for a label's evidence and for its placement."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _pipeline(e: Evidence) -> str:
     return f"one writer, one reader{chain}"
 
 
-# pattern -> (why, what the placement means); `{count}` is the number of copies.
+# pattern -> (reason, meaning of the placement); `{count}` is the number of copies.
 WORDS: dict[str, tuple[Callable[[Evidence], str], str]] = {
     "pipeline": (_pipeline, "keep it where it is written, run the reader there"),
     "broadcast": (_broadcast, "{count} copies"),
@@ -76,7 +76,7 @@ WORDS: dict[str, tuple[Callable[[Evidence], str], str]] = {
 
 
 def why(pattern: str, evidence: Evidence) -> str:
-    """One line: the numbers that decided."""
+    """Return one line with the figures that determined the label."""
     entry = WORDS.get(pattern)
     try:
         return entry[0](evidence) if entry else ""
@@ -85,7 +85,7 @@ def why(pattern: str, evidence: Evidence) -> str:
 
 
 def advice(pattern: str, placement: str) -> str:
-    """One line: what the chosen placement asks for; empty when the default stays."""
+    """Return one line with the actions of the placement; empty for the default."""
     if placement == "default" or pattern not in WORDS:
         return ""
     return WORDS[pattern][1].format(count=placement.rpartition("=")[2]).strip()

@@ -1,2 +1,2 @@
-"""Command lines. shelltext.py: shell text as simple commands; programs.py: what the words of one
-command run, behind wrappers, shells and interpreters."""
+"""Command lines. shelltext.py: shell text to simple commands; programs.py: the program that a
+command runs, behind wrappers, shells and interpreters."""

@@ -1,7 +1,7 @@
-"""What the words of a command run: the program behind wrappers, the script of a shell or of an
+"""Find what a command line runs: the program behind wrappers, or the script of a shell or an
 interpreter. All input is bounded: command lines come from other users.
 
-collectors/preload/tag/interpreters.h is made from the tables here by scripts/gen_interpreters.py,
+scripts/gen_interpreters.py generates collectors/preload/tag/interpreters.h from these tables,
 so that the preload library derives the same process word from /proc/PID/cmdline.
 """
 
@@ -23,7 +23,7 @@ LAUNCHERS = word_set(
     prterun prun srun"""
 )
 DAEMONS = frozenset({"orted", "prted", "hydra_pmi_proxy"})  # started by launchers themselves
-# Version managers: scripts that find the program to run, and then run it in their own place.
+# Version managers: scripts that find the program to run, and then exec it.
 _MANAGERS = frozenset(
     {
         f"{m}{part}"
@@ -35,7 +35,7 @@ _MANAGERS = frozenset(
 
 
 class Wrapper(NamedTuple):
-    """A program that runs another one: its options with a value, and its own arguments."""
+    """A program that runs another one: its options with a value, the count of its own arguments."""
 
     values: str
     operands: int = 0
@@ -72,8 +72,8 @@ _LAUNCHER = Wrapper(
 
 
 class Interpreter(NamedTuple):
-    """Options with a value, before program text, before a script. script: the first argument is
-    one."""
+    """Options followed by a value, by program text, by a script. script: the first argument is a
+    script."""
 
     values: str = ""
     texts: str = ""
@@ -81,7 +81,7 @@ class Interpreter(NamedTuple):
     script: bool = True
 
 
-# A version behind the name (python3.11) is part of no name. A text option may end a cluster (-lne).
+# Names have no version suffix (python3.11). A text option may end a cluster of flags (-lne).
 INTERPRETERS = {
     "python": Interpreter("-W -X -Q", "-c", "-m"),
     "pypy": Interpreter("-W -X", "-c", "-m"),
@@ -101,13 +101,13 @@ INTERPRETERS = {
     "tclsh": Interpreter(),
 }
 _VERSION = re.compile(r"^(python|pypy|perl|ruby|java|lua|php|julia)[-.\d]*(?:m|w)?$")
-MOST_BYTES = 4096  # of a command line that make its process word
+MOST_BYTES = 4096  # of a command line that determine its process word
 LONGEST = 255  # bytes of a process word
 
 
 @lru_cache(maxsize=4096)
 def base_name(word: bytes | str) -> str:
-    """The program without its directories and version: `/usr/bin/python3.11` is `python`."""
+    """Return the program without directories and version: `/usr/bin/python3.11` is `python`."""
     text = word.decode("utf-8", "backslashreplace") if isinstance(word, bytes) else word
     name = text.rstrip("/").rpartition("/")[2].lstrip("-") or text
     found = _VERSION.match(name)
@@ -115,13 +115,13 @@ def base_name(word: bytes | str) -> str:
 
 
 def is_shim(script: bytes) -> bool:
-    """Whether a shell's script is a version manager's that stands in front of a program."""
+    """Whether a shell's script is a version manager's wrapper of a program."""
     folder, _, name = script.rpartition(b"/")
     return folder.endswith(b"/shims") or name.decode("utf-8", "replace") in _MANAGERS
 
 
 def shell_parts(arguments: Iterable[bytes]) -> tuple[bytes | None, bytes | None]:
-    """(text of `-c`, script file) of a shell's arguments; both None: it reads standard input."""
+    """Return (text of `-c`, script file) of a shell's arguments; both None: standard input."""
     inline, skip = False, False
     for word in arguments:
         if skip:
@@ -136,7 +136,7 @@ def shell_parts(arguments: Iterable[bytes]) -> tuple[bytes | None, bytes | None]
 
 
 def script_of(interpreter: str, arguments: Sequence[bytes]) -> bytes | None:
-    """The script, module or archive that an interpreter runs; None: text or standard input."""
+    """Return the script, module or archive that an interpreter runs; None: text or stdin."""
     options = INTERPRETERS[interpreter]
     values, scripts = options.values.encode().split(), options.scripts.encode().split()
     skip = False
@@ -155,7 +155,7 @@ def script_of(interpreter: str, arguments: Sequence[bytes]) -> bytes | None:
 
 
 def _is_text_option(word: bytes, options: Interpreter, values: Sequence[bytes]) -> bool:
-    """`-e`, or flags that end with it: `-lne`; not `-Mre`."""
+    """Whether the word is `-e`, or a cluster of flags that ends with it: `-lne`; not `-Mre`."""
     texts = options.texts.encode().split()
     if word in texts:
         return True
@@ -164,7 +164,7 @@ def _is_text_option(word: bytes, options: Interpreter, values: Sequence[bytes]) 
 
 
 def strip_wrappers(words: list[str]) -> list[str]:
-    """The words without leading `env A=B`, `nice`, `timeout 5`, `mpirun -n 4` and the like."""
+    """Remove leading `env A=B`, `nice`, `timeout 5`, `mpirun -n 4` and the like."""
     while words:
         name = base_name(words[0])
         if name in _BUILTINS:
@@ -182,7 +182,7 @@ def strip_wrappers(words: list[str]) -> list[str]:
 
 
 def _behind(words: list[str], wrapper: Wrapper, assignments: bool) -> list[str]:
-    """The words behind a wrapper's options and operands."""
+    """Return the words after a wrapper's options and operands."""
     values = wrapper.values.split()
     i = 0
     while i < len(words):
@@ -200,8 +200,8 @@ def _behind(words: list[str], wrapper: Wrapper, assignments: bool) -> list[str]:
     return words[i + wrapper.operands :]
 
 
-# The options of an xargs that starts one command with all arguments, up to that command.
-_ALL_AT_ONCE = re.compile(
+# The options of an xargs that runs one command with all arguments, up to that command.
+_XARGS_OPTIONS = re.compile(
     r"""(?: - (?: [0oprtx]+ | [0oprtx]*[adE]\0?[^\0]+ | e[^\0]*
                 | -(?:arg-file|delimiter)[=\0][^\0]* | -eof(?:=[^\0]*)?
                 | -(?:null|no-run-if-empty|verbose|exit|interactive|open-tty|show-limits|) ) \0 )*
@@ -211,16 +211,16 @@ _ALL_AT_ONCE = re.compile(
 
 
 def command_of_xargs(words: Sequence[str]) -> list[str]:
-    """The words of the command that `xargs -0 CMD ...` runs with all arguments. Empty: it shares
-    them out (-n, -L, -I, -P, -s), or names no command."""
+    """Return the words of the command that `xargs -0 CMD ...` runs with all arguments. Empty: it
+    splits them into several commands (-n, -L, -I, -P, -s), or names no command."""
     text = "\0".join(words[1:])
-    options = _ALL_AT_ONCE.match(text)
+    options = _XARGS_OPTIONS.match(text)
     return text[options.end() :].split("\0") if options else []
 
 
 def workflow_name(command: Sequence[str]) -> str:
-    """The program of a command line, or the script that a shell or an interpreter is given; not
-    what only starts it (`salloc -N5`, `env`, `nice`)."""
+    """Return the program of a command line, or the script of its shell or interpreter, without
+    wrappers (`salloc -N5`, `env`, `nice`)."""
     command = strip_wrappers(list(command)) or command
     if not command:
         return ""
@@ -240,7 +240,7 @@ def is_interpreter(first: bytes) -> bool:
 
 
 def process_word(argv: Sequence[bytes]) -> bytes:
-    """The word by which a process is known while it runs: its program, or the script that it
+    """Return the word that identifies a running process: its program, or the script that it
     interprets. Empty: there is none (a shell with text, an interpreter's prompt).
 
         process_word([b"/usr/bin/python3.11", b"-u", b"bin/mix.py", b"7"])  # b"mix.py"
@@ -248,7 +248,7 @@ def process_word(argv: Sequence[bytes]) -> bytes:
     if not argv:
         return b""
     whole = b"".join(word + b"\0" for word in argv)[:MOST_BYTES]
-    words = whole.split(b"\0")[:-1]  # the last one has no end: it was cut
+    words = whole.split(b"\0")[:-1]  # the last one is empty or cut
     name = _last_part(words[0]) if words else b""
     interpreter = _script_interpreter(name)
     if name.decode("latin-1") in SHELLS:
@@ -259,11 +259,11 @@ def process_word(argv: Sequence[bytes]) -> bytes:
 
 
 def _script_interpreter(name: bytes) -> str | None:
-    """The interpreter of scripts that has this name."""
+    """Return the interpreter of scripts with this program name, or None."""
     text = name.rstrip(b"0123456789.-").decode("latin-1")
     return text if text in INTERPRETERS and INTERPRETERS[text].script else None
 
 
 def _last_part(path: bytes) -> bytes:
-    """The last component, without the dash of a login shell."""
+    """Return the last component, without the dash of a login shell."""
     return path.rpartition(b"/")[2].lstrip(b"-")

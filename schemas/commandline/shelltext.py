@@ -1,8 +1,8 @@
-"""Shell text as simple commands with their words and places. Nothing is run.
+"""Parse shell text into simple commands, with words and positions. Nothing is executed.
 
 Quotes, comments, here-documents, substitutions, subshells, `case`, `[[ ]]` and arithmetic are
-read as bash reads them; unbalanced text is read as far as it goes. One pass: every part of a
-token is bounded or possessive, and nesting is limited.
+parsed as by bash; unbalanced text is parsed as far as possible. One pass: every quantifier of
+a token is bounded or possessive, and nesting is limited.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Literal, NamedTuple
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of the text."""
+    """Return the set of words in the text."""
     return frozenset(text.split())
 
 
 KEYWORDS = word_set("if then elif else while until do { ! fi done esac }")
-HEADS = frozenset({"for", "case", "select", "function"})  # of loops and definitions: no commands
-_NESTING = 16  # substitutions and subshells inside one another
+HEADS = frozenset({"for", "case", "select", "function"})  # of loops and definitions, not commands
+_NESTING = 16  # nested substitutions and subshells
 _NAME = 200  # characters of a word before its substitution
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,255}(?:\[[^\]]{0,255}\])?\+?=", re.ASCII)
 _FIRST_WORD = re.compile(r"\s{0,999}([\w./+-]{1,999})(?=\s(?!\s{0,99}\())")
 
 
 class ShellWord(NamedTuple):
-    """A word of the text: `text[start:end]`, which the program gets as `value`.
+    """A word of the text: `text[start:end]`, passed to the program as `value`.
 
-    nested: it holds substitutions, whose commands are read on their own."""
+    nested: it contains substitutions, whose commands are reported separately."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class SimpleCommand:
     """One simple command, head of a loop, or comment.
 
     here: here-strings and bodies of here-documents. source: the command whose output is piped
-    into it. nested: it stands in a substitution, in the word `into` (or behind that word)."""
+    into it. nested: it is part of a substitution, in the word `into` (or after that word)."""
 
     kind: Literal["command", "head", "comment"]
     words: list[ShellWord]
@@ -54,7 +54,7 @@ class SimpleCommand:
     into: str = ""
 
     def argv(self) -> list[str]:
-        """Its words behind keywords, assignments and arithmetic."""
+        """Return the words after keywords, assignments and arithmetic."""
         values = [word.value for word in self.words]
         for at, value in enumerate(values):
             if value not in KEYWORDS and value[:2] != "((" and not _ASSIGNMENT.match(value):
@@ -63,12 +63,12 @@ class SimpleCommand:
 
 
 def simple_commands(text: str) -> Iterator[SimpleCommand]:
-    """The commands of the text; those of a substitution before the command that they stand in."""
+    """Yield the commands of the text; commands of a substitution precede the enclosing command."""
     return _ShellReader(text).read()
 
 
 def first_word(text: str) -> str:
-    """The command name that the text begins with, where it is an ordinary word; else empty."""
+    """Return the command name at the start of the text if it is an ordinary word, else ""."""
     found = _FIRST_WORD.match(text)
     return "" if found is None or found[1] in KEYWORDS or found[1] in HEADS else found[1]
 
@@ -111,7 +111,7 @@ def _quotes_regex() -> re.Pattern[str]:
 
 
 def unquote(word: str) -> str:
-    """The word as the program gets it, variables left as they are."""
+    """Return the word as the program receives it; variables are not expanded."""
     if "'" not in word and '"' not in word and "\\" not in word:
         return word
     return _quotes_regex().sub(_without_quotes, word)
@@ -128,7 +128,7 @@ def _without_quotes(found: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class _Frame:
-    """What is open: the text itself, `$(`, a backtick, a subshell, or a double quote."""
+    """An open construct: the text itself, `$(`, a backtick, a subshell, or a double quote."""
 
     kind: str
     start: int
@@ -136,11 +136,11 @@ class _Frame:
     into: str = ""
     words: list[ShellWord] = field(default_factory=list)
     here: list[ShellWord] = field(default_factory=list)
-    parts: list[str] | None = None  # of the word that is being read
+    parts: list[str] | None = None  # of the current word
     word_start: int = 0
-    holds: bool = False  # that word holds a substitution
+    holds: bool = False  # the current word contains a substitution
     source: SimpleCommand | None = None
-    target: Literal["", "file", "here"] = ""  # what the next word is, behind < or <<<
+    target: Literal["", "file", "here"] = ""  # role of the next word, after < or <<<
     cases: int = 0
     pattern: bool = False  # in a pattern of `case`
     test: bool = False  # in [[ ]]
@@ -199,7 +199,7 @@ class _ShellReader:
         frame = self.frames[-1]
         if frame.kind != '"':
             if start >= self._last_quote or len(self.frames) >= _NESTING:
-                self._add(start, '"')  # it has no end
+                self._add(start, '"')  # unterminated
             else:
                 self.frames.append(
                     _Frame('"', start, frame.nested, into=self._so_far(frame, start))
@@ -220,7 +220,7 @@ class _ShellReader:
         self.frames.append(_Frame(kind, start, True, into=into))
 
     def _so_far(self, frame: _Frame, at: int) -> str:
-        """The beginning of the word that is being read, as it is written."""
+        """Return the beginning of the current word, as written."""
         begin = frame.word_start
         return "" if frame.parts is None else self.text[begin : min(at, begin + _NAME)]
 
@@ -231,7 +231,7 @@ class _ShellReader:
             frame.target = "" if value.endswith("-") else "file"
 
     def _operator(self, kind: str, at: int, found: re.Match[str]) -> Iterator[SimpleCommand]:
-        """Whatever ends a word."""
+        """Handle a token that ends a word."""
         frame, value = self.frames[-1], found.group()
         self._end_word(found.start())
         if found["heredoc"] is not None:
@@ -259,7 +259,7 @@ class _ShellReader:
             frame.pattern = frame.cases > 0 and value.startswith((";;", ";&"))
 
     def _leave(self, at: int) -> None:
-        """The end of a substitution, which is a part of a word, or of a subshell."""
+        """End a substitution, which is part of a word, or a subshell."""
         frame = self.frames.pop()
         if frame.kind != "(":
             self._add(frame.start, self.text[frame.start : at], holds=True)
@@ -308,7 +308,7 @@ class _ShellReader:
         yield command
 
     def _bodies(self, at: int) -> int:
-        """The here-documents that begin at the line `at`; the place behind them."""
+        """Read the here-documents from the line at `at`; return the position after them."""
         for tag, here in self._tags:
             end = self._line_of(tag, at)
             here.append(ShellWord(at, end, self.text[at:end]))
@@ -318,7 +318,7 @@ class _ShellReader:
         return at
 
     def _line_of(self, tag: tuple[bool, str], at: int) -> int:
-        """Where the next line begins that holds the tag only; the end of the text if none does."""
+        """Return the start of the next line that is only the tag; else the end of the text."""
         if self._lines is None:
             self._lines, start = {}, 0
             for line in self.text.split("\n"):

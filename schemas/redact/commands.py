@@ -1,7 +1,7 @@
-"""Commands without their secrets: the words that a program gets, or shell text.
+"""Redact secrets in commands: in the arguments of a program, or in shell text.
 
-What is secret becomes `<redacted>`; the rest stays as it was, so that a command can still be
-recognised. docs/reference/secrets.md lists what is recognised.
+Secrets become `<redacted>`; the rest is unchanged, so that a command can still be recognised.
+docs/reference/secrets.md lists the secrets that are recognised.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tracehint.schemas.redact.rules import (
     CREDENTIAL_ARGUMENTS,
     FIRST_ONLY,
     KEYS,
-    NAMING,
-    NO_PASSES,
-    PASSES,
+    NAME_OPTIONS,
+    NO_PASSWORD,
+    PASSWORD_OPTIONS,
     PLACES,
     PRINTING,
     REDACTED,
@@ -25,7 +25,7 @@ from tracehint.schemas.redact.rules import (
     SPEAKERS,
     STDIN_READERS,
     TEXT_TAKERS,
-    USERS,
+    USER_OPTIONS,
     VALUES,
     VERBS,
     SecretPlace,
@@ -44,7 +44,7 @@ from tracehint.schemas.redact.values import (
     parts_of,
 )
 
-_DEPTH = 5  # shells within shells whose text is read; below that only names and shapes are
+_DEPTH = 5  # nested shells whose text is parsed; deeper, only names and shapes are searched
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]{1,100}", re.ASCII)
 _NAME = re.compile(r"/?[A-Za-z][\w.:/-]{1,100}", re.ASCII)
 _USER = re.compile(r"[A-Za-z_][\w@\\-]{0,63}", re.ASCII)
@@ -56,25 +56,25 @@ _READER = re.compile(r"(?:/(?:usr/)?s?bin/)?[a-z][a-z_-]{1,40}")  # `sudo chpass
 _STRANGE = SecretPlace("", strange=True)
 _CREDENTIALS = places(CREDENTIAL_ARGUMENTS)
 _AUTH = SecretPlace("", sign=":")  # of --auth: USER:SECRET, or a token
-_CURL = "curl "  # what options in a variable with a secret's name are read as
+_CURL = "curl "  # options in a variable with a secret's name are parsed as options of this program
 
 
 def redact_argv(argv: Sequence[bytes], *, asked: bool = False) -> tuple[list[bytes], int]:
-    """The arguments without secrets, and how many were replaced.
+    """Return the redacted arguments and the number of replacements.
 
-    asked: they are suspicious (values.py), so that this is not looked at again."""
+    asked: the arguments are known to be suspicious (values.py); this is not checked again."""
     new, hits = redact_words_of([arg.decode("latin-1") for arg in argv], asked=asked)
     return [word.encode("latin-1") for word in new], hits
 
 
 def redact_text(text: bytes) -> tuple[bytes, int]:
-    """Shell text (a recipe, the line of a job log) without secrets, and how many were replaced."""
+    """Redact shell text (a recipe, a line of a job log); return it and the replacement count."""
     new, hits = redact_string(text.decode("latin-1"))
     return new.encode("latin-1"), hits
 
 
 def redact_words_of(argv: list[str], *, asked: bool = False) -> tuple[list[str], int]:
-    """As redact_argv, of text."""
+    """As redact_argv, for str."""
     if not asked and not is_suspicious("\0".join(argv)):
         return argv, 0
     new = _redact_words(argv, lambda text: _text(text, _DEPTH))
@@ -82,7 +82,7 @@ def redact_words_of(argv: list[str], *, asked: bool = False) -> tuple[list[str],
 
 
 def redact_string(text: str) -> tuple[str, int]:
-    """As redact_text, of text."""
+    """As redact_text, for str."""
     if not is_suspicious(text):
         return text, 0
     new = _text(text, _DEPTH)
@@ -99,28 +99,28 @@ def _hits(pairs: Iterable[tuple[str, str]]) -> int:
 
 
 def _redact_words(words: Sequence[str], text: Callable[[str], str]) -> list[str]:
-    """The words without secrets. `text` redacts a word that is command text itself."""
+    """Redact the words. `text` redacts a word that is command text itself."""
     reader = _WordReader(text)
     return [reader.read(word, first=not at) for at, word in enumerate(words)]
 
 
 class _WordReader:
-    """Reads the words once. `expected` is what the next word is, from the word before it."""
+    """Reads the words in one pass. `expected`: role of the next word, set by the word before it."""
 
     def __init__(self, text: Callable[[str], str]) -> None:
         self.text = text
         self.program = ""
-        self.takes: tuple[SecretPlace, ...] = ()
-        self.subs = programs()["*"]
+        self.secret_places: tuple[SecretPlace, ...] = ()
+        self.subcommands = programs()["*"]
         self.place = 0
         self.expected: SecretPlace | Kind = ""
-        self.sets = False  # a word such as `set` or `login` came before
-        self.names = False  # a word behind it is a secret's name
-        self.user = 0  # words since `-u USER`; 0: there was none
+        self.sets = False  # an earlier word was `set`, `login` or similar
+        self.names = False  # a later word was the name of a secret
+        self.user = 0  # words since `-u USER`; 0: none
         self.last = ""
 
     def read(self, word: str, *, first: bool) -> str:
-        """The next word without its secret."""
+        """Return the next word without its secret."""
         expected, self.expected = self.expected, ""
         last, self.last = self.last, word
         self._count_words(word, last)
@@ -130,7 +130,7 @@ class _WordReader:
             return self._named_value(expected, word, last)
         if last in KEYS and is_random(word):
             return REDACTED
-        if (first or last not in NAMING) and self._is_program(word, first=first):
+        if (first or last not in NAME_OPTIONS) and self._is_program(word, first=first):
             return word
         if word[:1] in "-/" or not first:
             done = self._option(word)
@@ -143,8 +143,8 @@ class _WordReader:
         return self._plain(word, last)
 
     def _count_words(self, word: str, last: str) -> None:
-        """Whether a password may follow: `-u USER`, and then options with a value at most."""
-        if last in USERS and _USER.fullmatch(word) and self.program not in NO_PASSES:
+        """Update `user`: a password may follow `-u USER`, with only options and values between."""
+        if last in USER_OPTIONS and _USER.fullmatch(word) and self.program not in NO_PASSWORD:
             self.user = 1
         elif self.user:
             bare = word[:1] != "-"
@@ -160,18 +160,18 @@ class _WordReader:
         if known is None and name not in TEXT_TAKERS and name not in SHELL_SETTERS:
             kind = kind_of_name(name) if first else ""
             if kind == "strong" or (kind and VERBS.intersection(parts_of(name))):
-                self.takes = _CREDENTIALS
+                self.secret_places = _CREDENTIALS
             return False
         if known is None or name != self.program or first:
             self.program = name
             general = {} if name in TEXT_TAKERS else programs()["*"]
-            self.subs = {**general, **(known or {})}
-            self.takes, self.place, self.user = self.subs.get("", ()), 0, 0
+            self.subcommands = {**general, **(known or {})}
+            self.secret_places, self.place, self.user = self.subcommands.get("", ()), 0, 0
             self.sets = self.names = False
         return True
 
     def _option(self, word: str) -> str | None:
-        for entry in self.takes:
+        for entry in self.secret_places:
             name = entry.word
             if not name:
                 continue
@@ -195,30 +195,30 @@ class _WordReader:
         if self.names and word in VALUES:
             self.expected = _STRANGE
             return word
-        if self.user and word[:2] in PASSES:
+        if self.user and word[:2] in PASSWORD_OPTIONS:
             if len(word) == 2:
                 self.expected = _STRANGE
                 return word
             if is_strange(word[2:]):
                 return word[:2] + REDACTED
-        if word in USERS:
+        if word in USER_OPTIONS:
             self.expected = SecretPlace("", sign=":", strange=True)
             return word
         return None
 
     def _argument(self, word: str) -> str | None:
-        """A word without a dash: a subcommand, or an argument that the table counts."""
-        if word in self.subs and word != self.program:
-            general = self.subs.get("", ())
-            self.takes = (*self.subs[word], *(e for e in general if e.word))
+        """Redact a word without a dash: a subcommand, or an argument with a place in the table."""
+        if word in self.subcommands and word != self.program:
+            general = self.subcommands.get("", ())
+            self.secret_places = (*self.subcommands[word], *(e for e in general if e.word))
             self.place, self.sets = 0, self.sets or word in SETTERS
             return word
         if _ACTION.fullmatch(word) and VERBS.intersection(parts_of(word)) and kind_of_name(word):
-            self.takes, self.place = (*self.takes, *_CREDENTIALS), 0
+            self.secret_places, self.place = (*self.secret_places, *_CREDENTIALS), 0
             return word
         self.names |= self.sets and bool(kind_of_name(word))
         self.place += 1
-        for entry in self.takes:
+        for entry in self.secret_places:
             if entry.place == self.place:
                 return self._value(entry, word)
             if entry.place < 0 and "=" in word:
@@ -226,7 +226,7 @@ class _WordReader:
         return None
 
     def _value(self, entry: SecretPlace, word: str) -> str:
-        """The value of an option or argument of the table."""
+        """Redact the value of an option or argument of the table."""
         if not entry.sign:
             good = is_strange(word) if entry.strange else is_secret(word, "strong")
             return REDACTED if good else self._plain(word, "")
@@ -247,7 +247,7 @@ class _WordReader:
         return self._plain(word, "")
 
     def _named_value(self, kind: Kind, word: str, name: str) -> str:
-        """The word behind a secret's name."""
+        """Redact the word after a secret's name."""
         if "," in word and word.startswith(("id=", "type=")):
             return hide_fields(word)  # `id=tok,src=file` of `docker build --secret`
         if not any(map(str.isalnum, word)):
@@ -278,7 +278,7 @@ class _WordReader:
         return word if self.expected else hide_fields(word)
 
     def _assignment(self, word: str, *, blank: bool, is_text: bool) -> str | None:
-        """NAME=VALUE."""
+        """Redact NAME=VALUE; None if no rule for assignments applies."""
         name, equals, value = word.partition("=")
         if not equals or not name or any(c.isspace() or c in "\"'$({:&?," for c in name):
             return None
@@ -295,12 +295,12 @@ class _WordReader:
                 return f"{name}={self._value(_AUTH, value)}"
         elif blank and not is_text:
             return f"{name}={self._redact_call(value, name) if _prints(name) else self.text(value)}"
-        elif name in USERS and ":" in value:
+        elif name in USER_OPTIONS and ":" in value:
             return f"{name}={self._value(SecretPlace('', sign=':', strange=True), value)}"
         return None
 
     def _expect_value(self, word: str) -> None:
-        """Whether the word is a name behind which a secret comes."""
+        """Set `expected` if the word is a name that is followed by a secret."""
         if self.program in SHELL_SETTERS or (_OPTION.fullmatch(word) and not is_flag(word)):
             self.expected = kind_of_name(word)
             if self.expected == "weak" and word.lower().endswith("auth"):
@@ -310,18 +310,18 @@ class _WordReader:
             self.expected = kind if self.sets or (kind == "strong" and "/" not in word) else ""
 
     def _redact_call(self, word: str, name: str) -> str:
-        """The command whose output is a secret: `--password-command 'echo S'`."""
+        """Redact a command whose output is a secret: `--password-command 'echo S'`."""
         return _text(word, _DEPTH, into=name)
 
 
 def _prints(name: str) -> bool:
-    """`--password-command`: an option for a command that prints a secret."""
+    """Whether an option's value is a command that prints a secret: `--password-command`."""
     *before, last = parts_of(name) or [""]
     return last in PRINTING and bool(kind_of_name("-".join(before)))
 
 
 def _cookies(word: str) -> str:
-    """`name=value; name=value` with all values hidden; a file's name stays."""
+    """Redact all values of `name=value; name=value`; a file name stays."""
     parts = []
     for part in word.split(";"):
         name, equals, _ = part.partition("=")
@@ -333,7 +333,7 @@ def _cookies(word: str) -> str:
 
 
 def _text(text: str, depth: int, into: str = "") -> str:
-    """Shell text without secrets. into: the name that gets what the text prints."""
+    """Redact shell text. into: the name that receives the output of the text."""
     if depth == 0:
         return hide_fields(text)
     changes: list[tuple[int, int, str]] = []
@@ -344,9 +344,9 @@ def _text(text: str, depth: int, into: str = "") -> str:
         reads = _reads_secret(command)
         if reads and command.source is not None:
             changes += _redact_printed(command.source)
-        if _gets_secret(command.into or into):
+        if _receives_secret(command.into or into):
             changes += _redact_printed(command)
-        names = command.here and any(_gets_secret(word.value) for word in command.words)
+        names = command.here and any(_receives_secret(word.value) for word in command.words)
         for here in command.here:
             changes += _redact_here_text(
                 here, depth, secret=reads or (bool(names) and is_strange(here.value))
@@ -356,7 +356,7 @@ def _text(text: str, depth: int, into: str = "") -> str:
 
 
 def _redact_text_words(text: str, command: SimpleCommand, depth: int) -> list[tuple[int, int, str]]:
-    """Its words with secrets; those with substitutions are read by their commands."""
+    """Return changes of words with secrets; substitutions are redacted as commands themselves."""
     old = ["" if word.nested else word.value for word in command.words]
     new = _redact_words(old, lambda inner: _text(inner, depth - 1))
     return [
@@ -367,7 +367,7 @@ def _redact_text_words(text: str, command: SimpleCommand, depth: int) -> list[tu
 
 
 def _redact_here_text(word: ShellWord, depth: int, *, secret: bool) -> list[tuple[int, int, str]]:
-    """A here-string, comment, or body of a here-document: each line as text of its own."""
+    """Redact a here-string, comment, or body of a here-document, each line as separate text."""
     if secret:
         return [_hide_word(word)]
     if "\n" not in word.value:
@@ -385,7 +385,7 @@ def _hide_word(word: ShellWord) -> tuple[int, int, str]:
 def _splice_changes(text: str, changes: list[tuple[int, int, str]]) -> str:
     out: list[str] = []
     done = 0
-    for start, end, new in sorted(changes, key=lambda change: change[0]):  # the first one counts
+    for start, end, new in sorted(changes, key=lambda change: change[0]):  # the first one wins
         if start >= done:
             out += (text[done:start], new)
             done = end
@@ -393,7 +393,7 @@ def _splice_changes(text: str, changes: list[tuple[int, int, str]]) -> str:
 
 
 def _reads_secret(command: SimpleCommand) -> bool:
-    """Whether the command takes a secret from its standard input."""
+    """Whether the command reads a secret from its standard input."""
     words = [word.value for word in command.words]
     for word in words:
         name = word.rpartition("/")[2]
@@ -405,13 +405,13 @@ def _reads_secret(command: SimpleCommand) -> bool:
     return any(_SECRET_INPUT.search(word) for word in words if "stdin" in word)
 
 
-def _gets_secret(into: str) -> bool:
-    """`PASSWORD=`, `--password-file=`, `--password-command`: a name that gets what is printed."""
+def _receives_secret(into: str) -> bool:
+    """Whether output for it is secret: `PASSWORD=`, `--password-file=`, `--password-command`."""
     return any(kind_of_name(part) not in ("", "weak") for part in parts_of(into)[:4])
 
 
 def _redact_printed(command: SimpleCommand) -> list[tuple[int, int, str]]:
-    """What echo prints, hidden: no option; of printf no format beside other words."""
+    """Redact arguments of echo, but no options, and no format of a printf with other arguments."""
     if not command.words or command.words[0].value not in SPEAKERS:
         return []
     several = command.words[0].value == "printf" and len(command.words) > 2
@@ -425,7 +425,7 @@ def _redact_printed(command: SimpleCommand) -> list[tuple[int, int, str]]:
 
 
 def _requote(value: str, raw: str) -> str:
-    """The value as a word of shell text, quoted as `raw` was where it must be."""
+    """Return the value as a word of shell text, quoted as `raw` if it needs quotes."""
     rest = value.replace(REDACTED, "")
     if not re.search(r"[\s;&|()<>'\"\\`]", rest) or (
         raw[:1] not in "'\"$" and not re.search(r"['\"\\]", raw)

@@ -1,9 +1,9 @@
-"""What redaction knows, as tables: words in the names of secrets, shapes of tokens, programs.
+"""The tables of redaction: words in the names of secrets, shapes of tokens, programs.
 
-Three mechanisms use them. A value that follows a secret's name (NAMES) is secret, however the two
-are joined. A value that has the shape of a token (SHAPES, and mixed letters and digits) is secret
-anywhere. PROGRAMS lists options and arguments whose names do not show it.
-docs/reference/secrets.md is made from this module by scripts/gen_secrets.py.
+Three mechanisms use them. A value after a secret's name (STRONG, ENDINGS ...) is secret, however
+the two are joined. A value with the shape of a token (SHAPES, and mixed letters and digits) is
+secret anywhere. PROGRAMS lists options and arguments whose names do not reveal a secret.
+scripts/gen_secrets.py generates docs/reference/secrets.md from this module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracehint.schemas.commandline.shelltext import word_set
 REDACTED = "<redacted>"
 
 # --- names -------------------------------------------------------------------------------------
-# A name with one of these words is a secret's, unless a word behind it says otherwise (ABOUT).
+# A name with one of these words is a secret's, unless a later word excludes it (ABOUT).
 STRONG = word_set(
     "password passwd passphrase passcode passwort pwd pw secret token jwt psk otp apikey "
     "secretkey accesskey authkey authtoken privatekey credential credentials cred creds keypass "
@@ -29,13 +29,13 @@ ENDINGS = (
     "requirepass",
 )  # fmt: skip  # a table
 NO_PASS = word_set("bypass compass highpass lowpass bandpass allpass twopass onepass encompass")
-# Of filters and of passes over data: `--band-pass`, `--two-pass`.
+# In names of filters and of passes over data: `--band-pass`, `--two-pass`.
 PASS_OF = word_set("low high band all by one two first second")
-# Also a count or a kind: a number behind these is no secret, nor is a plain word in a sentence.
+# Also a count or a kind: a number after these is no secret, nor is a plain word in a sentence.
 MILD = word_set("pass cred creds")
-# What a machine makes: neither is a word (`--token gene`, `--token "##ing"`).
+# Generated values: a word after these is no secret (`--token gene`, `--token "##ing"`).
 MADE = word_set("token sas cookie otp")
-# `key` alone says little: these words before it say that it is secret, those that it is none.
+# `key` alone is ambiguous: after KEY_OF words it is secret, after NO_KEY_OF words it is not.
 KEY_OF = word_set(
     "api access secret auth private account storage encryption encrypt signing sign master "
     "service license licence session subscription shared sas app client consumer deploy aes "
@@ -46,7 +46,7 @@ NO_KEY_OF = word_set(
     "sort group join primary foreign partition index hash map row column field public pub dict "
     "cache sample merge lookup range cell order by on ssh known host"
 )
-# Behind the word: the value is about the secret, not the secret itself.
+# After the word: the value describes the secret and is not the secret itself.
 ABOUT = word_set(
     "file files filename path dir directory folder length len count counts number num size limit "
     "name names url uri endpoint ttl expiry expires format policy column columns col cols field "
@@ -67,11 +67,11 @@ FLAGS = word_set(
 )
 HEADERS = word_set("authorization proxy-authorization cookie set-cookie")
 QUERY = word_set("sig signature x-amz-signature x-goog-signature")
-# A command option whose text prints a secret: `--password-command 'echo S'`.
+# An option whose value is a command that prints a secret: `--password-command 'echo S'`.
 PRINTING = word_set("command cmd program helper eval")
 
 # --- calls in program text ----------------------------------------------------------------------
-# Which of their quoted arguments is secret (-1: the last). Of a call that has a secret's name,
+# Number of the quoted argument that is secret (-1: the last). In a call with a secret's name,
 # such as set_api_key("S"), it is the last.
 CALLS = {
     "login": 2, "signin": 2, "authenticate": 2, "auth": 2, "basicauth": 2, "httpbasicauth": 2,
@@ -80,15 +80,15 @@ CALLS = {
     "database": 3, "dbconnect": 3, "connection": 3, "networkcredential": 2, "pscredential": 2,
     "jwt.encode": -1, "jwt.sign": -1, "jwt.decode": -1, "hmac.new": 1,
 }  # fmt: skip  # a table
-# A call that reads a secret, and so names none: getpass("Password: "), get_secret("lab/db").
+# A call that reads a secret and contains none: getpass("Password: "), get_secret("lab/db").
 READERS = word_set("get read ask input prompt find load fetch has is check verify access count")
 
 # --- shapes -------------------------------------------------------------------------------------
 
 
 class Shape(NamedTuple):
-    """`literals`, separated by |: without one of them the pattern is not tried. Group `keep`,
-    where there is one, stays. Quantifiers are bounded or possessive: linear time on any text."""
+    """`literals`, separated by |: without one of them the pattern is not tried. Group `keep`, if
+    any, is not redacted. Quantifiers are bounded or possessive: linear time on any text."""
 
     what: str
     literals: str
@@ -148,15 +148,15 @@ SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip  # a table
 
 # --- programs -----------------------------------------------------------------------------------
-# `program` or `program subcommand`; `*` is every program. What is secret, separated by spaces:
+# `program` or `program subcommand`; `*` is every program. Places of secrets, separated by spaces:
 #
 #     -p+       only attached: -pSECRET
 #     -P        the next word, or attached (-PSECRET; --long=SECRET)
-#     -u:       USER:SECRET; also with % , / or = in place of the colon: what follows it is secret
-#     word      a word without a dash: the one behind it
-#     @2        the second argument that is no option (of a subcommand: behind it)
+#     -u:       USER:SECRET; also with % , / or = in place of the colon: the part after it is secret
+#     word      a word without a dash: the next word
+#     @2        the second argument that is no option (of a subcommand: after it)
 #     @=        every argument NAME=SECRET
-#     ~         at the end of one of them: only where the value is no plain word or number
+#     ~         at the end of an entry: only if the value is no plain word or number
 _MYSQL = "-p+"
 _STORE = "--value~ -v~ --body -b --string-value --from-literal= --data~ @= @3~"
 PROGRAMS: dict[str, str] = {
@@ -209,53 +209,53 @@ PROGRAMS: dict[str, str] = {
     "* create-secret": _STORE, "* put-secret-value": _STORE,
 }  # fmt: skip  # a table
 
-# Options of any program: a user's name, and then a short option that is likely the password.
-USERS = word_set("-u -U -user -username --user --username --login")
-PASSES = word_set("-p -P -w -W")
-# Programs in which these two mean something else: partitions, ports, windows.
-NO_PASSES = word_set(
+# Options of any program: after a user name, one of PASSWORD_OPTIONS likely has the password.
+USER_OPTIONS = word_set("-u -U -user -username --user --username --login")
+PASSWORD_OPTIONS = word_set("-p -P -w -W")
+# Programs in which PASSWORD_OPTIONS have other meanings: partitions, ports, windows.
+NO_PASSWORD = word_set(
     "squeue sacct srun sbatch salloc sinfo ssh scp docker podman psql pg_dump mysql"
 )
-# Words that store what follows: behind one of them every value of a secret's name is secret.
+# Words of commands that store values: after one of them, every value of a secret's name is secret.
 SETTERS = word_set(
     "set config add modify moduser adduser add_user useradd create update put configure login "
     "account machine user"
 )
-# A subcommand of a verb and a secret's name, such as `reset-admin-password`; a program with such a
-# name: what looks like no word and no identifier among its arguments is secret.
+# A subcommand or program named by a verb and a secret's name, such as `reset-admin-password`: its
+# arguments that look like no word and no identifier are secret.
 VERBS = SETTERS | word_set("activate change reset store edit init initial")
 CREDENTIAL_ARGUMENTS = "-p~ -P~ -w~ @1~ @2~ @3~ @4~"
-# Options for the value of what another word names: `--name db-password --value SECRET`.
+# Options for the value of a secret that another word names: `--name db-password --value SECRET`.
 VALUES = word_set("-v --value --data --body --string-value --content")
-# Short options of keys and tokens in many programs: what a machine made is secret behind them.
+# Short options of keys and tokens in many programs: a random value after them is secret.
 KEYS = word_set("-k -K -t -a")
-# Values of an option that are a name, a place or a kind: `-pass env:PW`.
+# Prefixes of option values that name a secret's place or kind: `-pass env:PW`.
 PLACES = ("env:", "file:", "fd:", "arn:", "prompt:", "vault:")
-# `setenv NAME SECRET`, `set -x NAME SECRET` (fish): what follows a secret's name is its value.
+# `setenv NAME SECRET`, `set -x NAME SECRET` (fish): the word after a secret's name is its value.
 SHELL_SETTERS = word_set("setenv set")
-# The first word of a command only: `mc alias set`, `aws configure set` mean something else.
+# Programs only as the first word: in `mc alias set`, `aws configure set` the word is no program.
 FIRST_ONLY = word_set("set open exp net http https")
-# Their words with blanks are command text, also where they begin with NAME=.
+# Programs whose words with blanks are command text, even if they begin with NAME=.
 TEXT_TAKERS = SHELLS | word_set(
     "fish csh tcsh busybox su runuser ssh rsh pdsh clush parallel xargs bsub watch eval script "
     "expect lftp flock at batch sbatch srun salloc qsub condor_run"
 )
-# The word behind one of these options names a user, a host ... and is no program.
-NAMING = word_set("-u -U -g -G --user --group --name -h --host --hostname -d -D -J")
-# Who reads a secret from standard input: the program, and a word that must be there ("": none).
+# The word after one of these options names a user, a host ... and is no program.
+NAME_OPTIONS = word_set("-u -U -g -G --user --group --name -h --host --hostname -d -D -J")
+# Programs that read a secret from standard input, and a word that must be present ("": none).
 STDIN_READERS: dict[str, str] = {
     "kinit": "", "sudo": "-S", "cryptsetup": "", "iinit": "", "myproxy-logon": "",
     "gh": "--with-token", "gpg": "--passphrase-fd", "gpg2": "--passphrase-fd", "openssl": "stdin",
     "sshfs": "password_stdin", "vault": "-", "ssh-add": "-", "su": "", "zfs": "load-key",
     "ansible-vault": "",
 }  # fmt: skip  # a table
-# Programs whose output is what they are given.
+# Programs that print their arguments.
 SPEAKERS = word_set("echo printf print yes builtin /bin/echo")
 
 
 class SecretPlace(NamedTuple):
-    """One entry of PROGRAMS. word: the option or the word before the secret; empty: `place`.
-    sign: what comes before the secret inside the value."""
+    """One entry of PROGRAMS. word: the option or word before the secret; empty: `place` counts.
+    sign: the character before the secret inside the value."""
 
     word: str
     place: int = 0
@@ -267,7 +267,7 @@ class SecretPlace(NamedTuple):
 
 @cache
 def programs() -> dict[str, dict[str, tuple[SecretPlace, ...]]]:
-    """Program -> subcommand ("" for any) -> what is secret."""
+    """Return program -> subcommand ("" for any) -> places of secrets."""
     found: dict[str, dict[str, tuple[SecretPlace, ...]]] = {}
     for key, text in PROGRAMS.items():
         program, _, sub = key.partition(" ")
@@ -280,7 +280,7 @@ def programs() -> dict[str, dict[str, tuple[SecretPlace, ...]]]:
 
 
 def places(text: str) -> tuple[SecretPlace, ...]:
-    """The entries of a text as in PROGRAMS."""
+    """Parse the entries of a text in the format of PROGRAMS."""
     return tuple(map(_entry, text.split()))
 
 

@@ -1,6 +1,6 @@
-"""The tables of a bundle without secrets. BundleWriter passes every table through here.
+"""Redact the tables of a bundle. BundleWriter passes every table through this module.
 
-Rows are looked at by Arrow first (values.py); only those that may hold a secret are read one
+Arrow filters the rows first (values.py); only rows that may contain a secret are processed one
 by one, and equal ones once.
 """
 
@@ -16,7 +16,7 @@ from tracehint.schemas.redact.values import PAIR, suspicion
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Table -> columns that hold commands, or names that may be commands.
+# Table -> columns that contain commands, or names that may be commands.
 TEXTS: dict[str, tuple[str, ...]] = {
     "processes": ("argv", "env"),
     "marks": ("name",),
@@ -29,8 +29,8 @@ _BLANK = r"\s"
 class Redactor:
     """Redacts tables that belong together: equal identifiers stay equal in all of them.
 
-    no_args: of commands the program alone stays, and of names the first word, with a mark by which
-    different ones stay different."""
+    no_args: only the program of a command is kept, and only the first word of a name, with a hash
+    that keeps different names different."""
 
     def __init__(self, *, no_args: bool = False) -> None:
         self.no_args = no_args
@@ -39,12 +39,12 @@ class Redactor:
         self._known: dict[Any, tuple[Any, int]] = {}
 
     def take_count(self) -> int:
-        """How many secrets were replaced since this was asked last."""
+        """Return the number of secrets replaced since the last call."""
         hits, self._hits = self._hits, 0
         return hits
 
     def table(self, name: str, table: pa.Table) -> pa.Table:
-        """The table without secrets; rows and types stay."""
+        """Redact the table; the number of rows and the types are unchanged."""
         for column in TEXTS.get(name, ()):
             index = table.schema.get_field_index(column)
             if index >= 0 and self.no_args and column in ("argv", "command"):
@@ -57,7 +57,7 @@ class Redactor:
         return table
 
     def _column(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-        """The column; None: nothing in it changes."""
+        """Redact the column; None: nothing in it changes."""
         import pyarrow as pa
 
         change = self._changer(name)
@@ -91,13 +91,13 @@ class Redactor:
         return (f"{new}#{self._mark(value)}", hits) if hits else (new, 0)
 
     def _mark(self, value: str | bytes) -> str:
-        import hashlib  # OpenSSL with it: few runs have a secret in a name
+        import hashlib  # loads OpenSSL, and few runs have a secret in a name
 
         raw = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
         return hashlib.blake2b(raw, key=self._key, digest_size=4).hexdigest()
 
     def _text(self, value: Any) -> tuple[Any, int]:
-        """A name, type or marker."""
+        """Redact a name, type or marker."""
         if value is None:
             return None, 0
         if self.no_args and len(words := value.split(None, 1)) > 1:
@@ -116,7 +116,7 @@ class Redactor:
 
 
 def _programs(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The first word of each command."""
+    """Return the first word of each command."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -128,7 +128,7 @@ def _programs(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _change_chunk(
     chunk: pa.Array, change: Callable[[Any], Any], more: str | None = None
 ) -> pa.Array | None:
-    """The chunk with suspicious rows, and those that match `more`, changed; None: none changes."""
+    """Change the suspicious rows, and rows that match `more`; None: no row changes."""
     import numpy as np
     import pyarrow as pa
 
@@ -149,20 +149,20 @@ def _change_chunk(
 
 
 def _suspicious(chunk: pa.Array) -> Any:
-    """Positions of rows in which a secret can be, in order."""
+    """Return the positions of rows that may contain a secret, in order."""
     import numpy as np
 
     raw, rows = _values(chunk)
     found = _find_matches(raw, rows, suspicion())
     users = _find_matches(raw, rows, PAIR[0])
-    if len(users):  # few commands name one
+    if len(users):  # few commands name a user
         pairs = np.intersect1d(users, _find_matches(raw, rows, PAIR[1]), assume_unique=True)
         found = np.union1d(found, pairs)
     return found
 
 
 def _values(chunk: pa.Array) -> tuple[pa.Array, Any]:
-    """The texts of a column, and in which row each one is (None: one a row)."""
+    """Return the texts of a column and the row of each text (None: one per row)."""
     import pyarrow as pa
 
     values, rows = chunk, None

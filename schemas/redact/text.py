@@ -1,6 +1,6 @@
-"""Secrets in one word or in program text: URLs, headers, NAME=VALUE, calls, SQL, .netrc, .pgpass.
+"""Redact one word or program text: URLs, headers, NAME=VALUE, calls, SQL, .netrc, .pgpass.
 
-Each search goes over the text once; quantifiers are bounded or possessive.
+Each search passes over the text once; quantifiers are bounded or possessive.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tracehint.schemas.redact.values import (
 )
 
 _INDENT = 80
-_CALL = 400  # characters of a call's arguments that are looked at
+_CALL = 400  # characters of a call's arguments that are searched
 _QUOTE = r"\\{0,3}[\"']"
 
-# What else program text holds; the group `secret` is taken out.
+# Other statements in program text; the group `secret` is redacted.
 STATEMENTS: dict[str, str] = {
     "Authorization: SCHEME S":
         rf"(?i)\bauthorization(?:{_QUOTE})?\s{{0,2}}[:=]\s{{0,2}}(?:{_QUOTE})?"
@@ -86,9 +86,9 @@ def _bare_value() -> re.Pattern[str]:
 
 
 def hide_fields(text: str) -> str:
-    """The text without secrets that are named or shaped where they stand."""
+    """Redact secrets that are recognised by a name next to them or by their own shape."""
     text = hide_shapes(text)
-    if not _SIGN.search(text):  # most words have none, and no rule below begins without one
+    if not _SIGN.search(text):  # most words have none, and every rule below needs one
         return text
     if "://" in text:
         text = _url().sub(lambda m: _hide_userinfo(m[0]), text)
@@ -121,7 +121,7 @@ def _argument() -> re.Pattern[str]:
 
 
 def _hide_calls(text: str) -> str:
-    """`login("U", "S")`, `set_key("S")`, `auth=("U", "S")`: the quoted argument that is secret."""
+    """Redact the secret argument of `login("U", "S")`, `set_key("S")`, `auth=("U", "S")`."""
     out: list[str] = []
     done = 0
     for found in _call().finditer(text):
@@ -140,7 +140,7 @@ def _hide_calls(text: str) -> str:
 
 
 def _secret_argument(name: str | None) -> tuple[int, Kind]:
-    """Which quoted argument of the call is secret, and of what kind."""
+    """Return which quoted argument of the call is secret, and its kind (empty: none)."""
     if name is None:
         return 2, "strong"  # auth=(
     short = name.rpartition(".")[2]
@@ -154,7 +154,7 @@ def _secret_argument(name: str | None) -> tuple[int, Kind]:
 
 
 def hide_header(word: str) -> str | None:
-    """`Name: value` of a header whose value is secret, without it; None: it is no such header."""
+    """Redact `Name: value` of a header with a secret value; None: it is no such header."""
     name, colon, value = word.partition(":")
     name = name.strip()
     if not colon or len(name) > 80 or any(c.isspace() or c in "\"'={" for c in name):
@@ -177,7 +177,7 @@ def hide_header(word: str) -> str | None:
 
 
 def _hide_userinfo(rest: str) -> str:
-    """What follows `://`, without the password, or without a token in the user's place."""
+    """Redact the text after `://`: the password, or a token in place of the user."""
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "@" not in authority:
         at = rest.find("@")
@@ -204,7 +204,7 @@ def _element() -> re.Pattern[str]:
 
 
 def _hide_element(found: re.Match[str]) -> str:
-    """`<password>S</password>`"""
+    """Redact `<password>S</password>`."""
     secret = found["secret"]
     hidden = is_secret(secret, kind_of_name(found["name"]))
     return found[0].removesuffix(secret) + REDACTED if hidden else found[0]
@@ -220,7 +220,7 @@ def _hide_group(found: re.Match[str]) -> str:
 
 
 def _hide_named(text: str) -> str:
-    """NAME=VALUE, "name": "value", name: value, name <- "value" anywhere in the text."""
+    """Redact NAME=VALUE, "name": "value", name: value, name <- "value" anywhere in the text."""
     out: list[str] = []
     done = at = 0
     search = _named_value_regex().search
@@ -237,7 +237,7 @@ def _hide_named(text: str) -> str:
 
 
 def _value_end(text: str, found: re.Match[str]) -> int | None:
-    """Where the secret that begins at the match's end ends; None: it is none."""
+    """Return the end of the secret that begins at the match's end; None: it is no secret."""
     name, op = found["name"], found["op"]
     kind = kind_of_name(name)
     if not kind and name.lower().lstrip("-") in QUERY and "=" in op:
@@ -269,6 +269,6 @@ def _value_end(text: str, found: re.Match[str]) -> int | None:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Whether only blanks (few) stand before this place in its line."""
+    """Whether only blanks precede this position in its line; _INDENT characters are examined."""
     before = text[max(0, at - _INDENT) : at].rstrip(" \t")
     return before[-1:] in ("", "\n")

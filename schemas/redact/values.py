@@ -1,6 +1,6 @@
-"""Which names are those of secrets, which values can be one, and which look made by a machine.
+"""Classify names of secrets, values that may be secrets, and values that look random.
 
-Also the first, cheap question: a text in which no rule finds a beginning is left as it is.
+Also the cheap first check: a text without any literal of the rules is left unchanged.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from tracehint.schemas.redact.rules import (
     STRONG,
 )
 
-# strong: a secret's name. mild: so, unless the value is a number, a kind (PASS=RECO) or, in a
-# sentence, a plain word. made: so, unless it is a number or word. weak: where the value is random
-# (KEY, AUTH). Empty: no secret's name.
+# Names of secrets. strong: always. mild: unless the value is a number, a kind (PASS=RECO) or, in a
+# sentence, a plain word. made: unless it is a number or word. weak: only if the value is random
+# (KEY, AUTH). Empty: not the name of a secret.
 Kind = Literal["", "weak", "made", "mild", "strong"]
 
 _PARTS = re.compile(r"[A-Z]{2,}(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+")
@@ -67,7 +67,7 @@ _CODE = re.compile(
     re.ASCII,
 )
 # Identifiers of science and of software: accessions, variants, regions, assemblies, versions,
-# dates, sizes, digests of containers. They are no secrets behind ordinary names.
+# dates, sizes, digests of containers. They are not secrets after ordinary names.
 _IDENTIFIER = re.compile(
     r"[A-Z]{1,6}_?[0-9]{3,14}(?:\.[0-9]{1,3})?|[A-Z]{3}[0-9]{2,3}-[A-Z0-9-]{2,40}"
     r"|(?:rs|ss|cg|COSV|EFO_|GO:|HP:|CHEBI:|chr|scaffold|contig|tx|T|ENS[A-Z]{0,6})_?[0-9XYMT]{1,14}"
@@ -81,18 +81,18 @@ _RUN = re.compile(r"[A-Za-z0-9+_=.~:-]{16,4096}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{32,128}")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-# A run of letters and digits in a text; `base64//` is how Snakemake hands values to its jobs.
+# A run of letters and digits in a text; Snakemake passes values to its jobs as `base64//...`.
 _CANDIDATE = re.compile(r"(?<![A-Za-z0-9])(?<!base64//)[A-Za-z0-9]{20,4096}+", re.ASCII)
-_MIXED = r"(?-i:(?:[A-Z]{1,9}[a-z0-9]{1,9}){3})"  # in each of them; also for RE2
-_CONTENT = re.compile(r"Qm[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{50,}")  # a name made from content
+_MIXED = r"(?-i:(?:[A-Z]{1,9}[a-z0-9]{1,9}){3})"  # in each candidate; also valid in RE2
+_CONTENT = re.compile(r"Qm[1-9A-HJ-NP-Za-km-z]{44}|baf[a-z2-7]{50,}")  # a name derived from content
 _ENTROPY = 3.2  # bits per character
-_MARKS = "#<>[]{}@|_*"  # of tokens of a text: `##ing`, `[MASK]`
+_MARKS = "#<>[]{}@|_*"  # around tokens of a text: `##ing`, `[MASK]`
 _SMALL_LETTERS = re.compile("[a-z]{3,}")
 
 
 @lru_cache(maxsize=4096)
 def kind_of_name(name: str) -> Kind:
-    """What the name of an option, variable or setting says of its value."""
+    """Classify the value of an option, variable or setting by its name."""
     if len(name) > _LONGEST:
         name = name[-_LONGEST:]
     parts = [p for p in parts_of(name) if not p.isdigit()]
@@ -111,7 +111,7 @@ def kind_of_name(name: str) -> Kind:
 
 
 def parts_of(name: str) -> list[str]:
-    """The words of a name: `dbPassword`, `DB_PASSWORD` and `--db-password` have the same."""
+    """Return the words of a name, equal for `dbPassword`, `DB_PASSWORD` and `--db-password`."""
     parts = [part.lower() for part in _PARTS.findall(name)]
     if parts[-2:] == ["pass", "word"]:
         parts[-2:] = ["password"]
@@ -119,7 +119,7 @@ def parts_of(name: str) -> list[str]:
 
 
 def _split(part: str) -> tuple[str, ...]:
-    """`passwordeval` is `password` and `eval`."""
+    """Split `passwordeval` into `password` and `eval`."""
     for word in ENDINGS:
         if part.startswith(word) and part[len(word) :] in ABOUT | PRINTING:
             return word, part[len(word) :]
@@ -135,7 +135,7 @@ def _kind_of_part(parts: list[str], at: int, *, variable: bool) -> Kind:
         return "strong" if secret else "weak"
     if part == "bearer":
         return "weak"
-    if part == "code":  # authorization_code; others are no secrets
+    if part == "code":  # authorization_code; other codes are not secret
         return "strong" if before[-1:] in (["authorization"], ["auth"], ["recovery"]) else ""
     if part == "auth":
         return "made" if before and (variable or before[0] == "x") else "weak"
@@ -158,7 +158,7 @@ def is_flag(name: str) -> bool:
 
 
 def is_secret(value: str, kind: Kind, *, code: bool = False) -> bool:
-    """Whether what a name of this kind names is to be taken out.
+    """Whether the value of a name of this kind must be redacted.
 
     code: the value is unquoted in a program's text, where it may be an expression.
     """
@@ -180,7 +180,7 @@ def is_secret(value: str, kind: Kind, *, code: bool = False) -> bool:
 
 
 def is_plain_word(value: str) -> bool:
-    """Lower-case letters only: `token: done`, `token = 'gene'` in program text."""
+    """Whether it has lower-case letters only: `token: done`, `token = 'gene'` in program text."""
     return value.isascii() and value.isalpha() and value.islower()
 
 
@@ -189,7 +189,7 @@ def _is_word(value: str) -> bool:
 
 
 def is_strange(value: str) -> bool:
-    """Not a plain word, number, host or identifier: a value in a secret's place without a name."""
+    """Whether a value in a secret's position is no plain word, number, host or identifier."""
     if len(value) < 4 or any(c.isspace() for c in value) or not is_secret(value, "strong"):
         return False
     if _IDENTIFIER.fullmatch(value) or _HOST.fullmatch(value) or "://" in value:
@@ -201,7 +201,7 @@ def is_strange(value: str) -> bool:
 
 
 def is_random(text: str) -> bool:
-    """Whether the text looks made by a machine: letters and digits without an order."""
+    """Whether the text looks random: letters and digits without an order."""
     body = _ESCAPE.sub("+", text).rstrip("+=")
     if not _RUN.fullmatch(body) or _IDENTIFIER.fullmatch(text):
         return False
@@ -215,8 +215,8 @@ def is_random(text: str) -> bool:
 
 
 def _is_token(run: str) -> bool:
-    """As is_random, of any run in a text: three kinds of characters, hardly ever two alike. Names
-    in camel case are mostly runs of small letters."""
+    """As is_random, for any run in a text: three kinds of characters that change often. Names in
+    camel case consist mostly of runs of lower-case letters."""
     kinds = any(map(str.isdigit, run)) and any(map(str.islower, run))
     if not kinds or not re.search(_MIXED, run) or _CONTENT.fullmatch(run):
         return False
@@ -226,25 +226,25 @@ def _is_token(run: str) -> bool:
 
 
 def _changes(text: str) -> int:
-    """How often a letter, capital or digit follows one of another kind."""
+    """Count the changes between lower-case letters, capitals and digits."""
     kinds = [c.isdigit() + 2 * c.isupper() for c in text]
     return sum(a != b for a, b in pairwise(kinds))
 
 
 def _entropy(text: str) -> float:
-    """Bits per character."""
+    """Return the entropy in bits per character."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
 
 
 def _is_place(value: str) -> bool:
-    """A file's name."""
+    """Whether the value is a file name."""
     if _FILE.fullmatch(value):
         return True
     return _PATH.fullmatch(value) is not None and not any(map(is_random, value.split("/")))
 
 
 def hide_shapes(text: str) -> str:
-    """The text with every token replaced: of a known shape, or of mixed letters and digits."""
+    """Redact every token in the text: of a known shape, or of mixed letters and digits."""
     if len(text) < 16:
         return text
     for literals, pattern in _compile_shapes():
@@ -264,8 +264,8 @@ def _redact_match(found: re.Match[str]) -> str:
     return (found.groupdict().get("keep") or "") + REDACTED
 
 
-# --- the first question -------------------------------------------------------------------------
-# Parts of names, and of what text.py looks for. Lower case; compared without regard to case.
+# --- the first check ----------------------------------------------------------------------------
+# Parts of names, and of the patterns in text.py. Lower case; compared without regard to case.
 _BEGINNINGS = (
     "pass", "pwd", "pw", "secret", "token", "key", "cred", "auth", "jwt", "bearer", "psk", "otp",
     "cookie", "sessionid", "sas", "sig", "identified", "connect", "login", "secure", "kv put",
@@ -282,7 +282,7 @@ PAIR = (
 
 @cache
 def literals() -> tuple[str, ...]:
-    """Texts of which one is in every command with a secret that has a name or a shape."""
+    """Return texts of which every command with a named or shaped secret contains at least one."""
     found = {*_BEGINNINGS, *(text.lower() for s in SHAPES for text in s.literals.split("|"))}
     found |= {name.rpartition(".")[2] for name in CALLS}
     return tuple(t for t in sorted(found) if not any(o in t for o in found - {t}))
@@ -290,14 +290,14 @@ def literals() -> tuple[str, ...]:
 
 @cache
 def suspicious_programs() -> frozenset[str]:
-    """Programs of which an option or argument can be secret, in lower case."""
+    """Return the programs with secret options or arguments, in lower case."""
     named = {*(key.split()[0] for key in PROGRAMS), *STDIN_READERS} - {"*"}
     return frozenset(name.lower() for name in named)
 
 
 @cache
 def suspicion() -> str:
-    """The first question as a regular expression for RE2 (Arrow), with case ignored."""
+    """Return the first check as a regular expression for RE2 (Arrow), with case ignored."""
     names = "|".join(re.escape(name) for name in sorted(suspicious_programs()))
     texts = "|".join(re.escape(text) for text in literals())
     programs = rf"(?:^|[^\w.-])(?:{names})(?:$|[^\w.-])"
@@ -305,7 +305,7 @@ def suspicion() -> str:
 
 
 def is_suspicious(text: str) -> bool:
-    """Whether there can be a secret in the text."""
+    """Whether the text may contain a secret."""
     lower = text.lower()
     if any(literal in lower for literal in literals()):
         return True

@@ -1,1 +1,1 @@
-"""What recorders write during a run (eBPF's spool, preload's arena) -> bundle tables."""
+"""Convert recorder output (eBPF's spool, the preload library's arena) to bundle tables."""

@@ -1,7 +1,7 @@
-"""The preload library's arena as the records of a spool, for the one converter.
+"""Convert the preload library's arena to the records of a spool, for the common converter.
 
-The arena is what recorded programs wrote to memory that they share, so nothing in it is believed:
-chunks are found by their marks, every offset is checked, and what lies outside is left out.
+The arena is shared memory written by the recorded programs, so its content is untrusted: chunks
+are found by their magic numbers, offsets are checked, data out of bounds is left out.
 """
 
 from __future__ import annotations
@@ -34,39 +34,39 @@ Records = NDArray[Any]
 UNENTERED, OWN_NAMES = "unentered_programs", "container_names"
 _REMEDY = "no /proc there, or chroot: use a container with /proc, data bound at its own path"
 ProcessLoss = tuple[int, str, str]  # epoch, kind, what
-_Process = tuple[int, int]  # its PID namespace, its number there
+_Process = tuple[int, int]  # PID namespace, pid in it
 
 
 def fill_tree(
     rows: Records, spaces: Records, events: Records, end: dict[str, Any]
 ) -> tuple[Records, int]:
-    """The processes with parents, previous epochs and ends; children that made no call are added.
-    And of how many it was guessed which process they are.
+    """Return the processes with parents, previous epochs and ends, plus children that made no call,
+    and the number of processes whose PID namespace was guessed among several.
 
     rows: PROCESS_DT, times in nanoseconds. spaces: the PID namespace of each, 0: not known.
-    end: `root` and `exit_status` of the command.
+    end: `root`, `wait_status` and `ended_boot_ns` of the command.
     """
     order = np.argsort(rows["start_ns"], kind="stable")
     rows = take_records(rows, order)
     moments = [(int(r["start_ns"]), 1, i) for i, r in enumerate(rows)]
     moments += [(int(e["t"]), 0 if e["kind"] == al.FORK else 2, i) for i, e in enumerate(events)]
-    state = _State(rows, spaces[order].tolist(), events)
+    state = _ProcessTree(rows, spaces[order].tolist(), events)
     for _, what, i in sorted(moments):
         (state.note_fork, state.note_begin, state.note_wait)[what](i)
     state.note_end(end)
     return state.all(), state.guesses
 
 
-class _State:
+class _ProcessTree:
     def __init__(self, rows: Records, spaces: list[int], events: Records) -> None:
         self.rows, self.events = rows, events
-        self.outer = next(filter(None, spaces), 0)  # of the command, whose number the recorder has
-        self.spaces, self.space_of = spaces, {0: self.outer}  # of rows; of epochs that began
-        self.last: dict[_Process, int] = {}  # row of its newest epoch
-        self.made: dict[_Process, int] = {}  # fork that no epoch has answered
-        self.inside: dict[_Process, _Process] = {}  # as its parent's namespace knows it: itself
+        self.outer = next(filter(None, spaces), 0)  # of the command, whose pid the recorder has
+        self.spaces, self.space_of = spaces, {0: self.outer}  # of rows; of started epochs
+        self.last: dict[_Process, int] = {}  # row of the newest epoch
+        self.made: dict[_Process, int] = {}  # fork without an epoch so far
+        self.inside: dict[_Process, _Process] = {}  # in its parent's namespace -> in its own
         self.extra: list[Records] = []
-        self.guesses = 0  # processes that may be another one of their number
+        self.guesses = 0  # processes that may be others with the same pid
         self.next = int(rows["epoch"].max(initial=1)) + 1
 
     def _of_event(self, i: int) -> _Process:
@@ -74,15 +74,15 @@ class _State:
         return self.space_of.get(int(event["epoch"]), self.outer), int(event["pid"])
 
     def note_fork(self, i: int) -> None:
-        """A pid begins anew."""
+        """Record a fork: its pid belongs to a new process."""
         process = self._of_event(i)
-        self._silent(process, None)
+        self._add_silent_child(process, None)
         self.last.pop(process, None)
         self.inside.pop(process, None)
         self.made[process] = i
 
     def note_begin(self, i: int) -> None:
-        """A child at its first call, or a program."""
+        """Record the first call of a child, or the start of a program."""
         row = self.rows[i]
         process = (self.spaces[i] or self._likely_space(row), int(row["pid"]))
         self.space_of[int(row["epoch"])] = process[0]
@@ -98,12 +98,12 @@ class _State:
         elif process in self.last:
             before = self.rows[self.last[process]]
             row["prev"], row["parent"] = before["epoch"], before["parent"]
-            if before["kind"] == lay.ALIVE:  # by a program that could not be looked at
+            if before["kind"] == lay.ALIVE:  # exec by an unrecorded program
                 before["kind"], before["end_ns"] = lay.EXEC, row["start_ns"]
         self.last[process] = i
 
     def _likely_space(self, row: Any) -> int:
-        """Of a program without /proc: where this number was made, or began a program, last."""
+        """Guess the namespace of a program without /proc: where its pid was last made or execed."""
         if row["parent"]:
             return self.space_of.get(int(row["parent"]), self.outer)
         moments = []
@@ -117,37 +117,37 @@ class _State:
         return max(moments, default=(0, self.outer))[1]
 
     def _enter(self, process: _Process, parent: int) -> None:
-        """A child in another PID namespace than its parent: the fork knows it by another number."""
+        """Match a child in another PID namespace than its parent: the fork has another pid."""
         forks = ((i, key) for key, i in self.made.items() if self.events["epoch"][i] == parent)
         if self.space_of.get(parent) != process[0] and (first := min(forks, default=None)):
             del self.made[first[1]]
             self.inside[first[1]] = process
 
     def note_wait(self, i: int) -> None:
-        """Its parent has its exit status."""
+        """Record the exit status that a parent received."""
         event, process = self.events[i], self._of_event(i)
         if process in self.made:
-            self._silent(process, event)
+            self._add_silent_child(process, event)
         process = self.inside.pop(process, process)
         if process in self.last:
             self._end(self.last.pop(process), int(event["status"]), int(event["t"]))
 
     def note_end(self, end: dict[str, Any]) -> None:
-        """The recorder has that of the command itself."""
+        """Record the command's own exit status, which the recorder has; add silent children."""
         root, status = end.get("root"), end.get("wait_status")
         row = self.last.get((self.outer, root)) if isinstance(root, int) else None
         if row is not None and isinstance(status, int):
             self._end(row, status, int(end.get("ended_boot_ns", 0)))
         for process in list(self.made):
-            self._silent(process, None)
+            self._add_silent_child(process, None)
 
     def _end(self, i: int, status: int, t: int) -> None:
         row = self.rows[i]
         if row["kind"] == lay.ALIVE or (row["kind"] == lay.EXIT and not row["end_ns"]):
             row["kind"], row["exit_status"], row["end_ns"] = lay.EXIT, status, t
 
-    def _silent(self, process: _Process, end: Any) -> None:
-        """A child that made no call that is looked at."""
+    def _add_silent_child(self, process: _Process, end: Any) -> None:
+        """Add a child that made no recorded call."""
         fork = self.made.pop(process, None)
         if fork is None:
             return
@@ -156,13 +156,13 @@ class _State:
             row["kind"], row["exit_status"], row["end_ns"] = lay.EXIT, end["status"], end["t"]
 
     def _quiet(self, fork: int, program: Any) -> int:
-        """A child that did nothing before it became this program; returns its epoch."""
+        """Add a child that made no call before it executed this program; return its epoch."""
         row = self._child(fork)
         row["kind"], row["end_ns"] = lay.EXEC, program["start_ns"]
         return int(row["epoch"][0])
 
     def _child(self, fork: int) -> Records:
-        """The row of a child without a record of its own, which is added."""
+        """Add the row of a child without a record of its own."""
         event = self.events[fork]
         row = np.zeros(1, lay.PROCESS_DT)
         row["kind"], row["epoch"], row["parent"] = lay.ALIVE, self.next, event["epoch"]
@@ -173,7 +173,7 @@ class _State:
         return row
 
     def all(self) -> Records:
-        """With the added ones, which are what their parents were."""
+        """Return all rows; added ones have uid, directory and program of their parents."""
         if not self.extra:
             return self.rows
         extra = concat_records(*self.extra)
@@ -187,15 +187,15 @@ class _State:
 
 
 def totals_of_killed(episodes: Records, extents: Records) -> None:
-    """An operation is counted, then its run is noted; of one that a kill came between, the count
-    goes, so that totals are those of the runs. In place; episodes: EPISODE_DT, extents: EXTENT_DT.
+    """Limit the totals of killed processes to their runs, in place: an operation is counted before
+    its run is noted, and a kill may come between. episodes: EPISODE_DT, extents: EXTENT_DT.
     """
     whole = (episodes["close_ns"] == 0) & (episodes["lost_ops"] == 0)
     whole &= (episodes["state"] & (lay.PIPE | lay.PARTIAL)) == 0
     which = np.flatnonzero(whole)
     killed = filter_records(episodes, whole)
     for op in ("read", "write"):
-        sums = [_of_runs(killed, extents, lay.OPS.index(op), what) for what in ("bytes", "ops")]
+        sums = [_sum_runs(killed, extents, lay.OPS.index(op), what) for what in ("bytes", "ops")]
         more = killed[f"{op}_bytes"] > sums[0]
         killed[f"{op}_bytes"][more] = sums[0][more]
         killed[f"{op}_ops"][more] = np.minimum(killed[f"{op}_ops"], sums[1])[more]
@@ -205,8 +205,8 @@ def totals_of_killed(episodes: Records, extents: Records) -> None:
     episodes[which] = killed
 
 
-def _of_runs(episodes: Records, extents: Records, op: int, what: str) -> NDArray[np.uint64]:
-    """Bytes or operations of all runs of each episode: those sent, and the last two."""
+def _sum_runs(episodes: Records, extents: Records, op: int, what: str) -> NDArray[np.uint64]:
+    """Return bytes or operations of all runs of each episode: of runs sent, and the last two."""
     of_these = is_in(extents["open_id"], episodes["open_id"])
     runs = filter_records(extents, of_these & (extents["run"]["op"] == op))
     ids, places = np.unique(runs["open_id"], return_inverse=True)
@@ -235,14 +235,14 @@ class Arena:
 
     data: NDArray[np.uint8]
     head: Any  # HEAD_DT, one record
-    chunks: Records  # CHUNK_DT, in order of their place
+    chunks: Records  # CHUNK_DT, in order of position
 
 
 def read_arena(path: Path) -> NDArray[np.uint8]:
-    """The used part of the file. Raises BundleError.
+    """Read the used part of the file. Raises BundleError.
 
-    It is not mapped: looking at a hole of a mapped file can need a block of a full disk, and then
-    is a signal.
+    It is not mapped: reading a hole of a mapped file may need a block on a full disk, which
+    causes a signal.
     """
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size < al.PAGE:
@@ -255,7 +255,7 @@ def read_arena(path: Path) -> NDArray[np.uint8]:
 
 
 def arena_of(data: NDArray[np.uint8]) -> Arena:
-    """The chunks in the content of an arena. Raises BundleError."""
+    """Find the chunks in the content of an arena. Raises BundleError."""
     if len(data) < al.HEAD_DT.itemsize:
         raise BundleError("an arena is cut off", "Record the run again.")
     head = data[: al.HEAD_DT.itemsize].view(al.HEAD_DT)[0]
@@ -268,7 +268,7 @@ def arena_of(data: NDArray[np.uint8]) -> Arena:
 
 
 def _chunks(data: NDArray[np.uint8]) -> Records:
-    """Pages that say of themselves that a chunk begins there."""
+    """Return the headers of pages that begin a chunk: with its magic number and own position."""
     pages = data.reshape(-1, al.PAGE)[:, : al.CHUNK_DT.itemsize]
     heads = np.ascontiguousarray(pages).view(al.CHUNK_DT).reshape(-1)
     place = np.arange(len(heads), dtype=np.uint64) * np.uint64(al.PAGE)
@@ -279,7 +279,7 @@ def _chunks(data: NDArray[np.uint8]) -> Records:
 
 
 def _records(arena: Arena, kind: int) -> Records:
-    """All whole records of a kind, chunk after chunk."""
+    """Return all complete records of a kind, chunk by chunk."""
     dtype = _DTYPES[kind]
     chunks = arena.chunks[arena.chunks["kind"] == kind]
     room = np.minimum(chunks["used"], chunks["size"]).astype(np.int64) - al.CHUNK_DT.itemsize
@@ -299,14 +299,14 @@ def _pages(arena: Arena) -> Records:
 
 
 def _without_failed_execs(pages: Records) -> Records:
-    """What was written for a program that cannot be entered, and then was not executed, goes."""
+    """Drop pages written for a program that cannot be entered and then was not executed."""
     proc = pages["proc"]
     executed = proc["hashed"][proc["kind"] == lay.EXEC]
     return filter_records(pages, (pages["unentered"] == 0) | is_in(proc["epoch"], executed))
 
 
 def _with_closed(episodes: Records, briefs: Records) -> Records:
-    """Whole episodes, and those of which the short form is left."""
+    """Return full episodes, and closed ones rebuilt from their brief records."""
     briefs = filter_records(briefs, briefs["kind"] == al.BRIEF)
     episodes = filter_records(episodes, episodes["kind"] == lay.EPISODE)
     episodes = filter_records(episodes, ~is_in(episodes["open_id"], briefs["open_id"]))
@@ -320,9 +320,9 @@ def _with_closed(episodes: Records, briefs: Records) -> Records:
     return concat_records(episodes, closed)
 
 
-def _runs_once(episodes: Records, extents: Records) -> None:
-    """Of a run that was on its way from one place to the next when its process was killed, the
-    copy in the episode goes."""
+def _drop_duplicate_runs(episodes: Records, extents: Records) -> None:
+    """Remove the copy in the episode of a run that was being moved to its next place when its
+    process was killed."""
     inside = (episodes["outer"]["ops"] > 0) | (episodes["inner"]["ops"] > 0)
     at = np.flatnonzero(inside)
     mine = filter_records(episodes, inside)
@@ -335,7 +335,7 @@ def _runs_once(episodes: Records, extents: Records) -> None:
 
 
 def _run_keys(open_ids: tuple[Records, ...], runs: tuple[Records, ...]) -> NDArray[np.int64]:
-    """A number that tells one run of a file from another, of all these runs in their order."""
+    """Number all these runs in their order, so that only equal runs of a session are equal."""
     columns = [np.concatenate([run[name] for run in runs]) for name in ("first_ns", "start", "op")]
     return number_rows(np.concatenate(open_ids), *columns)
 
@@ -348,9 +348,9 @@ def _times(records: Records, names: tuple[str, ...], clock: Clock) -> None:
 def arena_records(
     data: NDArray[np.uint8], start: dict[str, Any], end: dict[str, Any], links: RealPaths
 ) -> tuple[dict[str, Records], NDArray[np.uint8], list[ProcessLoss]]:
-    """The spool's records, its heap, and losses of processes: (epoch, kind, what).
+    """Return the spool's records, its heap, and losses of processes: (epoch, kind, what).
 
-    start, end: what the recorder wrote at its beginning and end. Raises BundleError.
+    start, end: facts that the recorder wrote at its start and end. Raises BundleError.
     """
     arena = arena_of(data)
     every = _pages(arena)
@@ -361,7 +361,7 @@ def arena_records(
     episodes = concat_records(every["first"].reshape(-1), episodes)
     episodes = _with_closed(episodes, _records(arena, al.BRIEF))
     extents = filter_records(extents, extents["kind"] == lay.EXTENT)
-    _runs_once(episodes, extents)
+    _drop_duplicate_runs(episodes, extents)
     totals_of_killed(episodes, extents)
     names, events = _records(arena, lay.NAME), _records(arena, al.EVENT)
     names = filter_records(names, names["t_ns"] > 0)
@@ -375,7 +375,7 @@ def arena_records(
     processes["hashed"] = 0
     _times(processes, ("start_ns", "end_ns"), clock)
     processes, guesses = fill_tree(processes, pages["space"], events, end)
-    _settle(episodes)
+    _grow_killed_files(episodes)
     records = {"episodes": episodes, "extents": extents, "processes": processes}
     records["losses"] = _losses(arena, guesses)
     records |= texts.tables(episodes, processes, names, pages["exec"])
@@ -391,15 +391,15 @@ def _unentered_programs(pages: Records) -> list[ProcessLoss]:
 
 
 def _unknown_names(pages: Records, texts: Texts) -> list[ProcessLoss]:
-    """Processes that have names of their own for files, and nothing tells those of outside."""
+    """Return losses of processes whose own file names cannot be mapped to names outside."""
     bases = {text: texts.base(text) for text in distinct(pages["mounts"]).tolist() if text}
     unknown = [text for text, base in bases.items() if not texts.links.outside.knows(base)]
     own = filter_records(pages, np.isin(pages["mounts"], unknown))
     return [(epoch, OWN_NAMES, _REMEDY) for epoch in own["proc"]["epoch"].tolist()]
 
 
-def _settle(episodes: Records) -> None:
-    """Files of processes that were killed: at least as large as what was written to them."""
+def _grow_killed_files(episodes: Records) -> None:
+    """Raise the size of files of killed processes to the end of what was written to them."""
     for run in (episodes["outer"], episodes["inner"]):
         wrote = (run["op"] == lay.OPS.index("write")) & (run["ops"] > 0)
         last = np.where(run["count"] > 1, run["stride"].astype(np.int64), 0) * (

@@ -16,11 +16,11 @@ from tracehint.schemas.spool.layout import EPISODE_DT, EXEC_DT, LOST, PROCESS_DT
 FILE = "arena"
 MAGIC, VERSION, CHUNK_MAGIC, PAGE = 0x414E455241484E54, 8, 0x4B4E4843, 4096
 UNIT, UNITS, UNIT_READY = 4 << 20, 8192, 2
-PROGRAMS = 240  # of which is remembered what they are
+PROGRAMS = 240  # programs whose class is cached
 FIRST = 6  # episodes in the record of the process
 EVENT, BRIEF = 16, 17
 FORK, WAIT = 1, 2  # enum th_event_kind
-# enum th_class; the first can be entered
+# enum th_class; only programs of the first class can be entered
 CLASSES = (
     "dynamic", "static", "Go", "another C library", "setuid", "AddressSanitizer", "32 bits",
     "unreadable", "without the library there", "may not open the recording",
@@ -80,24 +80,24 @@ _MAX = 1 << 62
 
 @dataclass(frozen=True)
 class Clock:
-    """A straight line through two samples."""
+    """Linear conversion of ticks to CLOCK_BOOTTIME."""
 
     ticks: int
     boot_ns: int
     ns_per_tick: float
 
     def boot(self, ticks: NDArray[Any]) -> NDArray[np.uint64]:
-        """Nanoseconds of CLOCK_BOOTTIME; 0, which means none, stays 0."""
+        """Convert ticks to nanoseconds of CLOCK_BOOTTIME; 0 means none and stays 0."""
         since = ticks.astype(np.int64) - np.int64(self.ticks)
         at = np.int64(self.boot_ns) + np.rint(since * self.ns_per_tick).astype(np.int64)
         return np.where(ticks == 0, 0, np.maximum(at, 1)).astype(np.uint64)
 
 
 def clock_of(samples: NDArray[Any], start: dict[str, Any], end: dict[str, Any]) -> Clock:
-    """The line through the first and the last sample that are known.
+    """Return the clock through the first and the last known sample.
 
-    Of a recorder that was killed it is those of the processes; where all fall together, the
-    frequency that the recorder measured at its beginning.
+    If the recorder was killed, these are samples of the processes. If all are close together,
+    the slope is the frequency that the recorder measured at its start.
     """
     pairs = [_pair(start), _pair(end)]
     if len(samples):

@@ -1,8 +1,8 @@
-"""Where paths of a recording led: symbolic links among their directories, and at their end.
+"""Resolve symbolic links in recorded paths: in their directories, and in the last component.
 
-Links are looked at when the recording is converted, as far as they are still there. What the
-path of a directory leads to is found out once, and below it its own name only. Where another host
-converts it, the host that recorded looks at the links beforehand (`resolved_links`).
+Links are read when the recording is converted, as far as they still exist. Each directory is
+resolved once, and below it only the last component. If another host converts the recording,
+the recording host resolves the links beforehand (`resolved_links`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 from tracehint.schemas.spool.mount_names import MARK, MAX_TABLE, NamesOutside
 
-_MAX_LINKS = 40  # as the kernel
+_MAX_LINKS = 40  # as in the kernel
 _UP = (b"..", b".")
-_MAX_DEPTH = 16  # a directory whose name is relative to a directory ...
+_MAX_DEPTH = 16  # levels of names that are relative to another directory
 _MAX_PATH = 4096
 _PAGE = 4096
-# Of arena_layout.py, which needs NumPy (tests/test_preload_layout.py compares them).
+# Copied from arena_layout.py, which needs NumPy (tests/test_preload_layout.py compares them).
 _CHUNK_MAGIC = 0x4B4E4843
 _CHUNK = struct.Struct("<II8xIII4x")  # magic, kind, size, epoch, used
 _EPISODE = struct.Struct("<I40xIQ280x")  # kind, path, inode
@@ -32,16 +32,16 @@ _FIRST_AT, _FIRST = 328, 6  # episodes in the record of a process
 
 @dataclass(frozen=True)
 class Resolved:
-    """Links of the host that recorded, resolved there. Paths that are not in it have none."""
+    """Symbolic links resolved on the recording host. Paths that are not in it have none."""
 
     directories: dict[bytes, bytes] = field(default_factory=dict)  # path -> real path
     files: dict[tuple[bytes, int], bytes] = field(default_factory=dict)  # path, inode -> real path
 
 
 class RealPaths:
-    """Paths without symbolic links, as outside of containers. here: this is the host that recorded;
-    elsewhere, its links mean nothing: `resolve_path` has those that the host itself looked at.
-    mounts: the recorder's table."""
+    """Resolves paths to paths without symbolic links, as outside of containers. here: this is the
+    recording host; elsewhere, links on disk are ignored, and `resolved` has those of that host.
+    mounts: the recorder's mount table."""
 
     def __init__(
         self, *, here: bool, resolved: Resolved | None = None, mounts: bytes = b""
@@ -53,7 +53,7 @@ class RealPaths:
         self._real: dict[bytes, bytes | None] = {}
 
     def resolve_directories(self, path: bytes) -> bytes:
-        """Without symbolic links among the directories; a link that comes last stays."""
+        """Resolve symbolic links in the directories; a link in the last component stays."""
         path, _ = self.outside.both(path)
         if not path.startswith(b"/"):
             return path
@@ -65,11 +65,11 @@ class RealPaths:
         return (b"" if folder == b"/" else folder) + b"/" + name
 
     def resolve_open(self, path: bytes, inode: int) -> bytes:
-        """What an open of the path opened: a link that comes last is followed, where it still
-        leads to that file."""
+        """Return the file that an open of the path opened: a link in the last component is
+        followed if it still leads to that inode."""
         outside, inside = self.outside.both(path)
         if outside != inside and self._here and not self._leads(outside, inode):
-            # a descriptor from outside has its name there
+            # a descriptor that was opened outside has a path of outside
             outside = inside if self._leads(inside, inode) else outside
         path = at = self.resolve_directories(outside)
         if not self._here or not path.startswith(b"/"):
@@ -92,9 +92,9 @@ class RealPaths:
         except (OSError, ValueError):
             return False
 
-    def of_all(self, opened: Iterable[tuple[bytes, int]], named: Iterable[bytes]) -> Resolved:
-        """What another host has to know to find the same paths: of opened files with their inodes,
-        and of other names."""
+    def links_of(self, opened: Iterable[tuple[bytes, int]], named: Iterable[bytes]) -> Resolved:
+        """Return the links that another host needs to resolve the same paths: of opened files with
+        their inodes, and of other names."""
         files = {}
         for path, inode in opened:
             at = self.resolve_directories(path)
@@ -107,7 +107,7 @@ class RealPaths:
         return Resolved(moved, files)
 
     def _directory(self, path: bytes) -> bytes:
-        """The directory that the path means, by its text where it is not there any more."""
+        """Return the real path of a directory; its normalised text if it no longer exists."""
         found = self._meant.get(path)
         if found is None:
             found = os.path.normpath(path).replace(b"//", b"/")
@@ -119,7 +119,7 @@ class RealPaths:
         return found
 
     def _resolve(self, path: bytes) -> bytes | None:
-        """The real path of a directory, None where there is none; step by step from the root."""
+        """Return the real path of a directory, None if there is none; stepwise from the root."""
         real: bytes | None = b""
         end = 0
         while end < len(path) and real is not None:
@@ -131,7 +131,7 @@ class RealPaths:
         return b"/" if real == b"" else real
 
     def _step(self, folder: bytes, name: bytes) -> bytes | None:
-        """The real path of a directory in one whose real path is given (`""`: the root)."""
+        """Return the real path of a directory in a folder with a real path (`""`: the root)."""
         if not name or name == b".":
             return folder
         if name == b"..":
@@ -148,7 +148,7 @@ class RealPaths:
 
 
 def resolved_links(arena: memoryview, mounts: bytes) -> Resolved:
-    """The symbolic links among all paths of an arena, on the host that recorded them. mounts: its
+    """Resolve the symbolic links in all paths of an arena, on the recording host. mounts: its mount
     table."""
     opened: set[tuple[int, int]] = set()
     named: set[int] = set()
@@ -167,11 +167,11 @@ def resolved_links(arena: memoryview, mounts: bytes) -> Resolved:
     links = RealPaths(here=True, mounts=mounts)
     paths = _Paths(arena, links.outside)
     files = ((paths.of(text), inode) for text, inode in opened)
-    return links.of_all(files, map(paths.of, named))
+    return links.links_of(files, map(paths.of, named))
 
 
 def _chunks(arena: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """The kind of each chunk and the records in it."""
+    """Yield the kind and the records of each chunk."""
     for at in range(0, len(arena) - _PAGE + 1, _PAGE):
         magic, kind, size, _, used = _CHUNK.unpack_from(arena, at)
         if magic == _CHUNK_MAGIC:
@@ -183,14 +183,14 @@ def _whole_records(records: memoryview, record: struct.Struct) -> memoryview:
 
 
 class _Paths:
-    """Texts of an arena as absolute paths; empty where one is not there."""
+    """Converts texts of an arena to absolute paths; empty if a text is missing."""
 
     def __init__(self, arena: memoryview, outside: NamesOutside) -> None:
         self._arena, self._outside = arena, outside
         self._known: dict[int, bytes] = {0: b""}
 
     def of(self, text: int, depth: int = 0) -> bytes:
-        """The path of a text, which may be relative to that of its directory."""
+        """Return the path of a text, which may be relative to the path of its directory."""
         if text in self._known or depth > _MAX_DEPTH or (text + 1) * 8 > len(self._arena):
             return self._known.get(text, b"")
         length, folder = struct.unpack_from("<II", self._arena, text * 8)
@@ -198,6 +198,6 @@ class _Paths:
         if name[:1] == MARK:
             name = self._outside.base(bytes(self._arena[text * 8 + 8 :][: min(length, MAX_TABLE)]))
         above = self.of(folder, depth + 1)
-        # an absolute one is below the root that chroot set
+        # an absolute name is below the root set by chroot
         self._known[text] = above + name if name[:1] == b"/" else above + b"/" + name
         return self._known[text]

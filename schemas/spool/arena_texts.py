@@ -1,6 +1,6 @@
-"""Texts of an arena: paths as calls gave them become absolute, arguments are copied.
+"""Texts of an arena: paths as passed to calls become absolute, arguments are copied.
 
-Each process has texts of its own: the same path stands there many times, and is worked on once.
+Each process has its own texts: the same path occurs many times and is processed once.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Records = NDArray[Any]
 Ints = NDArray[np.int64]
 
 _MAX_PATH = 4096
-_MAX_DEPTH = 16  # a directory whose name is relative to a directory ...
+_MAX_DEPTH = 16  # levels of names that are relative to another directory
 _HEAD = 8  # bytes of th_text
 
 
 def gather_records(data: NDArray[np.uint8], at: NDArray[np.int64], dtype: np.dtype[Any]) -> Records:
-    """Copies of the records at these places; places outside the data are left out."""
+    """Copy the records at these positions; positions outside the data are left out."""
     at = at[(at >= 0) & (at + dtype.itemsize <= len(data))]
     if not len(at):
         return np.zeros(0, dtype)
@@ -37,7 +37,7 @@ def gather_records(data: NDArray[np.uint8], at: NDArray[np.int64], dtype: np.dty
 def texts_at(
     data: NDArray[np.uint8], at: NDArray[np.int64], length: NDArray[np.int64]
 ) -> pa.BinaryArray:
-    """The bytes at these places as one column; what lies outside the data is empty."""
+    """Return the bytes at these positions as one column; texts outside the data are empty."""
     inside = (at >= 0) & (length >= 0) & (at + length <= len(data))
     length = np.where(inside, length, 0)
     ends = np.cumsum(length)
@@ -50,7 +50,7 @@ def texts_at(
 
 
 class Texts:
-    """Paths of an arena by their identifiers, and the heap that the converter reads."""
+    """Paths of an arena by identifier, and the heap that the converter reads."""
 
     def __init__(self, data: NDArray[np.uint8], links: RealPaths) -> None:
         self.data, self.links = data, links
@@ -58,14 +58,14 @@ class Texts:
         self._used = 0
 
     def heap(self) -> NDArray[np.uint8]:
-        """All that was put so far."""
+        """Return all texts added so far."""
         return np.frombuffer(b"".join(self._pieces), np.uint8)
 
     def tables(
         self, episodes: Records, processes: Records, names: Records, execs: Records
     ) -> dict[str, Records]:
-        """The records `paths`, `names` and `execs`. Episodes whose file is another one than their
-        text was for get an identifier of their own, in place."""
+        """Return the records `paths`, `names` and `execs`. An episode that opened another file by
+        the same text gets a path identifier of its own, in place."""
         opened, text, inode = self._by_file(episodes)
         others = distinct(np.concatenate([processes["exe"], processes["cwd"]]).astype(np.int64))
         others = others[~_in_sorted(others, opened)]
@@ -82,8 +82,8 @@ class Texts:
         }
 
     def _by_file(self, episodes: Records) -> tuple[Ints, Ints, NDArray[np.uint64]]:
-        """(identifiers that episodes have, the text and the inode of each). Each other file that
-        was opened by one text gets its own, as what a link led to may have changed."""
+        """Return (path identifiers of episodes, the text and the inode of each). Each further file
+        opened by one text gets its own identifier, as the target of a link may have changed."""
         path, ino = episodes["path"].astype(np.int64), episodes["ino"].copy()
         order = np.lexsort((ino, path))
         new = firsts(path[order])
@@ -92,7 +92,7 @@ class Texts:
         one = np.zeros(len(first), bool)  # the first file of each text keeps its identifier
         one[number[order[new]]] = True
         one |= path[first] == 0
-        free = len(self.data) // 8 + 1  # no text lies there
+        free = len(self.data) // 8 + 1  # beyond all texts
         made = free + np.cumsum(~one) - 1
         own = np.where(one | (made >= 1 << 32), path[first], made)
         episodes["path"] = own[number]
@@ -103,7 +103,7 @@ class Texts:
     def _paths(
         self, ids: Ints, whole: Ints, inode: NDArray[np.uint64], texts: list[bytes]
     ) -> Records:
-        """Records of what was opened; whole: places of its path among the texts."""
+        """Return records of opened files; whole: indices of their paths in `texts`."""
         number = number_rows(whole, inode)
         order = np.argsort(number, kind="stable")
         first = order[firsts(number[order])]
@@ -138,7 +138,7 @@ class Texts:
         return execs
 
     def _put(self, texts: list[bytes]) -> tuple[Ints, Ints]:
-        """Adds them to the heap: where each is, and its length."""
+        """Add the texts to the heap; return the offset and length of each."""
         length = np.fromiter(map(len, texts), np.int64, len(texts))
         ends = np.cumsum(length) + self._used
         self._pieces += texts
@@ -146,14 +146,14 @@ class Texts:
         return ends - length, length
 
     def base(self, text: int) -> bytes:
-        """What stands before names that are below a table of mounts; empty: the text is none."""
+        """Return the prefix of names below a mount table; empty: the text is no mount table."""
         at = text * 8 + _HEAD
         length = int.from_bytes(self.data[at - _HEAD : at - _HEAD + 4].tobytes(), "little")
         table = self.data[at : at + min(length, MAX_TABLE)].tobytes()
         return self.links.outside.base(table) if table.startswith(MARK) else b""
 
     def raw(self, ids: Ints) -> tuple[pa.BinaryArray, Ints]:
-        """The texts as they were given (identifier 0 is empty), and the directory of each."""
+        """Return the texts as passed to calls (identifier 0 is empty), and each one's directory."""
         at = np.clip(ids * 8, 0, max(len(self.data) - _HEAD, 0))
         words = np.ascontiguousarray(self.data[at[:, None] + np.arange(_HEAD)]).view("<u4")
         length = np.minimum(words[:, 0], _MAX_PATH).astype(np.int64)
@@ -162,8 +162,8 @@ class Texts:
 
 
 class Absolute:
-    """The whole path of each text, by the text alone. `texts`: the different ones, the first is
-    empty; `of`: identifiers -> places among them."""
+    """The absolute path of each text, derived lexically. `texts`: the distinct paths, the first is
+    empty; `of`: identifiers -> their indices."""
 
     def __init__(self, texts: Texts, ids: Ints) -> None:
         self.texts = [b""]
@@ -186,19 +186,19 @@ class Absolute:
         done[0] = True
         for _ in range(_MAX_DEPTH + 1):
             ready = done[above[todo]]
-            now = todo[ready] if ready.any() else todo  # what leads nowhere: by its own text
+            now = todo[ready] if ready.any() else todo  # none has a known directory
             self._whole[now] = self._join_paths(self._whole[above[now]], code[now])
             done[now] = True
             todo = todo[~done[todo]]
 
     def of(self, ids: Ints) -> Ints:
-        """Places of the paths of these texts; 0 where one is not known."""
+        """Return the indices of the paths of these texts; 0 if a text is unknown."""
         known = _in_sorted(ids, self._ids)
         at = np.searchsorted(self._ids, np.where(known, ids, 0))
         return np.where(known, self._whole[at], 0)
 
     def _with_directories(self, texts: Texts, ids: Ints) -> Ints:
-        """The identifiers, and those of the directories that they are relative to, sorted."""
+        """Return the identifiers and those of the directories they are relative to, sorted."""
         wanted = ids
         for _ in range(_MAX_DEPTH):
             if not len(wanted):
@@ -209,7 +209,7 @@ class Absolute:
         return ids
 
     def _join_paths(self, bases: Ints, codes: Ints) -> Ints:
-        """Places of the paths of a directory's path and a text each."""
+        """Join each directory's path and text; return the indices of the results."""
         number = number_rows(bases, codes)
         order = np.argsort(number, kind="stable")
         first = order[firsts(number[order])]
@@ -220,7 +220,7 @@ class Absolute:
         return np.array(places, np.int64)[number] if places else np.zeros(0, np.int64)
 
     def _add(self, base: bytes, text: bytes) -> int:
-        # an absolute one is below the root that chroot set
+        # an absolute name is below the root set by chroot
         path = base + text if text[:1] == b"/" else base + b"/" + text
         place = self._place.setdefault(path, len(self.texts))
         if place == len(self.texts):
@@ -229,7 +229,7 @@ class Absolute:
 
 
 def _in_sorted(values: Ints, ordered: Ints) -> NDArray[np.bool_]:
-    """Which of the values are in the other array, which is sorted."""
+    """Return which of the values are in the sorted array `ordered`."""
     if not len(ordered):
         return np.zeros(len(values), bool)
     at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
@@ -238,7 +238,7 @@ def _in_sorted(values: Ints, ordered: Ints) -> NDArray[np.bool_]:
 
 
 def _devices(numbers: Records) -> Records:
-    """Device numbers of statx (major and minor in 32 bits each) as those of stat."""
+    """Convert device numbers of statx (32 bits each of major and minor) to those of stat."""
     major, minor = numbers >> np.uint64(32), numbers & np.uint64(0xFFFFFFFF)
     known = set(zip(major.tolist(), minor.tolist(), strict=True))
     made = {pair: os.makedev(*pair) for pair in known if max(pair) < 1 << 31}

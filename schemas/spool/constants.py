@@ -1,4 +1,4 @@
-"""Numbers of the spool's layout that are needed without NumPy."""
+"""Constants of the spool's layout that are needed without NumPy."""
 
 from __future__ import annotations
 

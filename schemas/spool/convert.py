@@ -1,7 +1,7 @@
-"""The eBPF loader's spool to bundle tables, after a run or after a recorder was killed.
+"""Convert a recorder's spool to bundle tables, after a run or after a recorder was killed.
 
-`convert_spool` is what `record` calls; `recover` what schemas/recovery.py calls
-for a bundle whose recorder did not finish. See spool_layout for the records.
+`record` calls `convert_spool`; schemas/recovery.py calls `recover` for a bundle
+whose recorder did not finish. See layout.py for the records.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Processes:
     end: NDArray[np.int64]  # 0: still running
 
     def end_of(self, epochs: Records) -> NDArray[np.int64]:
-        """The end of each given epoch; 0 when it goes on or is not known."""
+        """Return the end of each given epoch; 0 if it still runs or is unknown."""
         if not len(self.rows):
             return np.zeros(len(epochs), np.int64)
         at = np.minimum(np.searchsorted(self.rows["epoch"], epochs), len(self.rows) - 1)
@@ -76,9 +76,9 @@ class Processes:
 
 
 def forget_launcher(spool: Spool) -> None:
-    """Leave out what a command was before it became the command: epochs of our own programs.
+    """Remove the epochs of tracehint's own programs, which then executed the command.
 
-    That is the recorder's child or, of a node's recorder, each process that asked to be followed.
+    That is the recorder's child or, for a node's recorder, each process that requested tracing.
     Without a next epoch the command was not found, or the recorder died at once: it is kept.
     """
     records = spool.records["processes"]
@@ -99,7 +99,7 @@ def forget_launcher(spool: Spool) -> None:
 
 
 def load_processes(spool: Spool) -> Processes:
-    """The last word on each epoch: its end if it was seen, else the last snapshot."""
+    """Return the final record of each epoch: its end if recorded, else the last snapshot."""
     records = spool.records["processes"]
     final = records["kind"] != lay.ALIVE
     order = np.lexsort((np.arange(len(records)), final, records["epoch"]))
@@ -114,7 +114,7 @@ def load_processes(spool: Spool) -> Processes:
 
 
 def processes_table(spool: Spool, proc: Processes) -> pa.Table:
-    """The `processes` table."""
+    """Build the `processes` table."""
     from tracehint.schemas.spool.read import path_lookup
 
     rows = proc.rows
@@ -124,7 +124,7 @@ def processes_table(spool: Spool, proc: Processes) -> pa.Table:
     exited = (rows["kind"] == lay.EXIT) & ((rows["flags"] & lay.STOPPED) == 0)
     status = rows["exit_status"]
     signal = status & 0x7F
-    # who asked to be followed belongs to no other: a number may be used again in a long recording
+    # a process that requested tracing has no parent: pids are reused in a long recording
     parent = rows["parent"].copy() if spool.joined else _parents(rows)
     columns = {
         "host": pa.array([spool.host] * n, pa.string()),
@@ -145,17 +145,17 @@ def processes_table(spool: Spool, proc: Processes) -> pa.Table:
 
 
 def _processor_time(rows: Records) -> pa.Array:
-    """Nanoseconds of each epoch. Of a process that ran before it was followed the threads that
-    were there are not all known."""
+    """Return the CPU time of each epoch in ns; null for a process that ran before it was traced,
+    whose earlier threads are not all known."""
     used = rows["cpu_ns"].astype(np.int64) - rows["cpu_from"].astype(np.int64)
     ended = (rows["kind"] != lay.ALIVE) & ((rows["flags"] & lay.ADOPTED) == 0)
     return pa.array(used, mask=~ended | (rows["cpu_ns"] == 0) | (used < 0))
 
 
 def _parents(rows: Records) -> Records:
-    """The epoch of each parent; 0 where it was not followed.
+    """Return the epoch of each parent; 0 if it was not traced.
 
-    Processes that ran already are let in one by one, a child perhaps before its parent.
+    Processes that already run are adopted one by one, a child perhaps before its parent.
     """
     parent = rows["parent"].copy()
     adopted = np.flatnonzero((rows["ppid"] > 0) & (parent == 0))  # their epochs after an exec too
@@ -169,7 +169,7 @@ def _parents(rows: Records) -> Records:
 def _arguments(
     spool: Spool, epochs: Records
 ) -> tuple[list[list[bytes]], list[list[dict[str, object]]]]:
-    """Arguments and markers of each epoch, empty where it began with a fork."""
+    """Return arguments and markers of each epoch, empty if it began with a fork."""
     execs = spool.records["execs"]
     where = {int(epoch): i for i, epoch in enumerate(execs["epoch"])}
     argv_text = spool.texts(execs["argv_off"], execs["argv_len"]).to_pylist()
@@ -186,7 +186,7 @@ def _arguments(
 
 
 def metadata_table(spool: Spool, proc: Processes) -> pa.Table:
-    """Counters of stat, failed open ... per epoch."""
+    """Build the `metadata_ops` table: counters of stat, failed open ... per epoch."""
     row, kind = np.nonzero(proc.rows["meta"])
     n = len(row)
     columns = [
@@ -204,7 +204,7 @@ _URING_CALLS = (425, 426)  # setup, enter
 
 
 def _call_name(number: int) -> str:
-    """What the kernel side calls by number: a system call, or an operation of io_uring."""
+    """Describe a number of `unknown_call`: a system call, or an operation of io_uring."""
     if number == lay.UNKNOWN_LIBC:
         return "unsupported C library: calls of it are not seen"
     if number >= lay.UNKNOWN_URING:
@@ -218,7 +218,7 @@ _Loss = tuple[int | None, str, int, str | None]  # epoch, kind, count, detail
 
 
 def losses_table(spool: Spool, proc: Processes, parts: Records) -> pa.Table:
-    """Losses per epoch where that is known; the rest of the totals without one."""
+    """Build the `losses` table: per epoch if it is known, the rest of the totals without one."""
     rows = [*_of_processes(proc), *_of_ranges(parts)]
     rows += list(_without_process(spool, rows))
     rows += [(epoch, kind, 1, what) for epoch, kind, what in spool.of_processes]
@@ -247,7 +247,7 @@ def _of_ranges(parts: Records) -> Iterator[_Loss]:
 
 
 def _without_process(spool: Spool, known: list[_Loss]) -> Iterator[_Loss]:
-    """What the totals have more than the processes."""
+    """Yield the losses in the totals that no process accounts for."""
     for row in spool.records["losses"]:
         name = KINDS.get(int(row["kind"]))
         rest = int(row["count"]) - sum(n for epoch, kind, n, _ in known if epoch and kind == name)
@@ -255,14 +255,14 @@ def _without_process(spool: Spool, known: list[_Loss]) -> Iterator[_Loss]:
             yield None, name, rest, None
 
 
-# of manifest.blind_to, where the run had programs that the library cannot enter
+# code in manifest.blind_to, if the run had programs that the library cannot enter
 _UNENTERED = "static_binaries"
 
 
 def convert_spool(root: Path, manifest: Manifest) -> dict[str, pa.Table]:
-    """All tables that the spool below the bundle `root` gives.
+    """Convert the spool of the bundle `root` to all tables.
 
-    Secrets are still in them: BundleWriter takes them out. Raises BundleError when nothing can be
+    They still contain secrets: BundleWriter redacts them. Raises BundleError if nothing can be
     read.
     """
     folder = root / SPOOL_DIR
@@ -277,24 +277,24 @@ def convert_arena(
     what: str,
     links: Resolved | None = None,
 ) -> dict[str, pa.Table]:
-    """The same of an arena without a spool's directory; `what` names it in errors. links: of
-    another host than this one. Raises BundleError."""
+    """Convert an arena without a spool's directory; `what` names it in errors. links: of the
+    recording host, if it is another than this one. Raises BundleError."""
     paths = RealPaths(here=links is None, resolved=links, mounts=mounts_of(start))
     spool = spool_of_arena(arena, start, end, paths, _host(manifest), what)
     return _convert_spool(spool, manifest, what)
 
 
 def convert_packed(path: Path) -> tuple[Manifest, dict[str, pa.Table]]:
-    """The same of a job's recording in one file. Raises BundleError, InputError."""
+    """Convert a job's recording in one file. Raises BundleError, InputError."""
     job = read_packed(path)
     tables = convert_arena(job.arena, job.start, job.end, job.manifest, str(path), job.links)
     return job.manifest, tables
 
 
 def recover(root: Path, manifest: Manifest) -> tuple[dict[str, pa.Table], list[str]]:
-    """The tables of what the spool holds, secrets in them, and problems. Raises BundleError."""
+    """Return the tables of the spool, with secrets, and problems. Raises BundleError."""
     end = end_of(root / SPOOL_DIR)
-    if end and manifest.ended_ns is None:  # the run was over, its tables were not written
+    if end and manifest.ended_ns is None:  # the run had ended, its tables were not written
         status = end.get("exit_status")
         manifest.exit_status = status if type(status) is int else None
         manifest.complete, manifest.notes = True, []
@@ -343,7 +343,7 @@ def _tables(spool: Spool, manifest: Manifest) -> dict[str, pa.Table]:
 
 
 def _session_paths(spool: Spool, ep: Sessions) -> pa.Array:
-    """The path of each session; pipes and lost paths get a name that says what they are."""
+    """Return the path of each session; pipes and lost paths get a descriptive name."""
     paths = path_lookup(spool)(ep.rows["path"])
     pipe = pa.array((ep.rows["state"] & lay.PIPE) > 0)
     ino = pa.array(ep.rows["ino"]).cast(pa.string())
@@ -389,10 +389,10 @@ def _files_table(spool: Spool, ep: Sessions, names: Names, manifest: Manifest) -
 def _find_sizes_and_links(
     spool: Spool, ep: Sessions, names: Names, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Size and number of links of each of n files as they were last seen.
+    """Return the last known size and number of links of each of n files.
 
-    A session that may write reports them as of its closing, any other as of its opening: the
-    preload library asks again for writers only. A truncation by path reports the size.
+    A session that may write reports them as of its close, any other as of its open: the preload
+    library repeats the stat for writers only. A truncation by path reports the size.
     """
     rows, size, nlink = ep.rows, np.zeros(n, np.int64), np.ones(n, np.int64)
     may_write = (rows["flags"] & os.O_ACCMODE) != os.O_RDONLY
@@ -419,7 +419,7 @@ def _keep_last(
 
 
 def _without_aliases(table: pa.Table, names: Names, known: int) -> pa.Table:
-    """Files known by name only that turned out to be another have no row."""
+    """Drop files known by name only that were later identified as another file."""
     used = {row[2] for row in names.rows} | {row[2] for row in names.truncated}
     keep = [i <= known or i in used for i in range(1, len(table) + 1)] if names.extra else None
     return table if keep is None else table.filter(pa.array(keep))
@@ -455,7 +455,7 @@ def _names_table(spool: Spool, names: Names) -> pa.Table:
 
 
 def _truncations(spool: Spool, names: Names) -> pa.Table:
-    """truncate(2) by path: an extent without an open file."""
+    """Return extents without an open for truncate(2) by path."""
     rows = [
         {
             "host": spool.host,

@@ -167,17 +167,17 @@ Records = NDArray[Any]
 
 
 def filter_records(records: Records, mask: NDArray[np.bool_]) -> Records:
-    """Those for which the mask is true."""
+    """Return the records for which the mask is true."""
     return records.compress(mask)
 
 
 def take_records(records: Records, places: NDArray[np.integer[Any]]) -> Records:
-    """Those at these places, in that order."""
+    """Return the records at these positions, in that order."""
     return records.take(places)
 
 
 def concat_records(*parts: Records) -> Records:
-    """All records of the parts, which are of one type, one part after the other."""
+    """Concatenate the records of all parts, which have one type."""
     kind = parts[0].dtype
     assert all(part.dtype == kind for part in parts)
     whole = np.dtype((np.void, kind.itemsize))
@@ -185,20 +185,20 @@ def concat_records(*parts: Records) -> Records:
 
 
 def firsts(ordered: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a value differs from the one before it."""
+    """Return where a value differs from the previous one."""
     first = np.ones(len(ordered), bool)
     first[1:] = ordered[1:] != ordered[:-1]
     return first
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """The sorted distinct values."""
+    """Return the sorted distinct values."""
     ordered = np.sort(values)
     return ordered[firsts(ordered)]
 
 
 def is_in(values: NDArray[Any], among: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which of the values stand in the other array, which is of their type."""
+    """Return which of the values are in `among`, an array of the same type."""
     if not len(among):
         return np.zeros(len(values), bool)
     among = np.sort(among)
@@ -208,8 +208,8 @@ def is_in(values: NDArray[Any], among: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def number_rows(*columns: NDArray[Any]) -> NDArray[np.int64]:
-    """A number for each row of the columns, the same for rows that are the same; from 0 in the
-    order of the columns, the first the most significant."""
+    """Number the rows of the columns, equal rows equally; from 0 in sort order, with the first
+    column the most significant."""
     order = np.lexsort(columns[::-1])
     new = np.zeros(len(order), bool)
     for column in columns:

@@ -1,4 +1,4 @@
-"""Names of files inside a container as those outside, by the tables of mounts of both."""
+"""Map names of files inside a container to names outside, by the mount tables of both."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-MARK = b"\0"  # begins the text of a table; what is below one is /MARK, its number, and the name
-MAX_TABLE = 256 << 10  # MOST of record/mounts.c; one of so many bytes was cut
+MARK = b"\0"  # begins the text of a table; names below a table are /MARK, its number, and the name
+MAX_TABLE = 256 << 10  # MOST of record/mounts.c; a table of this size was truncated
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 _Place = tuple[bytes, bytes]  # device, path in its file system
 
 
 def mounts_of(start: dict[str, Any]) -> bytes:
-    """The recorder's table of mounts; empty: not known."""
+    """Return the recorder's mount table; empty: unknown."""
     table = start.get("mounts")
     return os.fsencode(table) if isinstance(table, str) else b""
 
@@ -23,17 +23,17 @@ def mounts_of(start: dict[str, Any]) -> bytes:
 @dataclass(frozen=True)
 class _Mount:
     device: bytes
-    top: bytes  # what of the file system is mounted; of "/" and of a directory: without a slash
-    at: bytes  # where
+    top: bytes  # mounted directory of the file system, without a slash at the end ("/": empty)
+    at: bytes  # mount point, likewise
 
 
 class Mounts:
-    """A table as of /proc/PID/mountinfo. Lines that are none are left out."""
+    """A table in the format of /proc/PID/mountinfo. Invalid lines are left out."""
 
     def __init__(self, table: bytes) -> None:
         self.every: list[_Mount] = []
         self._root: int | None = None
-        self._on: dict[int, list[tuple[int, _Mount]]] = {}  # number -> those mounted on it
+        self._on: dict[int, list[tuple[int, _Mount]]] = {}  # number -> mounts on it
         self._known: dict[int, _Mount] = {}
         for line in table.splitlines():
             parts = line.split(b" ", 5)
@@ -54,12 +54,12 @@ class Mounts:
 
     @property
     def whole(self) -> bool:
-        """Whether every name is on a mount of the table; not below a root set by `chroot`, nor
-        where there is no /proc."""
+        """Whether every name is on a mount of the table; false below a root set by `chroot`, and
+        without /proc."""
         return self._root is not None
 
     def place(self, path: bytes) -> _Place | None:
-        """Where an absolute path without symbolic links lies; None: on no mount of the table."""
+        """Return device and path of an absolute path without symbolic links; None: no mount."""
         found = self._root
         if found is None:
             return None
@@ -70,7 +70,7 @@ class Mounts:
         return mount.device, mount.top + path.rstrip(b"/")[len(mount.at) :]
 
     def _find_covering_mount(self, number: int, path: bytes) -> int | None:
-        """The mount on this one that is passed first on the way to the path."""
+        """Return the first mount on this one on the way to the path."""
         over = [
             (len(mount.at), n)
             for n, mount in self._on.get(number, ())
@@ -88,7 +88,7 @@ def _is_below(path: bytes, folder: bytes) -> bool:
 
 
 class NamesOutside:
-    """The recorder's names of what containers call otherwise."""
+    """Maps names inside containers to the recorder's names."""
 
     def __init__(self, table: bytes) -> None:
         self._outside = Mounts(table)
@@ -96,19 +96,19 @@ class NamesOutside:
         self._bases: dict[bytes, bytes] = {}
 
     def base(self, text: bytes) -> bytes:
-        """What stands before names that are below this text, which begins with MARK."""
+        """Return the prefix of names below this table, a text that begins with MARK."""
         if text not in self._bases:
             self._bases[text] = b"/" + MARK + str(len(self._inside)).encode()
             self._inside.append(Mounts(text[1:] if len(text) < MAX_TABLE else b""))
         return self._bases[text]
 
     def knows(self, base: bytes) -> bool:
-        """Whether what names below this base mean is known."""
+        """Whether names below this base can be mapped."""
         return bool(base) and self._inside[int(base[2:])].whole
 
     def both(self, path: bytes) -> tuple[bytes, bytes]:
-        """The name outside and that inside; the same where there is no other one outside, and of
-        names that are below no table."""
+        """Return the names outside and inside; they are equal if there is no other name outside,
+        and for names below no table."""
         if not path.startswith(b"/" + MARK):
             return path, path
         number, _, rest = path[2:].partition(b"/")

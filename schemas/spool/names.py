@@ -1,9 +1,9 @@
-"""Names of files over time: from opens (first sight of a path) and from calls that change names.
+"""Names of files over time: from first opens of paths and from calls that change names.
 
-Which file a rename or unlink meant is known from the paths seen before it, or
-from what the loader found under the new name, or from what is opened under the
-new name later. The loop (spool_replay) runs over calls that change names and over first
-sights of the paths in them, not over opens.
+The file of a rename or unlink is known from earlier opens of its path, or from
+the file that the loader found under the new name, or from later opens of the
+new name. The loop (NameReplay.replay) runs over calls that change names and over first
+opens of the paths in them, not over all opens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracehint.schemas.spool.read import Spool
 
 S_IFMT, S_IFDIR, S_IFREG = 0o170000, 0o040000, 0o100000
 _NAMELESS = 0o20000000  # __O_TMPFILE: the kernel shows /dir/#inode, which is in no directory
-_DESCRIPTOR = re.compile(rb"/proc/\d+/fd/(\d+)")  # from which such a file is linked
+_DESCRIPTOR = re.compile(rb"/proc/\d+/fd/(\d+)")  # by which such a file is linked
 
 
 @dataclass
@@ -43,49 +43,49 @@ class NamedFile:
 
 @dataclass
 class Names:
-    """Rows for `names`, truncations by path, and what became of the files."""
+    """Rows of `names`, truncations by path, and files that were deleted or never opened."""
 
     rows: list[tuple[int, int, int, str, bytes, bytes | None]] = field(default_factory=list)
     truncated: list[tuple[int, int, int, int]] = field(default_factory=list)  # t, proc, file, size
     extra: list[NamedFile] = field(default_factory=list)
     deleted: set[int] = field(default_factory=set)
-    firsts: pa.Table | None = None  # first sight of each (file, path): t_ns, proc, file, op, path
+    firsts: pa.Table | None = None  # first open of each (file, path): t_ns, proc, file, op, path
 
 
-class Player:
-    """Follows every file by its names; files that are known by name only become `extra`."""
+class NameReplay:
+    """Tracks the names of every file; files that are known by name only become `extra`."""
 
     def __init__(self, out: Names, ep: Sessions) -> None:
         self.out, self.known = out, len(ep.files)
         self.bound: dict[bytes, int] = {}
         self.names_left: dict[int, int] = {}
         self.alias: dict[int, int] = {}
-        self.covered: dict[tuple[bytes, int], int] = {}  # another file system lies over the name
+        self.covered: dict[tuple[bytes, int], int] = {}  # hidden by a mount over the name
         self.dev_ino: dict[tuple[int, int], list[int]] = {}
         self._devices, self._files, self._sessions = dev_of(ep.files["dev"]), ep.files, ep
 
     def replay(
         self, spool: Spool, events: Any, old: list[bytes], new: list[bytes], firsts: pa.Table
     ) -> None:
-        """Events and first sights, merged by time."""
+        """Process events and first opens, merged by time."""
         self._fill_dev_ino(events)
         times = spool.wall(events["t_ns"]).tolist()
         sights = firsts.to_pydict()
         at = 0
         for i, t in enumerate(times):
             while at < len(sights["t_ns"]) and sights["t_ns"][at] <= t:
-                self._sight(sights["path"][at], sights["file"][at])
+                self._apply_first_open(sights["path"][at], sights["file"][at])
                 at += 1
             self._event(t, events[i], old[i], new[i])
         for later in range(at, len(sights["t_ns"])):
-            self._sight(sights["path"][later], sights["file"][later])
+            self._apply_first_open(sights["path"][later], sights["file"][later])
         rows = self.out.rows
         self.out.rows = [(t, p, self._real(f), op, a, b) for t, p, f, op, a, b in rows]
         self.out.truncated = [(t, p, self._real(f), n) for t, p, f, n in self.out.truncated]
         self.out.deleted = {self._real(f) for f, left in self.names_left.items() if left <= 0}
 
     def _fill_dev_ino(self, events: Any) -> None:
-        """Known files by (device, inode), for the inodes that the events name only."""
+        """Index known files by (device, inode), only for inodes that occur in the events."""
         inos = self._files["ino"]
         real = (self._files["state"] & lay.PIPE) == 0
         for i in np.flatnonzero(is_in(inos, events["ino"]) & real).tolist():
@@ -107,16 +107,16 @@ class Player:
             gone = self._real(gone)
             self.names_left[gone] = self.names_left.get(gone, 0) - 1
 
-    def _sight(self, path: bytes, file: int) -> None:
+    def _apply_first_open(self, path: bytes, file: int) -> None:
         if b"/#" in path and self._files["flags"][file - 1] & _NAMELESS:
             return
         before = self._real(self.bound.get(path, 0))
-        if before > self.known:  # only a name so far: this is who it was
+        if before > self.known:  # known by name only so far: it is this file
             self.alias[before] = file
             self.names_left[file] = self.names_left.get(file, 0) + self.names_left.pop(before, 0)
         elif before != file:
             if before and self._devices[before - 1] != self._devices[file - 1]:
-                self.covered[path, before] = self.bound.pop(path)  # by a mount: not gone
+                self.covered[path, before] = self.bound.pop(path)  # by a mount: not deleted
             shown = self.covered.pop((path, file), None)
             if shown is None:
                 self._bind(path, file)
@@ -155,7 +155,7 @@ class Player:
             self._bind(new if op == "link" else old, file)
 
     def _subject(self, event: Any, path: bytes, *, existed: bool) -> int:
-        """The file that an event is about."""
+        """Return the file that an event refers to."""
         nameless = self._find_by_descriptor(event, path)
         if nameless:
             return nameless
@@ -172,14 +172,14 @@ class Player:
         return self._add_unknown(event, existed, bool(ino))
 
     def _find_by_descriptor(self, event: Any, path: bytes) -> int:
-        """The O_TMPFILE file whose descriptor this path names; 0 for any other path."""
+        """Return the O_TMPFILE file whose descriptor this path names; 0 for any other path."""
         found = _DESCRIPTOR.fullmatch(path)
         opened = self._nameless.get((int(event["epoch"]), int(found[1])), []) if found else []
         return next((file for t_ns, file in reversed(opened) if t_ns <= event["t_ns"]), 0)
 
     @cached_property
     def _nameless(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """O_TMPFILE files by process epoch and descriptor: when each was opened, and its number."""
+        """O_TMPFILE files by process epoch and descriptor: open time and number of each."""
         rows, found = self._sessions.rows, defaultdict(list)
         for at in np.flatnonzero(rows["flags"] & _NAMELESS).tolist():
             key = int(rows["epoch"][at]), int(rows["fd"][at])
@@ -187,7 +187,7 @@ class Player:
         return dict(found)
 
     def _choose_by_time(self, candidates: list[int], t_ns: int) -> int:
-        """The file that had the inode number at this time, of all that had it in turn."""
+        """Return the file that had the inode number at this time, of all that ever had it."""
         begun = [file for file in candidates if self._files["open_ns"][file - 1] <= t_ns]
         return begun[-1] if begun else candidates[0]
 
@@ -223,13 +223,13 @@ def _is_directory(event: Any) -> bool:
     return (int(event["mode"]) & S_IFMT) == S_IFDIR
 
 
-_MAX_LINKS = 40  # as the kernel
+_MAX_LINKS = 40  # as in the kernel
 
 
 def through_links(
     ops: Sequence[str], inodes: Sequence[int], old: list[bytes], new: list[bytes]
 ) -> None:
-    """Rewrite in place the names that were not found; the calls are in the order of their time.
+    """Resolve links, in place, in the names that were not found; the calls are ordered by time.
 
     new: the other name of a rename or link, the target of a symlink. inodes: 0 where not found.
     """
@@ -254,7 +254,7 @@ def through_links(
 
 
 def resolve_path(path: bytes, links: dict[bytes, bytes]) -> bytes:
-    """The path without the known links among its directories; a link that comes last stays."""
+    """Resolve the known links in the directories of the path; a link as last component stays."""
     for _ in range(_MAX_LINKS if links else 0):
         at = path.find(b"/", 1)
         while at > 0 and path[:at] not in links:
@@ -267,7 +267,7 @@ def resolve_path(path: bytes, links: dict[bytes, bytes]) -> bytes:
 
 
 def find_first_opens(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
-    """The first open of each (file, path)."""
+    """Return the first open of each (file, path)."""
     real = np.flatnonzero((ep.rows["state"] & lay.PIPE) == 0)
     path = paths.take(pa.array(real))
     # not group_by: it loads Arrow's query engine with all its file systems, 0.02 s
@@ -288,7 +288,7 @@ def find_first_opens(spool: Spool, ep: Sessions, paths: pa.Array) -> pa.Table:
 
 
 def follow_names(spool: Spool, ep: Sessions, firsts: pa.Table) -> Names:
-    """Play the changes of names in order."""
+    """Replay the changes of names in order of time."""
     events = spool.records["names"]
     events = filter_records(events, events["op"] < len(lay.NAME_OPS))
     events = take_records(events, np.argsort(events["t_ns"], kind="stable"))
@@ -299,12 +299,12 @@ def follow_names(spool: Spool, ep: Sessions, firsts: pa.Table) -> Names:
     new = spool.texts(events["new_off"], events["new_len"]).to_pylist()
     through_links([lay.NAME_OPS[op] for op in events["op"]], events["ino"].tolist(), old, new)
     _mark_directories(events, firsts, old, new)
-    Player(out, ep).replay(spool, events, old, new, _relevant(firsts, events, old, new))
+    NameReplay(out, ep).replay(spool, events, old, new, _select_relevant(firsts, events, old, new))
     return out
 
 
 def _mark_directories(events: Any, firsts: pa.Table, old: list[bytes], new: list[bytes]) -> None:
-    """Renames whose subject was gone when the loader looked: a directory if files are below."""
+    """Mark renamed files that were gone when the loader looked: directories, if files are below."""
     unknown = np.flatnonzero((events["op"] <= 1) & (events["mode"] == 0))
     if not len(unknown):
         return
@@ -319,8 +319,8 @@ def _mark_directories(events: Any, firsts: pa.Table, old: list[bytes], new: list
             events["mode"][i] = S_IFDIR
 
 
-def _relevant(firsts: pa.Table, events: Any, old: list[bytes], new: list[bytes]) -> pa.Table:
-    """First sights of paths that a change of names mentions, or below a renamed directory."""
+def _select_relevant(firsts: pa.Table, events: Any, old: list[bytes], new: list[bytes]) -> pa.Table:
+    """Return first opens of files with a path in a change of names or below a renamed directory."""
     wanted = pa.array(sorted({*old, *new}), pa.binary())
     path = firsts.column("path").combine_chunks()
     keep = pc.is_in(path, value_set=wanted)
@@ -329,12 +329,12 @@ def _relevant(firsts: pa.Table, events: Any, old: list[bytes], new: list[bytes])
         for text in {old[i], new[i]}:
             keep = pc.or_(keep, pc.starts_with(path, pattern=text + b"/"))
     files = firsts.filter(keep).column("file").unique()
-    # every name of these files: a file is deleted when the last one is gone
+    # every name of these files: a file is deleted with its last name
     return firsts.filter(pc.is_in(firsts.column("file"), value_set=files))
 
 
 def kind_of_mode(mode: NDArray[Any], pipe: NDArray[np.bool_]) -> pa.Array:
-    """FILE_KINDS by file mode."""
+    """Return the kind (FILE_KINDS) for each file mode."""
     form = mode & S_IFMT
     kind = np.where(form == S_IFDIR, "dir", np.where(form == S_IFREG, "file", "other"))
     return pa.array(np.where(pipe, "pipe", kind))

@@ -1,4 +1,4 @@
-"""Open-file sessions (episodes of the spool) to `opens`, runs to `extents`, and file identity."""
+"""Convert open-file sessions (spool episodes) to `opens`, runs to `extents`; identify files."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _SUMS = (
 class Sessions:
     """One row per open-file session, in order of opening."""
 
-    rows: Records  # EPISODE_DT with thread shares added up
-    parts: Records  # before adding up: these hold the runs
+    rows: Records  # EPISODE_DT with the parts of threads added up
+    parts: Records  # before that: these contain the runs
     open: NDArray[np.int64]  # identifier of each row
     file: NDArray[np.int64]  # identifier of each row's file
     files: Records  # the row of each file's first session; file id = position + 1
     wall_end: NDArray[np.int64]  # close time, 0: not closed
-    last: NDArray[np.int64]  # of the last operation; where there is none, before the opening
+    last: NDArray[np.int64]  # time of the last operation; if there is none, before the open
 
 
 def dev_of(kernel: Records) -> NDArray[np.int64]:
-    """The kernel's device number (20 bits of minor) as stat's st_dev."""
+    """Convert the kernel's device number (20 bits of minor) to stat's st_dev."""
     major, minor = kernel.astype(np.int64) >> 20, kernel.astype(np.int64) & 0xFFFFF
     return (minor & 0xFF) | (major & 0xFFF) << 8 | (minor & ~0xFF) << 12 | (major & ~0xFFF) << 32
 
 
 def load_sessions(spool: Spool) -> Sessions:
-    """The last word on each session, thread shares added up, files identified."""
+    """Return the final record of each session, parts of threads added up, files identified."""
     parts = _last_per(spool.records["episodes"], ("open_id", "tid", "fd"))
-    # the descriptor's own record first: negative numbers, as unsigned ones, are behind it
+    # the descriptor's own record first: negative numbers, viewed as unsigned, sort after it
     parts = take_records(
         parts, np.lexsort((parts["fd"].view(np.uint32), parts["tid"], parts["open_id"]))
     )
@@ -76,14 +76,14 @@ def load_sessions(spool: Spool) -> Sessions:
 
 
 def _find_largest(group: NDArray[np.int64], values: Records, count: int) -> Records:
-    """The largest value of each group."""
+    """Return the largest value of each group."""
     most = np.zeros(count, values.dtype)
     np.maximum.at(most, group, values)
     return most
 
 
 def _last_per(records: Records, keys: tuple[str, ...]) -> Records:
-    """For each key the last final record, else the last snapshot."""
+    """Return the last final record for each key, else the last snapshot."""
     if not len(records):
         return records
     final = records["kind"] == lay.EPISODE
@@ -96,7 +96,7 @@ def _last_per(records: Records, keys: tuple[str, ...]) -> Records:
 
 
 def _identify(rows: Records) -> tuple[NDArray[np.int64], Records]:
-    """File number (from 1) of each row. Rows are in order of time."""
+    """Return each row's file number (from 1) and each file's first row. Rows are in time order."""
     if not len(rows):
         return np.zeros(0, np.int64), rows
     births = _births(rows)
@@ -108,7 +108,7 @@ def _identify(rows: Records) -> tuple[NDArray[np.int64], Records]:
 
 
 def _births(rows: Records) -> NDArray[np.uint64]:
-    """How often an inode number had been given to a new file, where generations do not tell."""
+    """Count the files created with each row's inode number so far, if generations are unknown."""
     births = np.zeros(len(rows), np.uint64)
     plain = np.flatnonzero((rows["generation"] == 0) & ((rows["state"] & lay.PIPE) == 0))
     if not len(plain):
@@ -124,7 +124,7 @@ def _births(rows: Records) -> NDArray[np.uint64]:
 
 
 def opens_table(spool: Spool, ep: Sessions, paths: pa.Array, ends: NDArray[np.int64]) -> pa.Table:
-    """The `opens` table; `ends`: end of each row's process epoch, 0 when it goes on."""
+    """Build the `opens` table; `ends`: end of each row's process epoch, 0 if it still runs."""
     rows = ep.rows
     pipe = (rows["state"] & lay.PIPE) > 0
     inherited = (rows["state"] & lay.INHERITED) > 0
@@ -151,7 +151,7 @@ def opens_table(spool: Spool, ep: Sessions, paths: pa.Array, ends: NDArray[np.in
 
 
 def extents_table(spool: Spool, ep: Sessions, ends: NDArray[np.int64]) -> pa.Table:
-    """The `extents` table: runs from the ring and those that travelled with the summaries."""
+    """Build the `extents` table: runs from the ring buffer, and runs in the session records."""
     sent, parts = spool.records["extents"], ep.parts
     open_id = np.concatenate([sent["open_id"], parts["open_id"], parts["open_id"]])
     runs = concat_records(sent["run"], parts["outer"], parts["inner"])
@@ -173,7 +173,7 @@ def extents_table(spool: Spool, ep: Sessions, ends: NDArray[np.int64]) -> pa.Tab
 
 
 def runs_in_flight(spool: Spool, ep: Sessions, extents: pa.Table) -> pa.Table:
-    """Rows for `losses`: operations whose runs were in a ring when the recorder was killed."""
+    """Return `losses` of operations whose runs were in a ring when the recorder was killed."""
     moved = extents.filter(pc.is_in(extents.column("op"), pa.array(["read", "write"])))
     at = np.searchsorted(np.sort(ep.open), moved.column("open").to_numpy())
     recorded = np.zeros(len(ep.open), np.int64)
@@ -196,7 +196,7 @@ def runs_in_flight(spool: Spool, ep: Sessions, extents: pa.Table) -> pa.Table:
 
 
 def _unsent(parts: Records, sent: Records, ahead: int) -> NDArray[np.bool_]:
-    """Runs of snapshots that did not also arrive through the ring later."""
+    """Return which parts have runs that did not also arrive through the ring after a snapshot."""
     snapshot = parts["kind"] == lay.SNAPSHOT
     if not snapshot.any() or not len(sent):
         return np.ones(len(parts), bool)

@@ -1,9 +1,9 @@
 """The recording of one job on one node as one file, `JOB.HOST.NUMBER.job`.
 
-The job's recorder writes it when the job has ended, with the standard library only: to load NumPy
-and Arrow there would cost more than the job's recording. Whoever joins the recordings converts it.
-A line of JSON (manifest, first and last facts, symbolic links of the node) is followed by the used
-part of the arena, compressed. It holds arguments as they were given, so it is for its owner only.
+The job's recorder writes it when the job has ended, with the standard library only: loading NumPy
+and Arrow would cost more than the job's recording. It is converted when recordings are joined.
+A line of JSON (manifest, facts of start and end, symbolic links of the node) is followed by the
+compressed used part of the arena. Arguments are not redacted, so it is for its owner only.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 _FORMAT = "tracehint.job/1"
 _PIECE = 1 << 20
-_FREE = 64 << 20  # unpacked, whatever the packed size
+_FREE = 64 << 20  # uncompressed bytes allowed for any compressed size
 
 
 @dataclass(frozen=True)
 class Packed:
-    """The content of such a file; `start`, `end`: what start.json and end.json hold in a spool."""
+    """The content of such a file; `start`, `end`: start.json and end.json of a spool."""
 
     manifest: Manifest
     start: dict[str, Any]
@@ -54,7 +54,7 @@ def write_packed(
     end: dict[str, Any],
     arena: memoryview,
 ) -> None:
-    """Write the recording; symbolic links are looked at now, on this host. Raises OSError."""
+    """Write the recording; symbolic links are resolved now, on this host. Raises OSError."""
     links = resolved_links(arena, mounts_of(start))
     head = {
         "format": _FORMAT,
@@ -72,7 +72,7 @@ def write_packed(
 
 
 def read_packed(path: Path) -> Packed:
-    """What the file holds. Raises BundleError, InputError."""
+    """Read the file. Raises BundleError, InputError."""
     import numpy as np
 
     try:
@@ -95,10 +95,10 @@ def read_packed(path: Path) -> Packed:
 
 
 def _unpack_stream(stream: IO[bytes], path: Path) -> bytes:
-    """What follows the first line. Raises ValueError, zlib.error, InputError."""
+    """Decompress the data after the first line. Raises ValueError, zlib.error, InputError."""
     most = max(_FREE, os.fstat(stream.fileno()).st_size * limit("unpack-ratio"))
     unpack, pieces, size = zlib.decompressobj(), list[bytes](), 0
-    while piece := stream.read(_PIECE >> 4):  # it may hold a thousand times as much
+    while piece := stream.read(_PIECE >> 4):  # it may expand a thousandfold
         pieces.append(unpack.decompress(piece))
         size += len(pieces[-1])
         if size > most:

@@ -1,4 +1,4 @@
-"""Reading the spool's files: whole records only, every offset checked."""
+"""Read the spool's files: complete records only, every offset checked."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class Spool:
     real_ns: int
     ended: bool
     problems: list[str] = field(default_factory=list)
-    outlived: int = 0  # processes that a command left behind
-    joined: bool = False  # tasks asked to be followed: each begins as the program that asks
+    outlived: int = 0  # processes that outlived the command
+    joined: bool = False  # tasks requested tracing: each begins as the program that does so
     of_processes: list[tuple[int, str, str]] = field(default_factory=list)  # epoch, loss, what
 
     def wall(self, boottime: Records) -> NDArray[np.int64]:
-        """CLOCK_BOOTTIME to nanoseconds since the epoch."""
+        """Convert CLOCK_BOOTTIME to nanoseconds since the epoch."""
         return boottime.astype(np.int64) + np.int64(self.real_ns - self.boot_ns)
 
     def texts(self, offsets: Records, lengths: Records) -> pa.BinaryArray:
-        """Strings of the heap as one Arrow column; what lies outside the heap is empty."""
+        """Return strings of the heap as one Arrow column; strings outside the heap are empty."""
         offsets = offsets.astype(np.int64)
         lengths = lengths.astype(np.int64)
         inside = (offsets >= 0) & (lengths >= 0) & (offsets + lengths <= len(self.heap))
@@ -67,7 +67,7 @@ class Spool:
 
 
 def read_spool(folder: Path, host: str) -> Spool:
-    """All records below `folder`. Raises BundleError when its beginning is not readable."""
+    """Read all records below `folder`. Raises BundleError: start.json or arena is unreadable."""
     start, end = _json(folder / "start.json"), end_of(folder)
     _check_version(start, str(folder))
     if os.path.lexists(folder / ARENA):
@@ -90,7 +90,7 @@ def spool_of_arena(
     host: str,
     what: str,
 ) -> Spool:
-    """The records in the content of an arena; `what` names it in errors. Raises BundleError."""
+    """Read the records in an arena's content; `what` names it in errors. Raises BundleError."""
     from tracehint.schemas.spool.arena import arena_records
 
     _check_version(start, what)
@@ -131,7 +131,7 @@ def _check_version(start: dict[str, Any], what: str) -> None:
 
 
 def _is_recorded_here(start: dict[str, Any]) -> bool:
-    """Whether this machine made the recording, since when it was not booted."""
+    """Whether this machine made the recording and was not rebooted since."""
     try:
         return start.get("boot_id") == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -139,7 +139,7 @@ def _is_recorded_here(start: dict[str, Any]) -> bool:
 
 
 def end_of(folder: Path) -> dict[str, Any]:
-    """What the recorder wrote when it ended; nothing where it did not get there."""
+    """Return the facts that the recorder wrote at its end; empty if it did not finish."""
     try:
         return _json(folder / "end.json")
     except BundleError:
@@ -164,7 +164,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _records(path: Path, dtype: np.dtype[Any], problems: list[str]) -> Records:
-    """The whole records of a file; a torn last one is left out."""
+    """Read the complete records of a file; a torn last one is left out."""
     try:
         if path.is_symlink():
             raise OSError("is a symbolic link")
@@ -180,7 +180,7 @@ def _records(path: Path, dtype: np.dtype[Any], problems: list[str]) -> Records:
 
 
 def path_lookup(spool: Spool) -> Callable[[Records], pa.Array]:
-    """A function from path identifiers to the paths' text, null where it is not known."""
+    """Return a function from path identifiers to the paths' text, null if unknown."""
     table = spool.records["paths"]
     table = take_records(table, np.argsort(table["id"], kind="stable"))
     texts = spool.texts(table["off"], table["len"])

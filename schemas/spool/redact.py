@@ -1,5 +1,5 @@
-"""Secrets out of a spool that is left as it is. With the standard library only: it runs at the end
-of a recording, when loading NumPy would cost more than the work."""
+"""Redact a spool that is not converted. With the standard library only: it runs at the end of a
+recording, when loading NumPy would cost more than the work."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tracehint.schemas.spool.constants import LOSSES
 
 _EXEC = struct.Struct("<IIQIIQ")  # th_spool_exec of collectors/ebpf/spool.h
 _LOSS = struct.Struct("<IIQ")  # th_spool_loss
-_KEPT = 4096  # texts that are remembered: most processes repeat what others were given
+_KEPT = 4096  # cached texts: most processes repeat the arguments of others
 
 Redact = Callable[[bytes], tuple[bytes, int]]
 
 
 def redact_spool(folder: Path) -> int:
-    """Take the secrets out of arguments and markers; the originals are overwritten.
+    """Redact secrets in arguments and markers; the originals are overwritten.
 
-    Returns how many secrets there were. Raises OSError.
+    Returns the number of secrets. Raises OSError.
     """
     execs = bytearray((folder / "execs.bin").read_bytes())
     originals: list[tuple[int, int]] = []
@@ -48,7 +48,7 @@ def redact_spool(folder: Path) -> int:
 
 
 def _move_redacted(heap: BinaryIO, place: tuple[int, int], redact: Redact) -> tuple[int, int, int]:
-    """Where the text lies without its secrets (offset, length), and how many there were."""
+    """Append the redacted text to the heap; return its offset, length and number of secrets."""
     offset, length = place
     heap.seek(offset)
     new, hits = redact(heap.read(length))
@@ -71,7 +71,7 @@ def _env(text: bytes) -> tuple[bytes, int]:
 
 
 def lost_in_spool(folder: Path) -> dict[str, int]:
-    """What the recorder lost, by kind. Raises OSError."""
+    """Return the recorder's losses by kind. Raises OSError."""
     data = (folder / "losses.bin").read_bytes()
     whole = data[: len(data) // _LOSS.size * _LOSS.size]
     rows = [(kind, count) for kind, _, count in _LOSS.iter_unpack(whole) if count]

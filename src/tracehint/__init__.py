@@ -10,7 +10,7 @@ from tracehint.version import __version__
 __all__ = ["Options", "Run", "__version__", "load"]
 
 
-# name -> the module that has it, loaded at the first use: the import itself costs nothing.
+# Public name -> module that defines it, imported at first use so that `import tracehint` is cheap.
 # Type checkers read __init__.pyi.
 _MODULES = {"load": "api", "Run": "api", "Options": "analyzer.model"}
 
@@ -22,5 +22,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What a user may take from here, also before its first use."""
+    """List the public names, including those that are not imported yet."""
     return [*__all__, "errors"]

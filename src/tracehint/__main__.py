@@ -9,8 +9,8 @@ from tracehint.interrupts import EXIT_INTERRUPTED, end_quietly
 
 if __name__ == "__main__" or sys.argv[0].endswith("tracehint"):
     end_quietly()
-    # Modules that are loaded make a hundred thousand objects and no garbage, which is looked for at
-    # every 700: 13 ms of CPU of each recording.
+    # Imports create about 100,000 objects and no garbage. A collection at every 700 objects, the
+    # default, would add 13 ms of CPU to each recording.
     gc.set_threshold(100_000)
 
 import atexit
@@ -25,10 +25,10 @@ from tracehint.streams import flush_stdout, hold
 def run() -> None:
     """Run the command line and end the process.
 
-    After a command of the user's it ends at once: to take numpy and Arrow apart that
-    will not be used again costs 0.03 s of CPU, which counts as a cost of recording. So it does
-    after an interrupt: a thread that loads a module waits for ever where the interrupt met this
-    one in the middle of that, and what other threads have begun nobody wants.
+    After a user's command and after an interrupt the process exits without the interpreter's
+    shutdown. Tearing down numpy and Arrow would add 0.03 s of CPU to each recording. After an
+    interrupt, a thread that imports a module can wait forever for an import that was interrupted
+    in this thread, and the results of other threads are not needed.
     """
     hold()
     code = main()
@@ -38,7 +38,7 @@ def run() -> None:
     if at_once:
         atexit._run_exitfuncs()
     if not flush_stdout():
-        os._exit(code or EXIT_FAILED)  # the interpreter would try again, and end with 120
+        os._exit(code or EXIT_FAILED)  # the interpreter would flush again and exit with 120
     if at_once:
         os._exit(code)
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""A run in Python: `tracehint.load` and what a run can be asked (docs/reference/python.md)."""
+"""The Python API: `tracehint.load` and the class `Run` (docs/reference/python.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Run", "load"]
 
 @dataclass(frozen=True)
 class Run:
-    """One analyzed run; made by `load`.
+    """One analyzed run, created by `load`.
 
     Tables are Arrow tables with integer keys: `task`, `file` (a version of a file), `edge`,
     `group`. Seconds count from the start of the run; sizes are bytes; ranges are half open.
@@ -50,11 +50,11 @@ class Run:
 
     @cached_property
     def accesses(self) -> pa.Table:
-        """One row per recorded run of accesses, in the order of recording.
+        """One row per recorded series of accesses, in recording order.
 
         Columns: task, file (null: no such row), op, how, start, length, stride, count, ops,
-        bytes, first_s, last_s, exact, host, proc. Computed at the first use.
-        Raises InputError for a run that was loaded from JSON: it has no accesses.
+        bytes, first_s, last_s, exact, host, proc. Computed at first use.
+        Raises InputError for a run that was loaded from JSON, which has no accesses.
         """
         if self.bundle is None:
             raise InputError(
@@ -65,18 +65,18 @@ class Run:
         return accesses(self.bundle, self.analysis)
 
     def graph(self, *, fold: bool = False) -> nx.DiGraph[str]:
-        """The graph of tasks and file versions; `fold` joins those of one kind.
+        """Return the graph of tasks and file versions; `fold` merges nodes of one kind.
 
-        Attributes of nodes: kind (task, file), label, count, bytes, and role, pattern,
-        confidence, saves_bytes (files) or start_s, end_s (tasks, seconds). Of edges: bytes,
-        count, pattern, via, peek. Engines, software and scratch files are left out.
+        Node attributes: kind (task, file), label, count, bytes, and role, pattern, confidence,
+        saves_bytes (files) or start_s, end_s (tasks, seconds). Edge attributes: bytes, count,
+        pattern, via, peek. Engines, software and scratch files are left out.
         """
         from tracehint.hintgen.report.graph_export import to_networkx
 
         return to_networkx(self.analysis, fold)
 
     def patterns(self, *, edges: bool = False) -> pa.Table:
-        """The labels of the files, or with `edges` their copies on the edges.
+        """Return the pattern labels of the files; with `edges`, their copies on the edges.
 
         Columns: `analyzer.model.PATTERNS`; definitions: docs/patterns.md. `evidence` is the
         text of a JSON object, `confidence` is in [0, 1], `saves_bytes` are network bytes.
@@ -88,7 +88,7 @@ class Run:
         return table.filter(pc.invert(own) if edges else own)
 
     def hints(self, options: LearnOptions | None = None) -> HintFile:
-        """Rules for the files of the next run, learned from this one alone."""
+        """Learn rules for the files of the next run, from this run alone."""
         from tracehint.hintgen.learn.rules import learn
 
         return learn([self.analysis], options)
@@ -103,11 +103,11 @@ class Run:
         seed: int = 1,
         tasks: bool = False,
     ) -> dict[str, Any]:
-        """How long the run would take on a cluster: the object of `predict --format json`.
+        """Predict the run on a cluster; return the object of `predict --format json`.
 
-        `cluster` is a cluster file or the name of a ready-made one, `placement` is default,
+        `cluster` is a cluster file or the name of a built-in model, `placement` is default,
         local, or hints:FILE; `tasks` adds the predicted timeline. Seconds, bytes, joules.
-        Raises InputError and UsageError; MissingDependencyError where the engine is not built.
+        Raises InputError and UsageError; MissingDependencyError if the engine is not built.
         """
         from tracehint.analyzer.predict.prediction import predict
         from tracehint.analyzer.predict.result import to_json
@@ -132,11 +132,11 @@ class Run:
         stage_inputs: bool = False,
         seed: int = 1,
     ) -> dict[str, Any]:
-        """What the run gains most from on a cluster: the object of `plan --format json`.
+        """Find the best placement strategy; return the object of `plan --format json`.
 
-        `cluster` is a cluster file or the name of a ready-made one; `stage_inputs`: hints may
+        `cluster` is a cluster file or the name of a built-in model; `stage_inputs`: hints may
         place the inputs too. Seconds, bytes.
-        Raises InputError and UsageError; MissingDependencyError where the engine is not built.
+        Raises InputError and UsageError; MissingDependencyError if the engine is not built.
         """
         from tracehint.analyzer.predict.cluster_file import read_cluster
         from tracehint.analyzer.predict.workload import from_analysis
@@ -155,9 +155,9 @@ class Run:
 def load(path: str | bytes | os.PathLike[str], options: Options | None = None) -> Run:
     """Analyze a trace bundle, or read the output of `tracehint analyze --format json`.
 
-    `options` (`tracehint.Options`) counts for bundles only: thresholds, number of nodes, default
-    placement. Raises BundleError where there is no bundle, InputError where a file is no
-    analysis; both say what to do. TypeError for options of another type.
+    `options` (`tracehint.Options`: thresholds, number of nodes, default placement) applies to
+    bundles only. Raises BundleError if there is no bundle, InputError for a file that is not an
+    analysis; both name a remedy. Raises TypeError for options of another type.
 
     >>> run = tracehint.load("run.trace", tracehint.Options(nodes=16))     # doctest: +SKIP
     """

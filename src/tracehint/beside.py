@@ -1,4 +1,4 @@
-"""Work for later runs that is done while a command runs, by a process that gives way to it."""
+"""Background work for later runs, done by a low-priority process while a command runs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
-_NICE = 10  # a tenth of what the command has, where that leaves no processor
+_NICE = 10  # a tenth of the command's CPU share where no processor is idle
 
 
 @contextmanager
-def done_beside(work: Callable[[], object]) -> Iterator[None]:
-    """Do the work in a process of its own, which is ended where the command ends first. Nothing of
-    it is seen; there must be no other thread when it begins. Raises OSError."""
+def run_in_background(work: Callable[[], object]) -> Iterator[None]:
+    """Do the work in a child process, which is terminated when the block ends. Its output is
+    discarded. It is forked, so no other thread may be running. Raises OSError."""
     pid = os.fork()
     if not pid:
-        _do(work)
+        _run_and_exit(work)
     try:
         yield
     finally:
-        with suppress(OSError):  # its programs as well
+        with suppress(OSError):  # the process group: programs that it started too
             os.killpg(pid, signal.SIGTERM)
         with suppress(OSError):
             os.kill(pid, signal.SIGTERM)
@@ -31,7 +31,7 @@ def done_beside(work: Callable[[], object]) -> Iterator[None]:
             os.waitpid(pid, 0)
 
 
-def _do(work: Callable[[], object]) -> NoReturn:
+def _run_and_exit(work: Callable[[], object]) -> NoReturn:
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

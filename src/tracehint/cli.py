@@ -59,7 +59,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-# Their children must not see what this process sets for itself.
+# Commands whose child processes must not inherit what tracehint sets for itself.
 RUN_A_COMMAND = ("profile", "run", "record", "task", "place")
 
 
@@ -82,9 +82,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it; a name that nearly fits is suggested."""
+        """Resolve the command as click does; for an unknown name, suggest a similar one."""
         wrong = args[0] not in COMMANDS and not args[0].startswith("-")
-        if wrong and not ctx.resilient_parsing:  # that is completion
+        if wrong and not ctx.resilient_parsing:  # resilient: completion
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, 1)
@@ -108,7 +108,7 @@ def cli() -> None:
 
 
 def _defaults() -> dict[str, dict[str, object]]:
-    """Defaults of every command from tracehint.toml of this directory. Raises InputError."""
+    """Return each command's defaults from this directory's tracehint.toml. Raises InputError."""
     if not os.path.lexists("tracehint.toml"):
         return {}
     from tracehint.adapters.project.config import find_config
@@ -155,7 +155,7 @@ def _runs_a_command(argv: Sequence[str] | None) -> bool:
 
 
 def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
-    """What came of it; what came of an interrupt is raised."""
+    """Run the command, print its error and return its exit code; interrupts are raised."""
     try:
         result = _call_command(argv, interrupts)
     except click.ClickException as error:
@@ -168,25 +168,25 @@ def _exit_code(argv: Sequence[str] | None, interrupts: Interrupts) -> int:
         return error.exit_code
     except BrokenPipeError:
         return EXIT_FAILED
-    except OSError as error:  # a place that nobody foresaw
+    except OSError as error:  # an error that no command handles
         where = f"{error.filename}: " if error.filename else ""
         what = f"{where}{error.strerror or type(error).__name__}"
-        return _tell(argv, what, "Check the path, its permissions and the free space.")
+        return _print_unhandled(argv, what, "Check the path, its permissions and the free space.")
     except Exception as error:
         if not _is_overflow(error):
             raise
         what = f"numbers of the input cannot be added: {str(error).splitlines()[0]}"
-        return _tell(argv, what, "It is damaged: record, or analyze, the run again.")
+        return _print_unhandled(argv, what, "It is damaged: record, or analyze, the run again.")
     return result if isinstance(result, int) else 0
 
 
-def _tell(argv: Sequence[str] | None, what: str, remedy: str) -> int:
-    """An error that no command has foreseen, in words; its exit code."""
+def _print_unhandled(argv: Sequence[str] | None, what: str, remedy: str) -> int:
+    """Print an error that no command handles; return its exit code."""
     click.echo(f"tracehint: {TracehintError(what, remedy)}", err=True)
     return EXIT_RECORDER_FAILED if _runs_a_command(argv) else EXIT_FAILED
 
 
 def _is_overflow(error: Exception) -> bool:
-    """Whether DuckDB met numbers whose sum no column holds: no file has such a size."""
+    """Whether a sum in DuckDB exceeded its column type, which no real file size can cause."""
     duckdb = sys.modules.get("duckdb")
     return duckdb is not None and isinstance(error, duckdb.DataError)

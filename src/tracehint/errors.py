@@ -32,7 +32,7 @@ class TracehintError(Exception):
 
 
 class UsageError(TracehintError):
-    """The command line asks for something that does not exist or does not fit."""
+    """The command line names something that does not exist, or options that do not fit."""
 
 
 class BundleError(TracehintError):
@@ -54,7 +54,7 @@ class CollectorError(TracehintError):
 
 
 class NotBegunError(CollectorError):
-    """A collector that seemed usable could not begin; nothing was run, another one may be tried."""
+    """A collector that passed its checks could not start; the command did not run yet."""
 
 
 class MissingDependencyError(TracehintError):

@@ -1,9 +1,8 @@
-"""Ctrl-C: one line on stderr and exit code 130, wherever it meets the program. Threads that take no
-signals.
+"""Handling of Ctrl-C at any time (one line on stderr, exit code 130); threads without signals.
 
-While modules are loaded and after the end it simply ends the process. In between it raises
-KeyboardInterrupt; libraries in C turn that into errors of their own, so that whatever comes after
-it counts as it.
+During imports and after the command, SIGINT simply ends the process. In between it raises
+KeyboardInterrupt; C libraries convert that into their own errors, so any error after an interrupt
+counts as the interrupt.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ _DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
 
 
 class Interrupts:
-    """Whether there was one. KeyboardInterrupt within the block, unless somebody decided otherwise
-    (nohup)."""
+    """Raise KeyboardInterrupt on SIGINT within the block and record it in `seen`, unless SIGINT is
+    ignored (nohup) or has another handler."""
 
     def __init__(self) -> None:
         self.seen = False
         self._before: Any = None
 
     def __enter__(self) -> Interrupts:
-        import threading  # not before `end_quietly`: each module loaded until then is a moment
+        import threading  # imported late: before `end_quietly`, Ctrl-C prints a traceback
 
         here = threading.current_thread() is threading.main_thread()
         if here and signal.getsignal(signal.SIGINT) in _DEFAULTS:
@@ -45,14 +44,14 @@ class Interrupts:
 
 
 def end_quietly() -> None:
-    """Let it end the process, where nothing has to be put in order."""
+    """Let SIGINT end the process from here on, as there is nothing to clean up."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def start_without_signals(thread: Thread) -> None:
-    """Start a thread beside a command that is waited for: signals are for the thread that waits,
-    one that this thread took would be lost to it."""
+    """Start a thread with all signals blocked. Signals must reach the thread that waits for a
+    command; one delivered to this thread would be lost."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         thread.start()

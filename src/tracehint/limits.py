@@ -1,8 +1,8 @@
-"""What readers of files from outside take at most; every number can be raised or lowered.
+"""Limits for reading input files; an environment variable can raise or lower each of them.
 
     TRACEHINT_LIMITS=rows=50_000_000,yaml-values=20_000_000 tracehint import ...
 
-Each limit is one row of LIMITS; `limit(NAME)` is its number, `exceeded(NAME, what)` the error.
+Each row of LIMITS is one limit; `limit(NAME)` returns its number, `limit_error` the error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = 1 << 62
 
 @dataclass(frozen=True)
 class Limit:
-    """`most` `unit`s of what `bounds` names."""
+    """A maximum of `most` `unit`; `bounds` names what it limits."""
 
     most: int
     unit: str
@@ -86,18 +86,18 @@ LIMITS: dict[str, Limit] = {
 
 
 def limit(name: str) -> int:
-    """The number in force. Raises UsageError where TRACEHINT_LIMITS is not understood."""
+    """Return the limit in force. Raises UsageError for an invalid TRACEHINT_LIMITS."""
     return _parse_limits(os.environ.get(VARIABLE, "")).get(name, LIMITS[name].most)
 
 
 def check(name: str, what: str, count: int) -> None:
-    """Raises InputError where `count` is beyond the limit; `what` is named."""
+    """Raise InputError, which names `what`, if `count` exceeds the limit."""
     if count > limit(name):
         raise limit_error(name, what)
 
 
 def limit_error(name: str, what: str) -> InputError:
-    """The error for a file, or a thing in it, that goes beyond the limit."""
+    """Return the error for a file, or a part of it, that exceeds the limit."""
     return InputError(
         f"{what}: more than {limit(name):,} {LIMITS[name].unit}",
         f"If it is what you mean, set {VARIABLE}={name}=N (docs/reference/limits.md).",
@@ -119,6 +119,6 @@ def _parse_limits(text: str) -> dict[str, int]:
 
 
 def values_of(text: str | bytes) -> int:
-    """At most as many values as JSON text has: its commas and opening brackets, and one."""
+    """Return an upper bound of the values in JSON text: commas and opening brackets, plus one."""
     marks: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     return 1 + sum(text.count(mark) for mark in marks)

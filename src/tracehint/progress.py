@@ -1,4 +1,4 @@
-"""Progress of a command: a line on the terminal, from a thread beside the command."""
+"""Progress of a command: a line on the terminal, written by a background thread."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _CLEAR = "\r\x1b[K"
 
 
 class Stages:
-    """Keeps the reported progress (see `Resources.tell`), from any thread."""
+    """The latest progress, reported by any thread (see `Resources.tell`)."""
 
     def __init__(self) -> None:
         self._began = self._since = time.monotonic()
         self._stage, self._done, self._total, self._unit = "reading", 0, 0, ""
 
     def tell(self, stage: str, done: int, total: int, unit: str) -> None:
-        """`done` of `total` things are done in this stage; a total of 0 is not known."""
+        """Record that `done` of `total` units of the stage are done; 0: the total is unknown."""
         if stage != self._stage:
             self._since = time.monotonic()
         self._stage, self._done, self._total, self._unit = stage, done, total, unit
 
     def line(self) -> str:
-        """Seconds, stage, and as far as known a bar, the share that is done and the rate."""
+        """Return elapsed seconds, stage and, where known, a bar, the share done and the rate."""
         now = time.monotonic()
         parts = [f"tracehint: {now - self._began:.0f} s", self._stage]
         if self._total:
@@ -67,12 +67,12 @@ def stages() -> Iterator[Stages]:
         yield seen
     finally:
         over.set()
-        watcher.join(1.0)  # a terminal that is stopped must not hold up the end
+        watcher.join(1.0)  # a stopped terminal must not delay the end
 
 
 @contextlib.contextmanager
 def stage(name: str) -> Iterator[Stages]:
-    """The same for work that is one stage."""
+    """Show the line for work that consists of one stage."""
     with stages() as seen:
         seen.tell(name, 0, 0, "")
         yield seen
@@ -90,7 +90,7 @@ def _show(seen: Stages, over: threading.Event) -> None:
 
 
 FIRST_RECORDING_S, EVERY_RECORDING_S = 2.0, 5.0
-_READ_BYTES = 8 << 20  # of new records at one look
+_READ_BYTES = 8 << 20  # of new records per update
 _STDOUT, _RECORDING_STDERR = 1, 2
 
 
@@ -104,19 +104,19 @@ def is_shown(*, quiet: bool) -> bool:
 
 @contextlib.contextmanager
 def progress(bundle: Path, *, shown: bool) -> Iterator[None]:
-    """Tell on stderr how far the recording into `bundle` has come, until the block ends."""
+    """Print the progress of the recording into `bundle` to stderr until the block ends."""
     if not shown:
         yield
         return
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(bundle, over), daemon=True)
-    # Blocked, a write from the background does not stop the job either (SIGTTOU).
+    # With SIGTTOU blocked, a write by a background job does not stop the job either.
     start_without_signals(watcher)
     try:
         yield
     finally:
         over.set()
-        watcher.join(1.0)  # one that is stopped holds up nothing
+        watcher.join(1.0)  # a stopped terminal must not delay the end
 
 
 def _watch(bundle: Path, over: threading.Event) -> None:
@@ -129,12 +129,12 @@ def _watch(bundle: Path, over: threading.Event) -> None:
                 line = f"tracehint: {time.monotonic() - began:.0f} s: {text}\n"
                 os.write(_RECORDING_STDERR, line.encode())
                 printed = text
-        except Exception:  # a look that failed concerns nobody
+        except Exception:  # progress is optional: an error ends it silently
             return
 
 
 class Counts:
-    """What the recorder has written so far; each look reads only what is new."""
+    """Counts of what the recorder has written so far; each update reads new records only."""
 
     def __init__(self, bundle: Path) -> None:
         self.bundle = bundle
@@ -142,7 +142,7 @@ class Counts:
         self.moved = self.lost = 0
 
     def text(self) -> str:
-        """One line without its end; empty while there is nothing to tell."""
+        """Return one line without its line end; empty while there is nothing to report."""
         if (self.bundle / SPOOL_DIR).is_dir():
             return self._of_spool()
         log = sum(f.stat().st_size for f in self.bundle.glob("raw/*.log"))
@@ -171,7 +171,7 @@ class Counts:
         return size // FILES[name].itemsize
 
     def _read_new_records(self, name: str) -> np.ndarray[Any, Any]:
-        """The whole records that were added since the last look, at most 8 MiB of them."""
+        """Return the complete records added since the last update, at most 8 MiB of them."""
         import numpy as np
 
         from tracehint.schemas.spool.layout import FILES
@@ -191,12 +191,12 @@ def _size(count: int) -> str:
     return human_bytes(count)
 
 
-def for_a_run(*, sql: bool = False, keep: bool = True) -> None:
-    """Memory that was given is kept, and nobody looks for garbage: what a run is held in are few
-    large arrays and millions of live objects, none of them in cycles that grow.
+def prepare_for_analysis(*, sql: bool = False, keep: bool = True) -> None:
+    """Keep freed memory and turn the garbage collector off: a run consists of a few large arrays
+    and millions of live objects, without growing reference cycles.
 
-    For commands, and before numpy is imported. `sql`: DuckDB is asked about the run.
-    Without `keep` memory goes back as it is freed: where what follows are many small texts.
+    For commands, before numpy is imported. `sql`: the run is queried with DuckDB.
+    Without `keep` freed memory is returned, for work that creates many small texts later.
     """
     import gc
 

@@ -1,7 +1,7 @@
-"""The standard streams as this process finds them: closed, full, or without a reader.
+"""Standard streams that may be closed, full or without a reader.
 
-A command that is run must find them as they were, no file of ours may get one of their numbers,
-and what we say must never change an exit code.
+A recorded command must inherit them unchanged, no file of tracehint may get one of their
+descriptor numbers, and output of tracehint must never change an exit code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Unfailing(io.FileIO):
     """A descriptor whose writes never fail: output that cannot be written is dropped."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """As FileIO; what cannot be written counts as written."""
+        """Write as FileIO does; data that cannot be written counts as written."""
         try:
             return super().write(data) or 0
         except OSError:
@@ -28,10 +28,10 @@ class _Unfailing(io.FileIO):
 
 
 def hold() -> None:
-    """Keep the numbers of closed streams taken, and give Python's streams something to stand on.
+    """Open placeholders for closed standard descriptors, and set up Python's stdout and stderr.
 
-    The placeholders are closed again in whatever is run. They are open the wrong way round, so
-    that reading and writing them fails as it would without them.
+    Placeholders are not inherited by child programs. They are opened in the opposite direction,
+    so that reads and writes fail as on a closed descriptor.
     """
     for fd in range(3):
         try:
@@ -49,10 +49,10 @@ def hold() -> None:
 
 
 def flush_stdout() -> bool:
-    """Whether everything that was printed is written; says so where it is not."""
+    """Flush stdout; return whether all output was written. Prints errors except a closed pipe."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # who read it has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         return False
     except (OSError, ValueError) as error:
         print(f"tracehint: the output cannot be written: {error}", file=sys.stderr)

@@ -1,3 +1,3 @@
-"""The version of the program: the one that pyproject.toml states, without loading anything."""
+"""The program's version, the same as in pyproject.toml; importing it loads no other module."""
 
 __version__ = "0.1.0"

@@ -1,11 +1,11 @@
-"""Makeflow: the same workflow, where each rule's files are tagged by its own shell.
+"""Makeflow: the same workflow, with each rule's files tagged by the rule's own shell.
 
-The result is the user's file with one fixed prefix before the command of each rule that has hints,
-and a folder beside it with the tag program and its table. Inputs and directories are tagged before
-the command, outputs when it has ended. With --precreate outputs are made beforehand, empty:
-Makeflow keeps a file that is there before the rule runs (same inode), so the hint is on it before
-the first byte. Unchanged workflows work as well: `makeflow --wrapper './FOLDER/tag %%' WORKFLOW`.
-A plan for this workflow becomes a table for `tracehint place` in the folder (makeflow_parts.py).
+The result is the user's file with a fixed prefix before the command of each rule with hints, and a
+folder next to it with the tag program and its table. Inputs and directories are tagged before the
+command, outputs after it. With --precreate outputs are created beforehand, empty: Makeflow keeps a
+file that exists before the rule runs (same inode), so it has its hint before the first byte.
+Unmodified workflows also work: `makeflow --wrapper './FOLDER/tag %%' WORKFLOW`. A plan for this
+workflow becomes a table for `tracehint place` in the folder (parts.py).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from tracehint.schemas.wording import plural
 _LEAVING = re.compile(
     r"(?<![\w./-])(?:cd|pushd|popd|chdir|exec|trap|eval|source|kill|\.)(?=[\s;&|)]|$)"
 )
-# Programs that make another thing than a file, or nothing where there is one.
+# Commands that create something other than a file, or fail if their target exists.
 _MAKING = re.compile(r"(?<![\w./-])(?:mkdir|ln|link|mkfifo|mknod|unzip|noclobber)(?=\s)[^;&|\n]*")
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The annotated workflow, the tag folder, and what to run next."""
+    """Return the annotated workflow, the tag folder, and the command to run next."""
     if request.workflow is None:
         raise UsageError(
             "no workflow given",
@@ -54,7 +54,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     workflow = read_workflow(request.workflow)
     folder = Path(f"{output}.tracehint")
     parts = find_parts(hints.plan, makeflow_parts.names(workflow)) if hints.plan else None
-    planned = parts is not None and makeflow_parts.is_for(hints, parts, workflow)
+    planned = parts is not None and makeflow_parts.is_planned(hints, parts, workflow)
     moved: list[str] = []
     if parts is not None and parts.bound:
         workflow, parts, moved = order_by_parts(workflow, parts)
@@ -92,9 +92,9 @@ def targets_by_task(
     precreate: bool = False,
     planned: bool = False,
 ) -> tuple[list[list[TagTarget]], list[str]]:
-    """For each task what to tag and when; and what people have to know, a line each.
+    """Return the tag targets of each task, and messages for the user, one per line.
 
-    planned: files of the workflow that the hint file's plan does not name need nothing.
+    planned: files of the workflow that the hint file's plan does not name get no hints.
     """
     hidden, left_out = find_undeclared_outputs(hints, workflow)
     extra = sorted({path for paths in hidden for path, _ in paths})
@@ -122,7 +122,7 @@ def targets_by_task(
 
 
 def _remarks(moving: int, left_out: int, *, afterwards: bool) -> list[str]:
-    """What people have to know. `moving`: rules whose outputs cannot be made beforehand."""
+    """Return messages for the user. `moving`: rules whose outputs cannot be created beforehand."""
     remarks = []
     if moving:
         remarks.append(
@@ -142,19 +142,19 @@ def _remarks(moving: int, left_out: int, *, afterwards: bool) -> list[str]:
 def leaves(command: str) -> bool:
     """Whether a command may change directory, or end without its shell's EXIT trap.
 
-    Looked at as words, wherever they stand: one rule too many is tagged afterwards.
+    Matches words anywhere in the command: a false positive is only tagged afterwards.
     """
     return _LEAVING.search(command) is not None
 
 
 def refuses(command: str, targets: Iterable[bytes]) -> bool:
-    """Whether a command may fail where a target is a file already: as a directory, a link, ..."""
+    """Whether a command may fail if a target exists as a file, as mkdir and ln do."""
     words = {word.strip("'\"/") for made in _MAKING.findall(command) for word in made.split()}
     return any(os.fsdecode(target).rstrip("/") in words for target in targets)
 
 
 def _directories(plan: TagPlan, task: Task, more: Sequence[bytes]) -> list[TagTarget]:
-    """Defaults of the directories that the task writes in."""
+    """Return the defaults of the directories that the task writes to."""
     defaults: Mapping[bytes, Mapping[str, str]] = {
         t.path: t.hints for t in plan.targets if t.kind == "directory"
     }
@@ -169,9 +169,9 @@ def _directories(plan: TagPlan, task: Task, more: Sequence[bytes]) -> list[TagTa
 def annotate(
     workflow: Workflow, tagged: Sequence[bool], folder: str, options: Sequence[str] = ()
 ) -> bytes:
-    """The workflow with the prefix before each tagged rule's command; all else as it was.
+    """Return the workflow with the prefix before each tagged rule's command, otherwise unchanged.
 
-    options: those of the batch system for each rule, if any.
+    options: the batch system options of each rule, if any.
     """
     options = options or [""] * len(tagged)
     if workflow.data is not None:
@@ -199,7 +199,7 @@ def annotate(
 
 
 def prefix(number: int, folder: str) -> str:
-    """Sourced by the rule's own shell; free of `$`, which Makeflow would take for a variable."""
+    """Return the text that a rule's shell sources; without `$`, which Makeflow would expand."""
     return (
         f"TRACEHINT_RULE={number} TRACEHINT_DIR=./{folder}; "
         f"[ -r ./{folder}/tag ] && . ./{folder}/tag; "
@@ -208,10 +208,9 @@ def prefix(number: int, folder: str) -> str:
 
 # Files that a workflow does not declare although its tasks write them.
 #
-# Two kinds can be foretold. A rule for one fixed path (`field.bin`) belongs to every task of its
+# Two kinds can be predicted. A rule for one fixed path (`field.bin`) applies to every task of its
 # producing types. A rule with placeholders (`p_{n}_area.fits`) follows a declared output of the
-# same task (`p_{n}.fits`) when the learned examples carry the same numbers as that output's
-# files.
+# same task (`p_{n}.fits`) if the learned examples contain the same numbers as that output's files.
 
 
 Captures = tuple[bytes, ...]
@@ -220,16 +219,16 @@ Captures = tuple[bytes, ...]
 def find_undeclared_outputs(
     hints: HintFile, workflow: Workflow
 ) -> tuple[list[list[tuple[bytes, str]]], int]:
-    """Per task (path, kind) of undeclared outputs, kinds as in tag_table; and examples left out."""
+    """Return each task's undeclared outputs (path, tag kind) and the number of unused examples."""
     found: list[list[tuple[bytes, str]]] = [[] for _ in workflow.tasks]
-    catches = _Catches(hints, workflow)
+    matches = _TemplateMatches(hints, workflow)
     declared = set(workflow.files)
-    spoken_of = catches.find_fitting(declared)
+    declared_templates = matches.find_fitting(declared)
     left_out = 0
     for rule in hints.rules:
         template = parse(rule.template)
         examples = [p for p in _examples(rule) if p not in declared]
-        if not any(rule.producers) or template in spoken_of:
+        if not any(rule.producers) or template in declared_templates:
             continue
         if template.literal:
             path = to_bytes(rule.template)
@@ -238,15 +237,15 @@ def find_undeclared_outputs(
             for i in hits if inside(path) else []:
                 found[i].append((path, kind))
         else:
-            hits = _follow(catches, rule, template, examples, found)
+            hits = _add_sibling_outputs(matches, rule, template, examples, found)
         left_out += len(examples) if not hits else 0
     return found, left_out
 
 
-class _Catches:
-    """What the templates of all rules catch among the declared outputs, each name looked at once.
+class _TemplateMatches:
+    """Matches between all rules' templates and the declared outputs, each name matched once.
 
-    A name too costly to match is caught by no rule, as it gets no hint either.
+    A name too costly to match has no match, as it gets no hint either.
     """
 
     def __init__(self, hints: HintFile, workflow: Workflow) -> None:
@@ -255,15 +254,15 @@ class _Catches:
         self._tasks: dict[Template, list[tuple[int, Captures]]] = defaultdict(list)
         for i, task in enumerate(workflow.tasks):
             for path in task.targets:
-                for template, caught in self._fits(path):
+                for template, caught in self._match_templates(path):
                     self._tasks[template].append((i, caught))
         self._rules: dict[tuple[tuple[str, ...], Captures], dict[str, Rule]] = defaultdict(dict)
         for rule in hints.rules:
             template = parse(rule.template)
             for _, caught in self._tasks.get(template, ()):
-                self._rules[_holes(template), caught][rule.id] = rule
+                self._rules[_list_placeholders(template), caught][rule.id] = rule
 
-    def _fits(self, path: bytes) -> list[tuple[Template, Captures]]:
+    def _match_templates(self, path: bytes) -> list[tuple[Template, Captures]]:
         try:
             found = self._index.find_fitting(Subject(path, limit("match-work")))
             return [(template, texts_at(where, path)) for template, where in found]
@@ -271,33 +270,33 @@ class _Catches:
             return []
 
     def find_fitting(self, paths: Iterable[bytes]) -> set[Template]:
-        """Templates that fit one of the paths."""
-        return {template for path in paths for template, _ in self._fits(path)}
+        """Return the templates that match one of the paths."""
+        return {template for path in paths for template, _ in self._match_templates(path)}
 
     def siblings(self, holes: tuple[str, ...], caught: Captures) -> Iterable[Rule]:
-        """Rules with these placeholders that catch these texts in a declared output."""
+        """Return rules with these placeholders that captured these texts in declared outputs."""
         return self._rules.get((holes, caught), {}).values()
 
     def by_task(self, template: Template, types: tuple[str, ...]) -> list[tuple[int, Captures]]:
-        """(task, texts) of the declared outputs that the template catches, of tasks of `types`."""
+        """Return (task, texts) of declared outputs that the template matches, for these types."""
         found = self._tasks.get(template, ())
         return [(i, caught) for i, caught in found if self._types[i] in types]
 
 
-def _follow(
-    catches: _Catches,
+def _add_sibling_outputs(
+    matches: _TemplateMatches,
     rule: Rule,
     template: Template,
     examples: list[bytes],
     found: list[list[tuple[bytes, str]]],
 ) -> list[int]:
-    """Append the file that goes with each declared output of a sibling rule; the tasks so found."""
-    holes = _holes(template)
+    """Append the files that go with a sibling rule's declared outputs; return their tasks."""
+    holes = _list_placeholders(template)
     wanted = {caught for p in examples if (caught := template.match(p)) is not None}
-    for other in catches.siblings(holes, next(iter(wanted), ())):
+    for other in matches.siblings(holes, next(iter(wanted), ())):
         if other is rule or not set(other.producers) & set(rule.producers):
             continue
-        by_task = catches.by_task(parse(other.template), rule.producers)
+        by_task = matches.by_task(parse(other.template), rule.producers)
         if wanted and wanted <= {caught for _, caught in by_task}:
             for task, caught in by_task:
                 path = _fill(template, caught)
@@ -307,7 +306,7 @@ def _follow(
     return []
 
 
-def _holes(template: Template) -> tuple[str, ...]:
+def _list_placeholders(template: Template) -> tuple[str, ...]:
     return tuple(part for part in template.parts if isinstance(part, str))
 
 

@@ -1,8 +1,8 @@
-"""File lists of a Makeflow workflow after a recorded run: what rules declare, and what they used.
+"""Makeflow file lists corrected by a recorded run: declared files compared with files in use.
 
-An input goes from a list only where no task of the rule's type ever opened or ran a file of such a
-name, the command does not name it, and it holds data (an empty file may be there for the order). An
-input that was read and not declared comes onto it, as does an output that others read.
+An input is removed only if no task of the rule's type opened or ran a file with such a name, the
+command does not name it, and it is not empty (an empty file may express an order). Undeclared
+inputs that were read are added, and undeclared outputs that other tasks read.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tracehint.hintgen.hints.pathtext import to_text
 from tracehint.hintgen.text.units import size
 from tracehint.schemas.wording import plural
 
-_PLAIN = re.compile(rb"[A-Za-z0-9_.+=,@%/~-]+")  # written in a rule's first line as it is
+_PLAIN = re.compile(rb"[A-Za-z0-9_.+=,@%/~-]+")  # names that need no quotes in a rule's first line
 
 
 @dataclass(frozen=True)
 class Lists:
-    """The files of one rule; `seen`: the run has its task."""
+    """The files of one rule; `seen`: its task is in the recorded run."""
 
     inputs: tuple[bytes, ...]
     outputs: tuple[bytes, ...]
@@ -38,7 +38,7 @@ class Lists:
 
 
 def lists_of(workflow: Workflow, observed: Observed) -> list[Lists]:
-    """One entry for each rule, in order."""
+    """Return the lists of each rule, in order."""
     readers = observed.readers()
     return [_lists(task, observed, frozenset(readers)) for task in workflow.tasks]
 
@@ -70,7 +70,7 @@ def _is_needed(task: Task, path: bytes, kind: str, observed: Observed) -> bool:
 
 
 def with_lists(workflow: Workflow, lists: Sequence[Lists]) -> tuple[bytes, int]:
-    """(the workflow with these lists, rules left as they were though theirs differ)."""
+    """Return (the workflow with these lists, rules left unchanged despite different lists)."""
     if workflow.data is not None:
         rules = [
             _json_rule(raw, mine) for raw, mine in zip(workflow.data["rules"], lists, strict=True)
@@ -93,8 +93,8 @@ def with_lists(workflow: Workflow, lists: Sequence[Lists]) -> tuple[bytes, int]:
     return "".join([*out, workflow.text[done:]]).encode("latin-1"), left
 
 
-def about_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int) -> list[str]:
-    """What people have to know of the new lists, a line each."""
+def describe_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int) -> list[str]:
+    """Return messages for the user about the new lists, one per line."""
     dropped = [path for mine in lists for path in mine.dropped]
     unknown = sum(path not in sizes for path in dropped)
     bytes_ = sum(sizes.get(path, 0) for path in dropped)
@@ -136,7 +136,7 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-# What the tasks of a recorded run really used, by task: for engines that stage declared files.
+# Files that each task of a recorded run used, for engines that stage declared files.
 
 
 _READ = """
@@ -154,17 +154,17 @@ _SIZES = "SELECT path, max(size_bytes) AS size FROM files GROUP BY path"
 
 @dataclass(frozen=True)
 class Observed:
-    """Paths are below the data root; tasks are numbers of the analysis."""
+    """Files in use per task. Paths are below the data root; tasks are numbers of the analysis."""
 
     types: Mapping[int, str]
     makers: Mapping[bytes, int]  # file -> task that wrote it
-    read: Mapping[int, frozenset[bytes]]  # task -> data that it read and did not write itself
+    read: Mapping[int, frozenset[bytes]]  # task -> data that it read and did not write
     made: Mapping[int, frozenset[bytes]]
-    shapes: Mapping[str, frozenset[str]]  # type -> shapes of all names that its tasks opened or ran
+    shapes: Mapping[str, frozenset[str]]  # type -> shapes of names its tasks opened or ran
     sizes: Mapping[bytes, int]
 
     def readers(self) -> Mapping[bytes, int]:
-        """File -> number of tasks that read it."""
+        """Count the tasks that read each file."""
         counts: dict[bytes, int] = {}
         for files in self.read.values():
             for path in files:
@@ -172,13 +172,13 @@ class Observed:
         return counts
 
     def task_of(self, outputs: Iterable[bytes]) -> int | None:
-        """The recorded task that wrote one of these files."""
+        """Return the recorded task that wrote one of these files."""
         return next((self.makers[path] for path in outputs if path in self.makers), None)
 
     def is_used(self, kind: str, path: bytes) -> bool:
-        """Whether any task of that type ever opened or ran a file of such a name.
+        """Whether any task of that type opened or ran a file with a name of this shape.
 
-        Of a set that belongs together (`ref.nsq`, `ref.ntf`) one is enough.
+        One file of a set that belongs together (`ref.nsq`, `ref.ntf`) is sufficient.
         """
         name = shape(to_text(path))
         known = self.shapes.get(kind, frozenset())
@@ -186,7 +186,7 @@ class Observed:
 
 
 def shape(name: str) -> str:
-    """The name with every number as one sign: what differs between tasks of one type.
+    """Replace every number by `#`: names of one type's tasks differ in their numbers.
 
     >>> shape("out/part_17.bin")
     'out/part_#.bin'
@@ -239,7 +239,7 @@ def _by_task(rows: Iterable[Mapping[str, Any]]) -> dict[int, frozenset[bytes]]:
 
 @dataclass(frozen=True)
 class Listed:
-    """The workflow as it was, what was seen of it, and its text with other lists."""
+    """The original workflow, the files that it used, and its text with new lists."""
 
     workflow: Workflow
     observed: Observed
@@ -250,7 +250,7 @@ class Listed:
 
 
 def declare_listed_files(request: EmitRequest, suffix: str) -> Listed:
-    """The workflow of the request; `suffix` of the file where none is named. Raises UsageError."""
+    """Return the workflow with new lists; `suffix`: of the default output. Raises UsageError."""
     if request.workflow is None or request.run is None:
         raise UsageError(
             "the lists come from the workflow and a recorded run of it",

@@ -1,6 +1,6 @@
-"""Makeflow: classic, JSON and JX files, and the log. The log's job id is the pid of a local job.
+"""Makeflow: classic, JSON and JX files, and the log, whose job id is the pid of a local job.
 
-Given a Makeflow file, its log beside it is read too, and the other way round.
+A Makeflow file is read together with the log next to it, and the other way round.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GNU_MAKE = re.compile(rb"\$[(@<^*?]|^\.PHONY|^(?:ifdef|ifeq|include|define) ", 
 
 @dataclass
 class _Node:
-    """One rule: what it needs and makes, and its attempts as (pid, start, end, state), in µs."""
+    """One rule: its files, and its attempts as (pid, start, end, state), times in µs."""
 
     command: str = ""
     sources: list[bytes] = field(default_factory=list)
@@ -46,7 +46,7 @@ class _Node:
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """A log, a JSON file with rules, or a text with rules and commands after a TAB."""
+    """Whether this is a log, JSON with rules, or text with rules and TAB-indented commands."""
     if path.name.endswith((SUFFIX, ".makeflow", ".mf")):
         return True
     if head.lstrip()[:1] == b"{":
@@ -60,7 +60,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
 
 def read(path: Path) -> DeclaredGraph:
-    """The rules, joined with the run's log where there is one."""
+    """Read the rules, joined with the run's log if there is one."""
     if path.name.endswith(SUFFIX) or _is_log(path):
         workflow = path.with_name(path.name.removesuffix(SUFFIX))
         log: Path | None = path
@@ -78,7 +78,7 @@ def read(path: Path) -> DeclaredGraph:
         if _RESOURCES.search(text):
             try:
                 _add_requests(_rules(text, workflow), nodes)
-            except MissingDependencyError as error:  # the log has the graph
+            except MissingDependencyError as error:  # the log contains the graph
                 out.notes.append(f"what rules request is not known: {error.what}")
     if nodes and not any(n.command or n.targets for n in nodes.values()):
         out.notes.append("the log names no files: run makeflow with --log-verbose")
@@ -94,7 +94,7 @@ def _is_log(path: Path) -> bool:
 
 
 def _add(out: GraphBuilder, rule: int, node: _Node, measured: list[Summary]) -> None:
-    """One row per attempt; only the last one has the files."""
+    """Add one row per attempt; only the last one gets the files."""
     task = f"n{rule}"
     target = node.targets[0].decode("utf-8", "backslashreplace") if node.targets else task
     name, kind = target, type_of_text(node.command)
@@ -128,18 +128,18 @@ def _add(out: GraphBuilder, rule: int, node: _Node, measured: list[Summary]) -> 
 def _read_log(path: Path, nodes: dict[int, _Node], out: GraphBuilder) -> None:
     for at, line in enumerate(read_lines(path), 1):
         if line.startswith("# "):
-            _declaration(line, nodes)
+            _parse_declaration(line, nodes)
             continue
         found = _EVENT.match(line)
         if found:
             time, node, state, pid = (int(g) for g in found.groups())
-            _event(nodes.setdefault(node, _Node()), time, state, pid)
+            _record_event(nodes.setdefault(node, _Node()), time, state, pid)
         elif line.strip():
             out.bad_line(at)
 
 
-def _declaration(line: str, nodes: dict[int, _Node]) -> None:
-    """`# KEY <id> ...`, tab separated; other comments say nothing about the graph."""
+def _parse_declaration(line: str, nodes: dict[int, _Node]) -> None:
+    """Parse `# KEY <id> ...`, tab-separated; other comments do not describe the graph."""
     key, *rest = line[2:].split("\t")
     if not rest or not rest[0].isdigit() or len(rest[0]) > 9:
         return
@@ -147,14 +147,14 @@ def _declaration(line: str, nodes: dict[int, _Node]) -> None:
     if key == "COMMAND":
         node.command = "\t".join(rest[1:])
     elif key in ("SOURCES", "TARGETS"):
-        # the log has them in the opposite order of the file
+        # the log lists them in reverse order of the file
         files = [raw_name(name) for name in rest[:0:-1] if name]
         (node.sources if key == "SOURCES" else node.targets).extend(files)
     elif key == "PARENTS":
         node.parents = [f"n{p}" for p in rest[1:] if p.isdigit()]
 
 
-def _event(node: _Node, time: int, state: int, pid: int) -> None:
+def _record_event(node: _Node, time: int, state: int, pid: int) -> None:
     if state == _RUNNING:
         node.attempts.append([pid, time, None, None])
     elif state in (_COMPLETE, _FAILED, _ABORTED) and node.attempts:
@@ -174,7 +174,7 @@ def _add_rules(rules: list[_RuleRow], nodes: dict[int, _Node], out: GraphBuilder
 
 
 def _add_requests(rules: list[_RuleRow], nodes: dict[int, _Node]) -> None:
-    """What rules request; nothing where the file has other rules than the log."""
+    """Add the resources that rules request; none if the file and the log differ in rules."""
     if len(rules) != len(nodes):
         return
     for at, (*_, cores, memory) in enumerate(rules):
@@ -230,23 +230,23 @@ def _files(entries: Any) -> list[bytes]:
     return [raw_name(n) for n in names if isinstance(n, str)]
 
 
-# Processor time and memory of Makeflow's rules from the summaries of `--monitor=DIR`
-# (resource_monitor), which Work Queue and local runs leave alike.
+# CPU time and memory of Makeflow's rules from the summaries of `--monitor=DIR`
+# (resource_monitor), which Work Queue and local runs write in the same form.
 #
-# Nothing names DIR afterwards: folders beside the workflow are looked into, and a summary counts
-# for the attempt during which it says that it was taken.
+# DIR is not recorded: all folders next to the workflow are searched, and an attempt gets the
+# summary with the nearest start.
 
 
 _SUMMARY = re.compile(r"resource-rule-(\d{1,9})\.summary$")
 _MAX_FOLDERS, _MAX_FILES, _MAX_SUMMARY = 100, 1_000_000, 1 << 20
-_APART_S = 5.0  # between what Makeflow and the monitor call the start: it copies itself first
+_MAX_START_GAP_S = 5.0  # between Makeflow's start and the monitor's, which copies itself first
 
-# second of the start; nanoseconds of processors, bytes of memory
+# start in seconds since the epoch; CPU time in ns, peak memory in bytes
 Summary = tuple[float, tuple[int, int | None]]
 
 
 def summaries(folder: Path, notes: list[str]) -> dict[int, list[Summary]]:
-    """By rule what was measured, in the folders beside the workflow."""
+    """Return the measurements of each rule, from the folders next to the workflow."""
     found: dict[int, list[Summary]] = {}
     try:
         folders = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
@@ -265,12 +265,12 @@ def summaries(folder: Path, notes: list[str]) -> dict[int, list[Summary]]:
 
 
 def find_usage(known: list[Summary], start_us: int | None) -> tuple[int | None, int | None]:
-    """What the attempt that began then used; None: no summary is of it."""
+    """Return CPU time and peak memory of the attempt with that start; None without summary."""
     if start_us is None:
         return None, None
     near = [(abs(start - start_us / 1e6), at) for at, (start, _) in enumerate(known)]
-    apart, at = min(near, default=(_APART_S + 1, 0))
-    return known[at][1] if apart <= _APART_S else (None, None)
+    apart, at = min(near, default=(_MAX_START_GAP_S + 1, 0))
+    return known[at][1] if apart <= _MAX_START_GAP_S else (None, None)
 
 
 def _summary_files(folder: Path) -> list[tuple[Path, int]]:
@@ -295,7 +295,7 @@ def _read_summary(path: Path) -> Summary | None:
 
 
 def _measure(data: Any, key: str, unit: str) -> float | None:
-    """A number of a summary: [value, unit]."""
+    """Return a number of a summary, stored as [value, unit]; None if it is invalid."""
     value = data.get(key) if isinstance(data, dict) else None
     if not isinstance(value, list) or len(value) != 2 or value[1] != unit:
         return None

@@ -1,9 +1,9 @@
-"""JX, the language that Makeflow's JSON workflows may be written in: `jx2json` of cctools
-evaluates it, the same program for the same version of Makeflow.
+"""JX, the language of Makeflow's JSON workflows, evaluated by `jx2json` of cctools: the same
+program for the same version of Makeflow.
 
-A workflow file may come from a stranger, so the program has limits on processor time, memory and
-output; a document with `fetch()`, whose argument jx2json gives to a shell, is refused, and so is
-`listdir()` of anything but a literal path inside of the workflow's directory.
+Workflow files are untrusted, so the program gets limits on CPU time, memory and output. A document
+with `fetch()`, whose argument jx2json passes to a shell, is rejected, and so is `listdir()` of
+anything but a literal path inside the workflow's directory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tracehint.limits import check, limit, limit_error, values_of
 
 _PROGRAM = "jx2json"
 _MEMORY = 1 << 30
-# also inside of strings: what is a string for jx2json is not decided twice
+# also inside strings, to avoid a second parser for jx2json's strings
 _FETCH = re.compile(r"\bfetch\s*[(#]")
 _LISTDIR = re.compile(r"\blistdir\s*[(#]")
 _INSIDE = re.compile(r'\blistdir\s*\(\s*"(?!/)(?:(?!\.\.)[^"\\])*"\s*\)')
@@ -31,7 +31,7 @@ _BYTE = re.compile(rb"\\(?:uffffff([89a-f][0-9a-f])|.)", re.DOTALL)
 
 
 def load_document(text: str, path: Path) -> Any:
-    """The document of a JSON or JX workflow. Raises InputError, MissingDependencyError."""
+    """Load the document of a JSON or JX workflow. Raises InputError, MissingDependencyError."""
     check("json-values", str(path), values_of(text))
     try:
         return parse_json(text, path)
@@ -40,7 +40,7 @@ def load_document(text: str, path: Path) -> Any:
 
 
 def evaluate(text: str, path: Path, not_json: str) -> str:
-    """The JSON of the JX document `text` of `path`; names in it are relative to its directory.
+    """Return the JSON of the JX document `text`; its names are relative to the directory of `path`.
 
     `not_json`: why it is not JSON. Raises InputError, and MissingDependencyError without jx2json.
     """
@@ -77,8 +77,8 @@ _LIMITS = {-signal.SIGXCPU: "jx-seconds", -signal.SIGXFSZ: "jx-bytes"}
 
 
 def _run(program: str, folder: Path, source: IO[bytes], made: IO[bytes]) -> tuple[int, str]:
-    """Its exit status and messages. prlimit of util-linux sets the limits before it begins."""
-    seconds = limit("jx-seconds")  # a signal then, and the end 5 s later
+    """Return exit status and messages; util-linux's prlimit sets the limits before the start."""
+    seconds = limit("jx-seconds")  # SIGXCPU at this limit, SIGKILL 5 s later
     bounds = (f"--cpu={seconds}:{seconds + 5}", f"--fsize={limit('jx-bytes')}", f"--as={_MEMORY}")
     with tempfile.TemporaryFile() as errors:
         done = subprocess.run(

@@ -1,9 +1,8 @@
-"""Makeflow and a plan: the table that `tracehint place` looks parts up in, and what a batch system
-is told.
+"""Makeflow and a plan: the parts table of `tracehint place`, and the options for a batch system.
 
 With `-T local` the wrapper `tracehint place --parts ...` starts each rule on its part's node. With
-`-T slurm` the variable BATCH_OPTIONS of a rule goes to sbatch; it is written where the names of the
-nodes are known. Work Queue places tasks by the files that its workers hold (`-W files`).
+`-T slurm` the variable BATCH_OPTIONS of a rule is passed to sbatch; it is written if the names of
+the nodes are known. Work Queue places tasks by the files that its workers store (`-W files`).
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ _OF_RULE = re.compile(r"^@BATCH_OPTIONS[ \t]*\+?=", re.MULTILINE)
 
 
 def names(workflow: Workflow) -> list[list[str]]:
-    """What a plan may call each rule: an output, or its number in the log."""
+    """Return the names that a plan may use for each rule: an output, or its number in the log."""
     return [
         [*(p.decode("utf-8", "backslashreplace") for p in task.targets), f"n{number}"]
         for number, task in enumerate(workflow.tasks)
     ]
 
 
-def is_for(hints: HintFile, parts: Parts, workflow: Workflow) -> bool:
-    """Whether the plan was made for this workflow: then its silence on a file means something."""
+def is_planned(hints: HintFile, parts: Parts, workflow: Workflow) -> bool:
+    """Whether the plan was made for this workflow, so files absent from the plan need no hint."""
     files = planned_files(hints).keys()
     bound = hints.plan is not None and hints.plan.tasks
     return parts.whole if bound else bool(files) and files <= set(workflow.files)
 
 
 def table(workflow: Workflow, parts: Parts) -> bytes:
-    """Part and inputs of each rule."""
+    """Return the encoded table with the part and the inputs of each rule."""
     return encode(
         [
             Placed(part, tuple(dict.fromkeys(task.sources)))
@@ -53,7 +52,7 @@ def table(workflow: Workflow, parts: Parts) -> bytes:
 
 
 def batch_options(parts: Parts, nodes: Mapping[int, Host]) -> list[str]:
-    """Words for sbatch, a text for each rule; empty: there is none."""
+    """Return the sbatch options of each rule as one text; empty if there are none."""
     return [
         " ".join(slurm_options(nodes[part])) if part is not None and part in nodes else ""
         for part in parts.of_task
@@ -61,14 +60,14 @@ def batch_options(parts: Parts, nodes: Mapping[int, Host]) -> list[str]:
 
 
 def option_line(options: str, text: str, before: int, line: int) -> str:
-    """The line above a rule's command at `line` of a classic file; `before`: where the last rule's
-    command begins. What the author says to the batch system, for all rules or this one, stays."""
+    """Return the line above a rule's command at `line` of a classic file. The author's batch
+    options, for all rules or this one (after `before`, the last rule's command), are kept."""
     earlier = _GLOBAL.search(text, 0, line) or _OF_RULE.search(text, before, line)
     return f"@BATCH_OPTIONS={'$BATCH_OPTIONS ' if earlier else ''}{options}\n"
 
 
 def with_options(rule: dict[str, Any], options: str) -> dict[str, Any]:
-    """A rule of a JSON workflow; what its author says to the batch system stays, before ours."""
+    """Return a JSON workflow's rule with our options after its author's batch options."""
     if not options or not isinstance(rule.get("environment", {}), dict):
         return rule
     environment = dict(rule.get("environment", {}))
@@ -78,7 +77,7 @@ def with_options(rule: dict[str, Any], options: str) -> dict[str, Any]:
 
 
 def describe_runs(parts: Parts, folder: str, output: str, hosts: Path | None) -> Sequence[str]:
-    """What to type for each way to run it."""
+    """Return the command line of each way to run the workflow."""
     file = hosts.name if hosts else "hosts.toml"
     store = "" if parts.bound else "--store STORE "
     place = f"tracehint place --hosts {file} {store}--parts {folder}/parts --task %% --"
@@ -97,15 +96,15 @@ def describe_runs(parts: Parts, folder: str, output: str, hosts: Path | None) ->
     return lines
 
 
-# The rules of a planned Makeflow file in an order that gives every part work at any time.
+# The rules of a planned Makeflow file, reordered so that every part has work at any time.
 #
-# Makeflow starts ready rules by their place in the file, some at a time. Where those of one part
-# stand together, the nodes of the others would idle, and take them. So the parts take turns; within
-# a part the order stays. A rule's number (in the log, and `%%`) is its new place.
+# Makeflow starts ready rules in file order, a limited number at a time. If the rules of one part
+# are adjacent, the nodes of other parts would be idle and run them. So the parts alternate; within
+# a part the order stays. A rule's number (in the log, and `%%`) is its new position.
 
 
-def in_turns(parts: Sequence[int | None]) -> list[int]:
-    """Numbers of the rules in their new order: the first of each part, the second of each, ..."""
+def interleave_parts(parts: Sequence[int | None]) -> list[int]:
+    """Return rule numbers in round-robin order: the first of each part, the second of each, ..."""
     count: dict[int | None, int] = {}
     keys = []
     for number, part in enumerate(parts):
@@ -115,8 +114,8 @@ def in_turns(parts: Sequence[int | None]) -> list[int]:
 
 
 def order_by_parts(workflow: Workflow, parts: Parts) -> tuple[Workflow, Parts, list[str]]:
-    """The workflow and its parts in turns, and what people have to know."""
-    order = in_turns(parts.of_task)
+    """Return the workflow and its parts in round-robin order, and messages for the user."""
+    order = interleave_parts(parts.of_task)
     moved = replace(parts, of_task=tuple(parts.of_task[number] for number in order))
     if order == sorted(order):
         return workflow, parts, []
@@ -124,25 +123,25 @@ def order_by_parts(workflow: Workflow, parts: Parts) -> tuple[Workflow, Parts, l
         rules = [workflow.data["rules"][number] for number in order]
         tasks = tuple(workflow.tasks[number] for number in order)
         return Workflow(tasks=tasks, data={**workflow.data, "rules": rules}), moved, [_REORDERED]
-    text = _text(workflow.text, order)
+    text = _reorder_text(workflow.text, order)
     if text is None:
-        return workflow, parts, [_KEPT]
+        return workflow, parts, [_NOT_REORDERED]
     return Workflow(tasks=tuple(parse_rules(text)), text=text), moved, [_REORDERED]
 
 
 _REORDERED = "The rules are reordered, so that all parts have work at any time"
-_KEPT = (
+_NOT_REORDERED = (
     "The rules keep their order, since variables are set between them: where those of one part "
     "are adjacent, the nodes of the others may take them"
 )
 
 
-def _text(text: str, order: Sequence[int]) -> str | None:
-    """The file with its rules in this order; None: what stands between them has its place."""
+def _reorder_text(text: str, order: Sequence[int]) -> str | None:
+    """Return the file with its rules in this order; None if there is other text between them."""
     spans = rule_spans(text)
     if spans is None:
         return None
     begin, end = spans[0][0], spans[-1][1]
     if not text[begin:end].endswith("\n"):  # the last rule may end with the file
-        return _text(text[:end] + "\n" + text[end:], order)
+        return _reorder_text(text[:end] + "\n" + text[end:], order)
     return text[:begin] + "".join(text[slice(*spans[number])] for number in order) + text[end:]

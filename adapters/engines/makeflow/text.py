@@ -1,9 +1,9 @@
-"""The text of a classic Makeflow file: its rules, and where each command begins.
+"""The text of a classic Makeflow file: its rules, and the position of each command.
 
-Only what annotating needs: a command is found by its place in the text, so that everything else of
-the file stays as its author wrote it. The lexical rules were tried with makeflow 9.9: `#` outside
-quotes begins a comment anywhere, a backslash at the end of a line joins lines, quotes may span
-lines, `$NAME` and `${NAME}` are substituted except in single quotes, and the result is split again.
+Annotations only need positions: a command is found by its offset in the text, so everything else in
+the file stays unchanged. The lexical rules were tested with makeflow 9.9: `#` outside quotes begins
+a comment anywhere, a backslash at the end of a line joins lines, quotes may span lines, `$NAME` and
+`${NAME}` are substituted except in single quotes, and the result is split again.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from tracehint.limits import check, limit, limit_error
 
 _ASSIGN = re.compile(r"(export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*(\+?=)[ \t]*(.*)", re.DOTALL)
 _LOCAL = re.compile(r"LOCAL[ \t]+")
-_SUB = re.compile(r"MAKEFLOW[ \t]")
+_NESTED = re.compile(r"MAKEFLOW[ \t]")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One rule. `at`: where its command begins in a classic file's text; None: there is none, or it
-    is a nested workflow. `header`: from where to where the text names its files."""
+    """One rule. `at`: offset of its command in a classic file's text; None: no command, or a nested
+    workflow. `header`: start and end offsets of the line that names its files."""
 
     targets: tuple[bytes, ...]
     sources: tuple[bytes, ...]
     command: str
     at: int | None
     header: tuple[int, int] = (0, 0)
-    cores: str = ""  # requested, as the text has them
+    cores: str = ""  # requested, as written
     memory: str = ""  # MB
 
     @cached_property
     def type(self) -> str:
-        """The task's type, named as the analyzer names it."""
+        """Task type, named as the analyzer names it."""
         from tracehint.analyzer.tasks.describe import type_of_text
 
         return type_of_text(self.command)
 
 
 def parse_rules(text: str) -> list[Task]:
-    """The rules in order, which is Makeflow's numbering; `text` is the file read as Latin-1."""
+    """Parse the rules in Makeflow's numbering order; `text` is the file decoded as Latin-1."""
     known = Variables()
     rules: list[Task] = []
     header: tuple[tuple[bytes, ...], tuple[bytes, ...]] | None = None
@@ -62,7 +62,7 @@ def parse_rules(text: str) -> list[Task]:
             header = None
             known.of_rule.clear()
         elif line[0] == "@" and (assigned := _ASSIGN.match(line, 1)) is not None:
-            known.of_rule[assigned[2]] = known.put_in(assigned[4].rstrip(), known.all)
+            known.of_rule[assigned[2]] = known.substitute(assigned[4].rstrip(), known.all)
         elif line[0] in "@.":
             continue
         elif (assigned := _ASSIGN.match(line)) is not None:
@@ -70,15 +70,15 @@ def parse_rules(text: str) -> list[Task]:
         elif not line.startswith("export"):
             if header is not None:
                 raise _make_syntax_error(text, start, "a rule without a command")
-            header = _header(text, start, known.put_in(line, known.of_file))
+            header = _header(text, start, known.substitute(line, known.of_file))
             named = (start, end)
     return rules
 
 
 def rule_spans(text: str) -> list[tuple[int, int]] | None:
-    """Where each rule begins and ends, with comments above it; the first without what precedes it.
+    """Return (start, end) of each rule with the comments above it, from the first rule's own line.
 
-    None: between rules stand assignments or settings, which act on what is below them.
+    None: assignments or settings between the rules affect the rules below them.
     """
     spans: list[tuple[int, int]] = []
     begin = head = -1
@@ -103,7 +103,7 @@ def _make_syntax_error(text: str, at: int, what: str) -> InputError:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of lines, joined ones as one; a comment ends where its line does."""
+    """Yield (start, end) of lines, with joined lines as one; comments end at their newline."""
     start = at = 0
     quote = ""
     while at < len(text):
@@ -129,7 +129,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _join_line(line: str) -> str:
-    """The line without comment and line joints."""
+    """Return the line without comments and line continuations."""
     out: list[str] = []
     quote = ""
     at = 0
@@ -164,8 +164,8 @@ def _header(text: str, start: int, line: str) -> tuple[tuple[bytes, ...], tuple[
 
 
 def _words(line: str) -> Iterator[bytes | None]:
-    """File names, unquoted; None for the colon. Of `a->b`, b is the name in the job's sandbox:
-    rules are joined by a (makeflow_viz -D dot draws it so)."""
+    """Yield unquoted file names, and None for the colon. In `a->b`, b is the name in the job's
+    sandbox: rules are connected by a (as makeflow_viz -D dot draws them)."""
     word: list[str] | None = None
     quote = ""
     at = 0
@@ -210,8 +210,8 @@ def _rule(
         at += 1
     local = _LOCAL.match(text, at)
     at = local.end() if local else at
-    command = _LOCAL.sub("", known.put_in(line.strip(), known.all), count=1)
-    nested = _SUB.match(text, at) is not None
+    command = _LOCAL.sub("", known.substitute(line.strip(), known.all), count=1)
+    nested = _NESTED.match(text, at) is not None
     return Task(
         targets=header[0],
         sources=header[1],
@@ -230,8 +230,8 @@ _VARIABLE = re.compile(rf"\$(?:\{{{_NAME}\}}|\({_NAME}\)|{_NAME})")
 
 
 class Variables:
-    """Those of the file and of one rule, with a bound on the text that they make: a variable of
-    two others, and so on for thirty lines, is longer than the memory."""
+    """Variables of the file and of one rule, with a bound on the substituted text: thirty lines
+    that each use the line before twice would exceed the memory."""
 
     def __init__(self) -> None:
         self.of_file: dict[str, str] = dict(os.environ)
@@ -247,21 +247,21 @@ class Variables:
         return value
 
     def assign(self, found: re.Match[str]) -> None:
-        """`NAME=value`, `NAME+=value` of the file."""
-        name, value = found[2], self.put_in(found[4].rstrip(), self.of_file)
+        """Apply the file's `NAME=value` or `NAME+=value`."""
+        name, value = found[2], self.substitute(found[4].rstrip(), self.of_file)
         if found[3] == "+=" and name in self.of_file:
             value = f"{self._count_text(self.of_file[name])} {value}"
         self.of_file[name] = value
         self._of_category[self.of_file.get("CATEGORY", ""), name] = value
 
     def find_request(self, name: str) -> str:
-        """A resource of the rule: its own, that of its category, or that before all categories."""
+        """Return the rule's request of a resource: its own, its category's, or the default."""
         category = self.of_rule.get("CATEGORY", self.of_file.get("CATEGORY", ""))
         default = self._of_category.get(("", name), "")
         return self.of_rule.get(name, self._of_category.get((category, name), default))
 
-    def put_in(self, text: str, known: Mapping[str, str]) -> str:
-        """Substitute variables outside single quotes; unknown ones become nothing."""
+    def substitute(self, text: str, known: Mapping[str, str]) -> str:
+        """Substitute variables outside single quotes; unknown ones become empty."""
         out: list[str] = []
         at = 0
         quoted = False
@@ -282,16 +282,16 @@ class Variables:
         return "".join(out)
 
 
-# What Makeflow makes of a rule's command before a shell sees it (tried with makeflow 9.9).
+# Makeflow's unescaping of a rule's command before the shell (tested with makeflow 9.9).
 
 
 _CONTROL = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 
 
 def shell_text(command: str) -> str:
-    """What Makeflow gives the shell for a rule's command: without its own backslashes.
+    """Return the command that Makeflow passes to the shell, without Makeflow's backslashes.
 
-    A backslash keeps the next character from Makeflow; in double quotes some stand for controls.
+    A backslash escapes the next character; in double quotes some escapes are control characters.
     """
     out: list[str] = []
     quote = ""

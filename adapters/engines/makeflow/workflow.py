@@ -1,7 +1,4 @@
-"""A workflow's own graph as far as emitting needs it: tasks with files, in the engine's order.
-
-Makeflow: classic, JSON and JX.
-"""
+"""A Makeflow workflow's graph for emitters (classic, JSON, JX): tasks with files, in order."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _FILE = TextFile(kind="A workflow", limit="names-bytes", check="Check the path."
 
 @dataclass(frozen=True, kw_only=True)
 class Workflow:
-    """`text` of a classic file (as Latin-1), or `data` of a JSON one."""
+    """Tasks with the `text` of a classic file (as Latin-1), or the `data` of a JSON file."""
 
     tasks: tuple[Task, ...]
     text: str = ""
@@ -30,17 +27,17 @@ class Workflow:
 
     @cached_property
     def files(self) -> list[bytes]:
-        """Every file below the working directory that a task names, each once."""
+        """Files below the working directory that tasks name, each once."""
         found: dict[bytes, None] = {}
         for task in self.tasks:
             found.update(dict.fromkeys(p for p in (*task.targets, *task.sources) if inside(p)))
         return list(found)
 
     def describe_files(self, peeks: Collection[tuple[str, str]] = ()) -> Declared:
-        """What the graph says about each of `files`.
+        """Return the tasks and types that produce and consume each of `files`.
 
-        `peeks` of a hint file: readers that only look into files are left aside, as in the
-        run that the rules were learned from.
+        `peeks` of a hint file: readers that only read headers are omitted, as in the run that the
+        rules were learned from.
         """
         at = {path: i for i, path in enumerate(self.files)}
         types: list[str | None] = [None] * len(at)
@@ -71,7 +68,7 @@ def _types(reading: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def read_workflow(path: Path) -> Workflow:
-    """Read a Makeflow file; raises InputError naming the place."""
+    """Read a Makeflow file. Raise InputError with the position."""
     raw = _FILE.read(path)
     text = raw.decode("latin-1")
     if not text.lstrip().startswith("{") and path.suffix not in (".json", ".jx"):
@@ -105,7 +102,7 @@ def _task(path: Path, number: int, raw: Any) -> Task:
 
 
 def _names(raw: Any) -> tuple[bytes, ...]:
-    """File names of a rule: texts, or objects with the name in the workflow."""
+    """Return the file names of a rule: texts, or objects with the name in the workflow."""
     entries = raw if isinstance(raw, list) else []
     names = [e.get("dag_name") if isinstance(e, dict) else e for e in entries]
     return tuple(n.encode("utf-8", "surrogateescape") for n in names if isinstance(n, str))

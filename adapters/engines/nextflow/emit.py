@@ -1,10 +1,10 @@
 """Nextflow: a configuration file for `nextflow run -c F`.
 
-Every task has a work directory of its own in which its outputs are created, so the hint of a
-process's outputs becomes the default of that directory, set by `beforeScript`. Inputs are copied to
-the node (`stageInMode`) only for a process that reads each of them more than once; files that only
-their own task sees, and deletes, are kept off the store by `scratch`. Attribute values are written
-in hexadecimal, names of processes pass an allow-list. What cannot be expressed is a gap.
+Every task creates its outputs in its own work directory, so the hint of a process's outputs becomes
+the default of that directory, set by `beforeScript`. Inputs are copied to the node (`stageInMode`)
+only for a process that reads each of them more than once; `scratch` keeps files off the store that
+only their own task reads and deletes. Attribute values are written in hexadecimal, process names
+pass an allow-list. Hints that cannot be expressed are gaps.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tracehint.hintgen.text.textfile import TextFile
 from tracehint.version import __version__
 
 PROCESS = re.compile(r"[A-Za-z_][A-Za-z0-9_:]{0,200}")
-AGAIN = "CacheSize"  # the hint of files that a task reads more than once
-# outputs are copied out of the scratch directory, not moved: a copy is made in the tagged directory
+REREAD_HINT = "CacheSize"  # the hint of files that a task reads more than once
+# outputs are copied, not moved, from scratch: a copy is a new file in the tagged directory
 SCRATCH = ("scratch = {local}", "stageOutMode = 'copy'")
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The configuration, to -o or standard output."""
+    """Return the configuration, for -o or standard output."""
     blocks: dict[str, list[str]] = {}
     gaps = [
         Gap(hint=rule.pattern or "rule", level="none", reason="the name alone does not show it")
@@ -44,7 +44,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     for name, rules in _group_rules(hints, "producers").items():
         block = _before_script(name, rules, request, gaps)
         blocks.setdefault(name, []).extend([block] if block else [])
-        if any(_undeclared_files(name, rule) for rule in rules):
+        if any(_is_private_temporary(name, rule) for rule in rules):
             blocks[name] += [line.format(local=local) for line in SCRATCH]
     for name, rules in _group_rules(hints, "consumers").items():
         lines = [
@@ -61,14 +61,14 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
             blocks.setdefault(process, []).extend(lines)
         if not nodes:
             remarks.append("With --hosts FILE the tasks also pass their nodes to the batch system")
-    remarks += _keep_own(blocks, request, gaps)
+    remarks += _drop_own(blocks, request, gaps)
     body = _config(blocks, gaps)
     text = _head(hints, gaps) + body
     return Emitted(files={request.output: text.encode()}, gaps=merge_gaps(gaps), remarks=remarks)
 
 
-def _keep_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap]) -> list[str]:
-    """Take away what the pipeline says itself; without the pipeline, tell what is replaced."""
+def _drop_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap]) -> list[str]:
+    """Drop directives that the pipeline has itself; without the pipeline, list what is replaced."""
     written = {line.partition(" ")[0] for lines in blocks.values() for line in lines}
     written &= set(DIRECTIVES)
     if request.workflow is None:
@@ -92,7 +92,7 @@ def _keep_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap
 def _group_rules(hints: HintFile, side: str) -> dict[str, list[Rule]]:
     found: dict[str, list[Rule]] = {}
     for rule in hints.rules:
-        if rule.conditions.needs:  # a general rule below the ones for the names seen
+        if rule.conditions.needs:  # a general fallback of the rules for recorded names
             continue
         for name in filter(None, getattr(rule, side)):
             found.setdefault(name, []).append(rule)
@@ -100,7 +100,7 @@ def _group_rules(hints: HintFile, side: str) -> dict[str, list[Rule]]:
 
 
 def _directory(path: str) -> str:
-    """A Groovy value: the directory, or Nextflow's own choice (TMPDIR of the node)."""
+    """Return a Groovy value: the directory, or Nextflow's default (TMPDIR of the node)."""
     if not path:
         return "true"
     if not re.fullmatch(r"/[A-Za-z0-9_./+-]*", path):
@@ -111,16 +111,16 @@ def _directory(path: str) -> str:
     return f"'{path}'"
 
 
-def _undeclared_files(name: str, rule: Rule) -> bool:
-    """Files that the run deleted and nobody but their own process read."""
+def _is_private_temporary(name: str, rule: Rule) -> bool:
+    """Whether the rule's files were deleted in the run and read only by their own process."""
     gone = any(h.name == "Lifetime" and h.value.startswith("temporary") for h in rule.hints)
     return gone and set(rule.consumers) <= {name} and set(rule.producers) == {name}
 
 
 def _stage_inputs(name: str, rules: Sequence[Rule], local: str, gaps: list[Gap]) -> list[str]:
-    """Copies of the inputs on the node, where each is read more than once there."""
+    """Return directives that copy the inputs to the node, if each is read more than once."""
     reads = [rule for rule in rules if set(rule.producers) != {name}]
-    again = [rule for rule in reads if any(hint.name == AGAIN for hint in rule.hints)]
+    again = [rule for rule in reads if any(hint.name == REREAD_HINT for hint in rule.hints)]
     if again and len(again) == len(reads):
         return ["stageInMode = 'copy'", *(line.format(local=local) for line in SCRATCH)]
     if again:
@@ -134,7 +134,7 @@ def _stage_inputs(name: str, rules: Sequence[Rule], local: str, gaps: list[Gap])
 def _before_script(
     name: str, rules: list[Rule], request: EmitRequest, gaps: list[Gap]
 ) -> str | None:
-    """Tag the work directory with what all files that the process makes have in common."""
+    """Tag the work directory with the hints that all files of the process share."""
     common = common_hints([_fixed_hints(rule) for rule in rules])
     for rule in rules:
         gaps += [
@@ -162,12 +162,12 @@ def _before_script(
 
 
 def _fixed_hints(rule: Rule) -> dict[str, str]:
-    """The placement hints of a rule whose values do not follow from the size of the run."""
+    """Return the placement hints of a rule whose values do not depend on the size of the run."""
     return {h.name: h.value for h in rule.hints if h.level == "placement" and not h.formula.fn}
 
 
 def _head(hints: HintFile, gaps: list[Gap]) -> str:
-    """The rules, and what of them the configuration cannot say."""
+    """Return comments with the rules and the hints that the configuration cannot express."""
     titles = [f"{rule.id} {rule.pattern}: {rule.template}" for rule in hints.rules]
     titles += [f"not expressible: {gap.hint}: {gap.reason}" for gap in merge_gaps(gaps)]
     lines = [f"// tracehint {__version__}: hints for Nextflow; nextflow run -c THIS-FILE", ""]
@@ -175,7 +175,7 @@ def _head(hints: HintFile, gaps: list[Gap]) -> str:
 
 
 def _config(blocks: Mapping[str, list[str]], gaps: list[Gap]) -> str:
-    """The block of processes; none where it would be empty, which Nextflow refuses."""
+    """Return the block of processes, empty without processes: Nextflow rejects an empty block."""
     lines = []
     for name in sorted(blocks):
         if not blocks[name]:
@@ -193,12 +193,12 @@ def _config(blocks: Mapping[str, list[str]], gaps: list[Gap]) -> str:
 
 # Nextflow and a plan: the part of each task, by its tag, as directives of its process.
 #
-# `ext.tracehint_part` is for one's own configuration (`task.ext.tracehint_part`); with the names
-# of nodes, `clusterOptions` tells the batch system. A process without a tag has one task, or
-# tasks that cannot be told apart before they start; those run anywhere. (Labels that a
-# configuration sets choose no `withLabel`, tried with 24.10: so none are set.)
+# `ext.tracehint_part` is for user configurations (`task.ext.tracehint_part`); if the nodes are
+# known, `clusterOptions` passes them to the batch system. A process without a tag has one task, or
+# tasks that are indistinguishable before they start; those run anywhere. (A label set by a
+# configuration does not select a `withLabel`, tested with 24.10: so none are set.)
 #
-# Groovy's compiler bounds one method's code, so that long tables stand in closures of their own.
+# Groovy's compiler limits the code size of a method, so long tables are split into closures.
 
 
 _NAME = re.compile(r"(.*?)(?: \((.*)\))?", re.DOTALL)
@@ -207,7 +207,7 @@ _ROWS = 400  # entries of one closure
 
 
 def directives(plan: Plan, nodes: Mapping[int, Host], gaps: list[Gap]) -> dict[str, list[str]]:
-    """Process -> its lines in `withName`."""
+    """Return the `withName` lines of each process."""
     found: dict[str, dict[str, int]] = {}
     for task in plan.tasks:
         process, tag = _split(task)
@@ -226,15 +226,15 @@ def _split(task: TaskPart) -> tuple[str, str]:
 
 
 def _lines(tags: Mapping[str, int], nodes: Mapping[int, Host]) -> list[str]:
-    lines = [f"ext.tracehint_part = {_choice(tags)}"]
+    lines = [f"ext.tracehint_part = {_look_up_tag(tags)}"]
     if nodes:
         words = {tag: f"'{' '.join(slurm_options(nodes[part]))}'" for tag, part in tags.items()}
-        lines.append("clusterOptions = " + _choice(words, " ?: ''"))
+        lines.append("clusterOptions = " + _look_up_tag(words, " ?: ''"))
     return lines
 
 
-def _choice(values: Mapping[str, Any], otherwise: str = "") -> str:
-    """A Groovy expression: the value of the task's tag, null or what `otherwise` adds."""
+def _look_up_tag(values: Mapping[str, Any], otherwise: str = "") -> str:
+    """Return a Groovy expression for the value of the task's tag, else null or `otherwise`."""
     if values.keys() == {""}:
         return str(values[""])
     rows = sorted(values.items())
@@ -247,21 +247,21 @@ def _entries(rows: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"'{tag}': {value}" for tag, value in rows)
 
 
-# What a pipeline says itself: directives that its processes or its configuration already have.
+# Directives that the pipeline's processes or configuration already contain.
 #
 # A configuration that names a process replaces the directive of the process. So a directive that
-# stands anywhere in the pipeline is its author's, and is not written.
+# occurs anywhere in the pipeline is left to its author and not written.
 
 
 DIRECTIVES = ("beforeScript", "stageInMode", "stageOutMode", "scratch", "clusterOptions")
 _WORD = re.compile(rb"\b(" + "|".join(DIRECTIVES).encode() + rb")\b")
 _FILE = TextFile(kind="a pipeline's file", limit="small-bytes", check="Check the path.")
-_LEFT = frozenset({"work", "results"})  # folders of runs; those that begin with a dot as well
+_RUN_FOLDERS = frozenset({"work", "results"})  # folders of runs; dot folders are skipped too
 _MOST = 20_000  # files of one pipeline
 
 
 def own_directives(pipeline: Path) -> frozenset[str]:
-    """Of a script with the folder that it lies in, or of a pipeline's folder.
+    """Return the directives in the folder of a pipeline or of its script.
 
     Raises InputError: there is no such file, or there are too many.
     """
@@ -275,10 +275,10 @@ def own_directives(pipeline: Path) -> frozenset[str]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Scripts and configurations below the folder; links are not followed."""
+    """Yield scripts and configurations below the folder; links are not followed."""
     count = 0
     for where, folders, files in os.walk(folder, followlinks=False):
-        folders[:] = sorted(f for f in folders if f not in _LEFT and not f.startswith("."))
+        folders[:] = sorted(f for f in folders if f not in _RUN_FOLDERS and not f.startswith("."))
         for name in sorted(files):
             path = Path(where, name)
             if path.suffix in (".nf", ".config") and path.is_file():

@@ -1,7 +1,7 @@
-"""Nextflow: the trace file, with the work directories beside it where they still exist.
+"""Nextflow: the trace file, with the work directories next to it if they still exist.
 
-Inputs are the links in a task's work directory (they name the producer's), outputs its other
-files. Links are read, never followed; nothing outside the directory of the trace is opened.
+Links in a task's work directory are its inputs (targets are outputs of the producer), other files
+are its outputs. Links are read, never followed; only the trace's directory is opened.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)$")
 
 
 def sniff(_path: Path, head: bytes) -> bool:
-    """The header of a trace file."""
+    """Whether the head is the header of a trace file."""
     columns = head.partition(b"\n")[0].strip().split(b"\t")
     return (b"hash" in columns and b"process" in columns) or b"native_id" in columns
 
 
 def read(path: Path) -> DeclaredGraph:
-    """One task per line; attempts of one task share its name."""
+    """Read one task per line; attempts of one task share its name."""
     header, *lines = read_lines(path)
     columns = header.strip().split("\t")
     if "hash" not in columns or not {"process", "name"} & set(columns):
@@ -56,7 +56,7 @@ def read(path: Path) -> DeclaredGraph:
 
 
 def _work_folders(base: Path) -> dict[str, Path]:
-    """`ab/cdef01...` -> directory, of all work directories below `work/`."""
+    """Map `ab/cdef01` (short hash) to the directory, for all work directories below `work/`."""
     found: dict[str, Path] = {}
     top = base / "work"
     if top.is_symlink() or not top.is_dir():
@@ -120,7 +120,7 @@ def _processor_time(row: dict[str, str]) -> int | None:
 
 
 def _time(text: str) -> float | None:
-    """Milliseconds since the epoch: raw, or `2024-01-31 12:00:00.123` in local time."""
+    """Parse ms since the epoch: a number, or `2024-01-31 12:00:00.123` in local time."""
     value = number(text)
     if value is not None:
         return value
@@ -150,7 +150,7 @@ def _ns(milliseconds: float | None) -> int | None:
     return None if milliseconds is None else bounded_int(round(milliseconds * 1e3) * 1000)
 
 
-# What a task's work directory of Nextflow tells: its script, its inputs and outputs.
+# A task's script, inputs and outputs, from its Nextflow work directory.
 #
 # Links are read, never followed.
 
@@ -160,12 +160,12 @@ _DEPTH = 8
 
 
 def process_of(name: str) -> str:
-    """The process of a task called `WORKFLOW:PROCESS (tag)`."""
+    """Return the process of a task named `WORKFLOW:PROCESS (tag)`."""
     return name.partition(" (")[0].rpartition(":")[2]
 
 
 def script_of(folder: Path | None) -> bytes:
-    """The text of `.command.sh` without its first line."""
+    """Return the text of `.command.sh` without its first line."""
     try:
         if folder is None or (folder / ".command.sh").is_symlink():
             return b""
@@ -176,7 +176,7 @@ def script_of(folder: Path | None) -> bytes:
 
 
 def add_files(out: GraphBuilder, task: str, folder: Path) -> None:
-    """Its inputs, which are links, and outputs; of more than MAX_FILES the first ones."""
+    """Add a task's inputs, which are links, and its outputs; at most MAX_FILES of them."""
     count = 0
     for where, folders, files in os.walk(os.fsencode(folder), followlinks=False):
         if where.count(b"/") - os.fsencode(folder).count(b"/") > _DEPTH:

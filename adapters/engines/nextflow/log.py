@@ -1,7 +1,7 @@
-"""Nextflow: `.nextflow.log`, which every run leaves, with or without a trace file.
+"""Nextflow: `.nextflow.log`, which every run writes, with or without a trace file.
 
-It tells each completed task with its name and work directory. Work directories are looked into
-only below the directory of the log. What was taken from a cache did not run, and is no task.
+It contains the name and work directory of each completed task. Work directories are read only below
+the log's directory. Results from the cache did not run and are not tasks.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _TASK = re.compile(
 
 
 def sniff(_path: Path, head: bytes) -> bool:
-    """The line with which each run begins."""
+    """Whether the head contains the line with which each run begins."""
     return _BEGINS in head
 
 
 def read(path: Path) -> DeclaredGraph:
-    """One task for each that ended. Raises InputError."""
+    """Read one task per completed task in the log. Raises InputError."""
     out = GraphBuilder("nextflow", folder_of(path))
     for line in read_lines(path):
         found = _TASK.search(line)
@@ -63,7 +63,7 @@ def _add(out: GraphBuilder, found: re.Match[str], base: Path) -> None:
 
 
 def _work_directory(where: str, base: Path) -> Path | None:
-    """The work directory, where it is a real one below the log's directory."""
+    """Return the work directory if it is below the log's directory and not reached by a link."""
     folder, top = Path(os.fsdecode(raw_name(where))), Path(os.fsdecode(folder_of(base / NAME)))
     try:
         inside = folder.is_relative_to(top) and folder.resolve() == top.resolve() / (

@@ -1,10 +1,10 @@
 """Pegasus: the abstract workflow (workflow.yml) with bypass, stageOut and clusters by label.
 
-An input of the workflow that one job reads is read where it lies (`bypass`); one that many read is
-staged once. What one job hands to another in the same part of the plan becomes one cluster: only
-chains, so that no cluster can wait for itself. A file that hints call temporary stays in the run
-(`stageOut: false`) only with --temporary. Hints stand in the files' metadata as well. Checked with
-the Python API of 5.1; the planner was not run.
+A workflow input with one reader is read in place (`bypass`); one with many readers is staged once.
+Producer-consumer pairs in the same part of the plan become a cluster: only chains, so that no
+cluster can wait for itself. A file hinted as temporary stays in the run (`stageOut: false`) only
+with --temporary. Hints are also written to the files' metadata. Checked with the Python API of 5.1;
+the planner was not run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Hints = Mapping[bytes, Mapping[str, str]]
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The annotated workflow, and how it is planned."""
+    """Return the annotated workflow, and the command that plans it."""
     if request.workflow is None:
         raise UsageError(
             "no workflow given",
@@ -59,7 +59,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     hints_of = {t.path: t.hints for t in plan.targets}
     nodes = nodes_of(hints.plan, request.hosts) if hints.plan else {}
     counts = _annotate_files(jobs, workflow, hints_of, temporary=request.temporary)
-    clusters = _annotate_jobs(jobs, _chains(workflow, _waits(top, jobs), parts), parts, nodes)
+    clusters = _annotate_jobs(jobs, _chains(workflow, _parents(top, jobs), parts), parts, nodes)
     return Emitted(
         files={output: render(top)},
         remarks=[
@@ -73,7 +73,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
 
 
 def _parts(hints: HintFile, jobs: Sequence[Any], workflow: Workflow) -> Parts:
-    """A job goes by its id or by what it writes."""
+    """Find each job's part by its id or its outputs."""
     names = [
         [text_of(get(job, "id")), *(os.fsdecode(path) for path in task.targets)]
         for job, task in zip(jobs, workflow.tasks, strict=True)
@@ -82,7 +82,7 @@ def _parts(hints: HintFile, jobs: Sequence[Any], workflow: Workflow) -> Parts:
 
 
 def _task(job: Any) -> Task:
-    """A job as the emitters see tasks; its type is its transformation's name."""
+    """Convert a job to the emitters' task; its type is its transformation's name."""
     uses = items(get(job, "uses"))
     kinds = {
         side: tuple(
@@ -99,7 +99,7 @@ def _task(job: Any) -> Task:
 def _annotate_files(
     jobs: Sequence[Any], workflow: Workflow, hints_of: Hints, *, temporary: bool
 ) -> dict[str, int]:
-    """Write what each use of a file takes; how many of each there are."""
+    """Annotate each use of a file; return the number of each annotation."""
     readers: dict[bytes, int] = {}
     for task in workflow.tasks:
         for path in set(task.sources):
@@ -125,8 +125,8 @@ def _annotate_files(
     return counts
 
 
-def _waits(top: Any, jobs: Sequence[Any]) -> list[set[int]]:
-    """For each job, those that must end before it by the workflow's own word."""
+def _parents(top: Any, jobs: Sequence[Any]) -> list[set[int]]:
+    """Return the declared predecessors of each job."""
     number = {text_of(get(job, "id")): at for at, job in enumerate(jobs)}
     before: list[set[int]] = [set() for _ in jobs]
     for row in items(get(top, "jobDependencies")):
@@ -139,10 +139,10 @@ def _waits(top: Any, jobs: Sequence[Any]) -> list[set[int]]:
 
 
 def _chains(workflow: Workflow, before: list[set[int]], parts: Parts) -> list[list[int]]:
-    """Jobs of one part that follow each other one to one: the only child of the only parent.
+    """Return jobs of one part that follow each other one to one: only child of an only parent.
 
-    A chain has one way in and one way out, so clusters of chains wait for each other only where
-    their jobs do.
+    A chain has one entry and one exit, so clusters of chains wait for each other only if their jobs
+    do.
     """
     maker = {path: at for at, task in enumerate(workflow.tasks) for path in task.targets}
     after: list[set[int]] = [set() for _ in before]
@@ -168,9 +168,9 @@ def _chains(workflow: Workflow, before: list[set[int]], parts: Parts) -> list[li
 def _annotate_jobs(
     jobs: Sequence[Any], chains: Sequence[Sequence[int]], parts: Parts, nodes: Mapping[int, Host]
 ) -> int:
-    """Labels of clusters and, where nodes are known, the machine; the number of clusters.
+    """Set cluster labels and, if nodes are known, the machine; return the number of clusters.
 
-    What the author says stays: a label as it is, requirements joined with ours.
+    The author's labels are kept, the author's requirements are joined with ours.
     """
     for number, chain in enumerate(chains):
         for at in chain:

@@ -1,6 +1,6 @@
 """Pegasus: the abstract workflow (workflow.yml) and the kickstart records of its run.
 
-Given the workflow, a record file, or the submit directory that holds both. Needs PyYAML.
+Input: the workflow, a record file, or the submit directory with both. Requires PyYAML.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tracehint.errors import InputError
 from tracehint.schemas.wording import plural
 
 _LIMIT = 256 << 20
-_MAX_NAMES = 10_000  # looked at in a directory
+_MAX_NAMES = 10_000  # examined in a directory
 _DIRECTION = {"input": ("in",), "output": ("out",), "inout": ("in", "out"), "checkpoint": ()}
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """YAML with a Pegasus version at its start, a kickstart record, or a directory with one."""
+    """Whether this is a Pegasus workflow, a kickstart record, or a directory with a workflow."""
     if path.is_dir():
         return (path / "braindump.yml").is_file() and _workflow_in(path) is not None
     return _is_workflow(head) or head[:4096].lstrip().startswith(BEGIN)
@@ -45,7 +45,7 @@ def _is_workflow(head: bytes) -> bool:
 
 
 def _workflow_in(folder: Path) -> Path | None:
-    """The workflow of a submit directory; links are not followed."""
+    """Return the workflow of a submit directory; links are not followed."""
     try:
         names = sorted(p for p in folder.iterdir() if p.suffix in (".yml", ".yaml"))[:_MAX_NAMES]
         for path in names:
@@ -59,7 +59,7 @@ def _workflow_in(folder: Path) -> Path | None:
 
 
 def read(path: Path) -> DeclaredGraph:
-    """The jobs with files and dependencies, and every invocation of them that is recorded."""
+    """Read the jobs with files and dependencies, and all recorded invocations of them."""
     if path.is_dir():
         workflow, outputs = _workflow_in(path), find_outputs(path)
         folder = path / "x"
@@ -87,7 +87,7 @@ def _record_file(path: Path) -> bool:
 
 
 def _records(outputs: list[Path], out: GraphBuilder) -> dict[str, list[Invocation]]:
-    """The invocations of each job, in the order of their start; damaged files are notes."""
+    """Return each job's invocations in order of start; damaged files become notes."""
     found: dict[str, list[Invocation]] = {}
     for path in outputs:
         try:
@@ -101,7 +101,7 @@ def _records(outputs: list[Path], out: GraphBuilder) -> dict[str, list[Invocatio
 
 
 def _add_workflow(out: GraphBuilder, path: Path, records: dict[str, list[Invocation]]) -> None:
-    """The jobs of the workflow; their records are taken out of `records`."""
+    """Add the jobs of the workflow, and remove their records from `records`."""
     data = load_yaml(read_text(path, _LIMIT), path)
     jobs = data.get("jobs") if isinstance(data, dict) else None
     if not isinstance(jobs, list):
@@ -122,7 +122,7 @@ def _add_workflow(out: GraphBuilder, path: Path, records: dict[str, list[Invocat
 def _add_job(
     out: GraphBuilder, task: str, job: dict[str, Any], parents: list[str], records: list[Invocation]
 ) -> None:
-    """One row per invocation; the last one has the files."""
+    """Add one row per invocation; the last one gets the files."""
     kind = str(job.get("name", job.get("type", "")))
     if not kind:
         kind = _short_name(records[-1].transformation) if records else "job"
@@ -155,7 +155,7 @@ def _add_job(
 
 
 def _files(out: GraphBuilder, task: str, job: dict[str, Any], records: list[Invocation]) -> None:
-    """Declared files, with the sizes that were seen; then files that only a record has."""
+    """Add declared files with recorded sizes, then files that only a record contains."""
     files: dict[tuple[str, bytes], int | None] = {}
     for use in _list(job.get("uses")):
         if isinstance(use, dict) and isinstance(use.get("lfn"), str):
@@ -170,7 +170,7 @@ def _files(out: GraphBuilder, task: str, job: dict[str, Any], records: list[Invo
 
 
 def _short_name(transformation: str) -> str:
-    """`namespace::name:version` without what is around the name."""
+    """Return the name in `namespace::name:version`."""
     return transformation.rpartition("::")[2].partition(":")[0] or "job"
 
 
@@ -187,10 +187,10 @@ def _parents(dependencies: Any) -> dict[str, list[str]]:
     return result
 
 
-# Records of pegasus-kickstart (YAML, version 3): what ran, when, as which pid, and its files.
+# Records of pegasus-kickstart (YAML, version 3): program, times, pid and files.
 #
-# A job's output file (`NAME.out.000`) holds one record, one per task of a clustered job, and parts
-# of other kinds behind lines of dashes. The derivation is the job's id in workflow.yml.
+# A job's output file (`NAME.out.000`) contains one record, or one per task of a clustered job, and
+# other sections after lines of dashes. The derivation is the job's id in workflow.yml.
 
 
 BEGIN = b"- invocation:"
@@ -220,7 +220,7 @@ class Invocation:
 
 
 def find_outputs(folder: Path) -> list[Path]:
-    """Job output files in and below a submit directory; links are not followed.
+    """Return job output files in and below a submit directory; links are not followed.
 
     Raises InputError when there are too many.
     """
@@ -245,7 +245,7 @@ def _begins(path: Path) -> bool:
 
 
 def read_records(path: Path) -> Iterator[Invocation]:
-    """The invocations of one output file. Raises InputError."""
+    """Yield the invocations of one output file. Raises InputError."""
     text = read_text(path, _RECORDS_LIMIT)
     begins = [m.start() for m in _RECORD.finditer(text)]
     for begin, end in itertools.pairwise([*begins, len(text)]):
@@ -289,7 +289,7 @@ def _files_of_record(files: dict[Any, Any]) -> Iterator[tuple[str, bytes, int | 
 
 
 def _status(status: dict[str, Any]) -> int | None:
-    """The exit code, or 128 and the signal's number."""
+    """Return the exit code, or 128 plus the signal number."""
     code = _integer(status.get("regular_exitcode"))
     if code is not None:
         return code

@@ -1,6 +1,6 @@
-"""A Python module for the user's program, and beside it a JSON file with tasks and parts.
+"""A Python module for the user's program, with a JSON file of tasks and parts next to it.
 
-The module's text is the same in every output; names stand in the JSON file alone.
+The module's text is the same in every output; only the JSON file contains names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HERE = Path(__file__).parent
 def module_of(
     engine: str, request: EmitRequest, plan: Plan | None, more: Mapping[str, Any] | None = None
 ) -> Emitted:
-    """The module's text is `ENGINE_parts.py.txt` in this folder; `more`: further data.
+    """Return module `ENGINE_parts.py.txt` of this folder with its JSON data; `more`: further data.
 
     Raises UsageError for a name that Python cannot import.
     """
@@ -57,15 +57,14 @@ def module_of(
     )
 
 
-# TaskVine: a module that declares files as their hints say and puts tasks where their part is.
+# TaskVine: a module that declares files according to hints and places tasks by their parts.
 #
-# Files are those of the store `taskvine` (adapters/stores/document_stores.py), known by name: of
-# the plan, of the rules, of `--like RUN`. The features of nodes are those of a plan. Not run
-# here.
+# File declarations come from the store `taskvine` (adapters/stores/document_stores.py), for files
+# of the plan, the rules and `--like RUN`. Node features are those of a plan. Not run with TaskVine.
 
 
 def emit_taskvine(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The module and its data."""
+    """Return the module and its data."""
     paths = Paths(files=remembered_paths(hints))
     if request.run is not None:
         run = run_paths(request.run)
@@ -83,7 +82,7 @@ def emit_taskvine(hints: HintFile, request: EmitRequest) -> Emitted:
 
 
 def _declare_files(hints: HintFile, plan: TagPlan) -> tuple[dict[str, Any], dict[Gap, int]]:
-    """Path -> how it is declared; and what TaskVine has no word for."""
+    """Return the declaration of each path, and the hints that TaskVine cannot express."""
     document = taskvine(Places()).document(hints, plan)
     rows = json.loads(document.text)["files"]
     return {row.pop("path"): row for row in rows}, dict(document.gaps)
@@ -93,7 +92,7 @@ def _declare_files(hints: HintFile, plan: TagPlan) -> tuple[dict[str, Any], dict
 
 
 def emit_dask(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The module and its data."""
+    """Return the module and its data."""
     return module_of("dask", request, require_plan(hints, "dask"))
 
 
@@ -101,5 +100,5 @@ def emit_dask(hints: HintFile, request: EmitRequest) -> Emitted:
 
 
 def emit_parsl(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The module and its data."""
+    """Return the module and its data."""
     return module_of("parsl", request, require_plan(hints, "parsl"))

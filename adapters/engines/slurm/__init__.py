@@ -1,1 +1,1 @@
-"""Slurm: a script that submits the rules of a Makeflow file, with what it stages on nodes."""
+"""Slurm: a script that submits the rules of a Makeflow file, and node-local staging."""

@@ -1,10 +1,9 @@
 """Slurm: a script that submits each rule of a Makeflow file as a job, on the node of its part.
 
-Jobs wait for the ones that make their inputs (`--dependency=afterok`). Commands and names are
-single words to the shell, whatever they hold; all that is not literal is the number of a job.
-A job fails where one of its rule's outputs is not there, as Makeflow would find.
-Tasks without a part go where Slurm likes. Job arrays and scripts of one's own: `tracehint place
---part N` prints the node for `sbatch --nodelist`.
+Jobs wait for the producers of their inputs (`--dependency=afterok`). Commands and names are single
+shell words, whatever their content; only job numbers are expanded. A job fails if an output of its
+rule is missing, as in Makeflow. Tasks without a part run where Slurm chooses. For job arrays and
+user scripts, `tracehint place --part N` prints the node for `sbatch --nodelist`.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ submit() {{
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The script, to -o or standard output."""
+    """Return the script, for -o or standard output."""
     plan = require_plan(hints, "slurm")
     nodes = require_nodes(plan, request.hosts, "slurm")
     if request.workflow is None:
@@ -86,7 +85,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
 def script(
     workflow: Workflow, parts: Parts, nodes: Mapping[int, Host], copies: Staging | None = None
 ) -> str:
-    """The script's text; jobs in an order in which each comes after those that it waits for."""
+    """Return the script's text, with each job after its dependencies."""
     maker = {path: i for i, task in enumerate(workflow.tasks) for path in task.targets}
     needs = [
         sorted({maker[path] for path in task.sources if path in maker and maker[path] != i})
@@ -94,7 +93,7 @@ def script(
     ]
     first, last = copies.lines(len(workflow.tasks)) if copies else ("", "")
     lines = [_HEAD, first]
-    for number in _in_order(needs):
+    for number in _sort_by_needs(needs):
         part = parts.of_task[number]
         words = slurm_options(nodes[part]) if part is not None else []
         lines.append(_job(number, workflow, needs[number], words, copies))
@@ -125,8 +124,8 @@ def _job(
 
 
 def _check_outputs(command: str, outputs: Sequence[str]) -> str:
-    """The command as a shell's own, and Makeflow's look at what it had to make: a job whose
-    outputs are not there has failed, and those that wait for it do not start."""
+    """Return the command in its own shell, followed by Makeflow's check of outputs: a job without
+    its outputs has failed, and its dependents do not start."""
     if not outputs:
         return command
     names = " ".join(map(shlex.quote, outputs))
@@ -138,14 +137,14 @@ def _check_outputs(command: str, outputs: Sequence[str]) -> str:
 
 
 def _command(task: Task, workflow: Workflow) -> str:
-    """What the rule's shell gets, as text that becomes the file's own bytes again."""
+    """Return the text passed to the rule's shell, which encodes to the file's original bytes."""
     if workflow.data is not None:
         return task.command
     return shell_text(task.command).encode("latin-1").decode("utf-8", "surrogateescape")
 
 
-def _in_order(needs: Sequence[Sequence[int]]) -> list[int]:
-    """Tasks after what they need. Raises InputError for a cycle."""
+def _sort_by_needs(needs: Sequence[Sequence[int]]) -> list[int]:
+    """Return tasks in topological order. Raise InputError for a cycle."""
     left = [len(before) for before in needs]
     then: list[list[int]] = [[] for _ in needs]
     for number, before in enumerate(needs):
@@ -162,22 +161,22 @@ def _in_order(needs: Sequence[Sequence[int]]) -> list[int]:
     return ready
 
 
-# Slurm with node-local scratch: what many jobs read goes to every node once, with sbcast; what a
-# job makes for another of its part stays on the node as well.
+# Slurm with node-local scratch: inputs that many jobs read are copied to every node once, with
+# sbcast; a copy of each file produced for a job of the same part stays on the node.
 #
-# A job's command runs in a folder of links on the node's own disk (slurm_stage.sh); results come
-# back when it ends. A rule whose command leaves its folder (`..`, cd) runs as it is.
+# A job's command runs in a folder of links on the node's local disk (slurm_stage.sh); results are
+# copied back when it ends. A command that leaves its folder (`..`, cd) runs without staging.
 
 
 SCRIPT = Path(__file__).with_name("slurm_stage.sh")
-_LEAVES = re.compile(r"\.\.|\bcd\b|\bpushd\b|\$PWD|\bpwd\b")
+_LEAVING_FOLDER = re.compile(r"\.\.|\bcd\b|\bpushd\b|\$PWD|\bpwd\b")
 
 
 @dataclass(frozen=True)
 class Staging:
-    """`local`: the directory that each node has for itself; `script`: the name of slurm_stage.sh.
+    """`local`: node-local directory on each node; `script`: the name of slurm_stage.sh.
 
-    `shared`: files for every node. `uses`: for each rule, files whose copy it uses or leaves.
+    `shared`: files for every node. `uses`: for each rule, files whose local copy it uses or keeps.
     """
 
     local: str
@@ -187,14 +186,14 @@ class Staging:
     nodes: tuple[str, ...]
 
     def command(self, number: int, line: str) -> str:
-        """The line of a rule's job."""
+        """Return the command line of a rule's job."""
         files = self.uses[number]
-        if not files or _LEAVES.search(line):
+        if not files or _LEAVING_FOLDER.search(line):
             return line
         return self._words("run", line, files)
 
     def lines(self, jobs: int) -> tuple[str, str]:
-        """What the script does before the jobs, and after them."""
+        """Return the script's lines before the jobs, and after them."""
         where = f"--nodes={len(self.nodes)} --ntasks-per-node=1 --nodelist={','.join(self.nodes)}"
         first = "TRACEHINT_RUN=$(date +%s)-$$; export TRACEHINT_RUN\nstage=\n"
         copy = shlex.quote(self._words("copy", None, self.shared))
@@ -219,7 +218,7 @@ def plan_staging(
     local: str,
     script: str,
 ) -> Staging | None:
-    """None: no directory was given, or nothing gains. Raises UsageError for one that is odd."""
+    """Plan copies of files; None without a directory or files to copy. Raises UsageError."""
     if not local:
         return None
     if not re.fullmatch(r"/[A-Za-z0-9_./-]+", local) or ".." in local:
@@ -227,7 +226,7 @@ def plan_staging(
             f"--local-dir {local[:80]!r}: not a plain absolute path", "Use one like /local/scratch."
         )
     shared = _shared_inputs(hints, workflow)
-    handed = _handed_files(workflow, parts)
+    handed = _find_part_files(workflow, parts)
     uses = tuple(
         tuple(p for p in dict.fromkeys((*t.sources, *t.targets)) if p in shared or p in handed)
         for t in workflow.tasks
@@ -239,7 +238,7 @@ def plan_staging(
 
 
 def _shared_inputs(hints: HintFile, workflow: Workflow) -> Collection[bytes]:
-    """Inputs of the run that hints want copies of, and that several rules read."""
+    """Return inputs of the run with a replication hint that several rules read."""
     paths = Paths(
         files=[], declared=workflow.files, known=workflow.describe_files(frozenset(hints.peeks))
     )
@@ -253,8 +252,8 @@ def _readers(tasks: Sequence[Task], path: bytes) -> list[int]:
     return [number for number, task in enumerate(tasks) if path in task.sources]
 
 
-def _handed_files(workflow: Workflow, parts: Parts) -> Collection[bytes]:
-    """Files that a rule makes and another one of its part reads."""
+def _find_part_files(workflow: Workflow, parts: Parts) -> Collection[bytes]:
+    """Return files that one rule produces and another rule of its part reads."""
     part = {p: parts.of_task[n] for n, t in enumerate(workflow.tasks) for p in t.targets}
     return {
         path
@@ -267,5 +266,5 @@ def _handed_files(workflow: Workflow, parts: Parts) -> Collection[bytes]:
 
 
 def _is_plain_path(path: bytes) -> bool:
-    """Names that no tool takes for something else."""
+    """Whether no tool would interpret the name as an option or a separator."""
     return inside(path) and not path.startswith(b"-") and b"\n" not in path

@@ -1,24 +1,24 @@
 #!/bin/sh
 # Node-local copies for the jobs of one submission (tracehint). This text is the same in every
-# folder; names come as arguments. A copy is advice: without it a job reads where the data lies.
+# folder; names are arguments. Copies are optional: without one a job reads the original file.
 #
 #   stage copy LOCAL FILE...          in a job on all nodes: sbcast each file to every node
 #   stage run LOCAL COMMAND FILE...   the command, with the node's copies of these files
 #   stage clean LOCAL                 in a job on all nodes: remove them
 #
-# TRACEHINT_RUN names the submission. The command sees the folder as links, but for the copies; what
-# it makes is brought back when it ends, and those of FILE that it makes stay on the node as well.
+# TRACEHINT_RUN names the submission. The command runs in a folder of links and copies; its outputs
+# are copied back when it ends, and outputs among FILE also stay on the node.
 set -eu
 verb=$1 local=$2
 shift 2
 here=$PWD
 keep=$local/tracehint-${TRACEHINT_RUN:-none}
 
-mine() { # the copies belong to us: others may write to LOCAL
+mine() { # whether this user owns the copies: others may write to LOCAL
     [ -n "${TRACEHINT_RUN-}" ] && [ -d "$keep" ] && [ ! -L "$keep" ] && [ -O "$keep" ]
 }
 
-use() { # put the node's copy of $1 in place of the link to it; its folders become real ones
+use() { # replace the link to $1 by the node's copy; its folders become real ones
     folder=. rest=$1
     while [ "$rest" != "${rest#*/}" ]; do
         folder=$folder/${rest%%/*} rest=${rest#*/}
@@ -32,7 +32,7 @@ use() { # put the node's copy of $1 in place of the link to it; its folders beco
     ln -sf -- "$keep/$1" "./$1"
 }
 
-prepare() { # the folder that the command sees; arguments: files
+prepare() { # create the folder of the command; arguments: files
     mkdir "$box/w" && cd "$box/w" || return 1
     find "$here/" -mindepth 1 -maxdepth 1 -exec ln -s -t . -- {} + || return 1
     for file; do
@@ -51,7 +51,7 @@ copy)
     srun mkdir -m 700 -- "$keep"
     for file; do
         srun mkdir -p -- "$(dirname -- "$keep/$file")"
-        # whole before it has its name: a job that finds it may use it
+        # renamed when complete: a job uses any file of this name
         sbcast -f "./$file" "$keep/$file.tracehint-part"
         srun mv -f -- "$keep/$file.tracehint-part" "$keep/$file"
     done
@@ -79,14 +79,14 @@ run)
                 mv -f -- "$keep/$file.part.$$" "$keep/$file"
         } || :
     done
-    { # each thing by its own name: a folder of links is never taken as a whole
+    { # one name per entry: a folder of links is never copied recursively
         find . -mindepth 1 ! -type l -print0
         links | comm -z -13 "$box/links" -
     } >"$box/made"
     { tar --no-recursion --null -T "$box/made" -cf - || : >"$box/lost"; } |
         tar -C "$here" --no-overwrite-dir -xf - || : >"$box/lost"
     cd "$here"
-    [ ! -e "$box/lost" ] || { # what was made is still there for whoever looks
+    [ ! -e "$box/lost" ] || { # the outputs are kept for inspection
         echo "results could not be brought back from $box" >&2
         exit 1
     }

@@ -1,6 +1,6 @@
-# Annotates a Snakemake workflow with what tracehint learned. This text is the same in every
-# folder; names and values stand in hints.json beside it. A hint is advice: whatever does not fit
-# this workflow or this Snakemake is left out with one line, and the workflow runs as its author
+# Annotates a Snakemake workflow with tracehint's hints. This text is the same in every folder;
+# names and values are in hints.json next to it. A hint is advice: anything incompatible with this
+# workflow or this Snakemake is left out with one message, and the workflow runs as its author
 # wrote it.
 
 
@@ -13,7 +13,7 @@ def _tracehint_annotate():
     from pathlib import Path
 
     left_out = {}
-    # resources that Snakemake adds up in a group; any other must be the same in all of its jobs
+    # resources that Snakemake adds up in a group; all others must be equal in its jobs
     counted = ("_cores", "mem_mb", "disk_mb", "runtime")
     shells = (None, "sh", "bash", "dash", "ksh")  # None: /bin/sh
     numbers = {"_cores", "_nodes", "mem", "mem_mb", "mem_mib", "disk", "disk_mb", "disk_mib", "runtime"}
@@ -24,7 +24,7 @@ def _tracehint_annotate():
             print(f"tracehint: left out: {what} ({why})", file=sys.stderr)
 
     def attempt(what, function, *arguments):
-        """Whatever goes wrong in our part is no reason to stop a workflow."""
+        """Call a function; errors in annotations must not stop the workflow."""
         try:
             return function(*arguments)
         except Exception as error:
@@ -41,7 +41,7 @@ def _tracehint_annotate():
         return next((r for r in workflow.rules if r.name == name), None)
 
     def by_function(item):
-        """An input that is known only when its job is."""
+        """Whether an input is a function of its job."""
         told = getattr(item, "is_callable", None)
         return told() if callable(told) else callable(item)
 
@@ -50,8 +50,8 @@ def _tracehint_annotate():
         return [item for item in files if callable(getattr(item, "match", None))]
 
     def stored(item):
-        """The name that the workflow gives a file, and what stands before it where a store's local
-        copies have it: with a storage plugin, a file's own text is the path of its copy."""
+        """Return a file's name in the workflow, and the prefix of its local copy: with a storage
+        plugin, the file's text is the path of the copy."""
         text, found = str(item), getattr(item, "flags", {}).get("storage_object")
         if found is None:
             return text, ""
@@ -63,7 +63,7 @@ def _tracehint_annotate():
         return stored(item)[0]
 
     def fits(item, entry):
-        """By who makes the file, by its name, or by names that were seen."""
+        """Whether a file matches by its producer, its name, or recorded names."""
         name, before = stored(item)
         if any(item.match(before + path) for path in entry["paths"]):
             return True
@@ -74,7 +74,7 @@ def _tracehint_annotate():
         return any(str(out) == str(item) or out.match(str(item)) for out in made)
 
     def set_flag(item, name, value):
-        if name not in item.flags:  # what the author said stays
+        if name not in item.flags:  # the author's flags stay
             item.set_flags({**item.flags, name: value})
 
     def access(entry):
@@ -92,7 +92,7 @@ def _tracehint_annotate():
                 set_flag(item, STORE_KEY, AccessPattern(entry["access"]))
 
     def access_of_jobs(dag):
-        """Inputs that functions of the author's gave."""
+        """Set the access of inputs that the author's functions return."""
         for job in dag.needrun_jobs() if late else ():
             for entry in late.get(job.rule.name, ()):
                 set_access(entry, files_of(job.input))
@@ -108,11 +108,11 @@ def _tracehint_annotate():
 
     @functools.lru_cache(maxsize=None)
     def wishes(rule):
-        """Resources that a rule asks for: numbers and texts, or objects with a value."""
+        """Return a rule's requested resources: numbers and texts, or objects with a value."""
         return {n: getattr(r, "_value", r) for n, r in rule.resources.items()}
 
     def alike(first, second):
-        """Whether Snakemake can add up what two rules ask for."""
+        """Whether Snakemake can add up the resources of two rules."""
         first, second = wishes(first), wishes(second)
         return all(first.get(n) == second.get(n) for n in {*first, *second} - numbers)
 
@@ -128,28 +128,28 @@ def _tracehint_annotate():
         return [job.rule.name, child.rule.name] in data["pairs"]
 
     def asked(job, name):
-        """A number that the job's rule asks for, 0 without; None: known only when it starts."""
+        """Return a number requested by the job's rule, 0 without; None: unknown until it starts."""
         value = wishes(getattr(job, "rule", job)).get(name, 0)
-        if value is None or name in shared:  # nothing said, or Snakemake's default
+        if value is None or name in shared:  # not requested, or Snakemake's default
             return 0
         return value if isinstance(value, int) else None
 
     @functools.lru_cache(maxsize=None)
     def most(name):
-        """The largest number that any rule asks for: so much can be had."""
+        """Return the largest number that any rule requests, which must be available."""
         return max((asked(rule, name) or 0 for rule in workflow.rules), default=0)
 
     def at_once(job, inside, name):
-        """Most that a job and those before it in its group use at one time."""
+        """Return the peak use of a job and its predecessors in the group."""
         return max(asked(job, name), sum(at_once(o, inside, name) for o in inside.get(job, ())))
 
     def in_turn(job, inside, name):
-        """What a job and those before it use up one after the other."""
+        """Return the use of a job and its predecessors one after the other."""
         before = (in_turn(o, inside, name) for o in inside.get(job, ()))
         return asked(job, name) + max(before, default=0)
 
     def affordable(head, inside):
-        """Whether the group asks for no more than some job does by itself, or a node has."""
+        """Whether the group requests no more than a single job does, or a node has."""
         return (
             at_once(head, inside, "_cores") <= max(data["cores"], most("_cores"))
             and all(at_once(head, inside, name) <= most(name) for name in ("mem_mb", "disk_mb"))
@@ -157,15 +157,15 @@ def _tracehint_annotate():
         )
 
     def defaults():
-        """Sizes that follow from the inputs by one law for all rules: Snakemake's own default."""
+        """Yield sizes that all rules compute alike from inputs: Snakemake's own default."""
         for name in ("mem_mb", "disk_mb"):
             values = [wishes(rule).get(name) for rule in workflow.rules]
             if not isinstance(values[0], int) and all(value == values[0] for value in values):
                 yield name
 
     def trees(dag):
-        """Group of each job: a job joins its children's, if they are all of one, so that only the
-        last job of a group has others after it, and no group waits for itself."""
+        """Return the group of each job: a job joins the group of its children if they share one, so
+        only the last job of a group has dependents outside, and no group waits for itself."""
         group, inside, sizes, order = {}, {}, {}, list(dag.toposorted())
         shared.update(defaults())
         for job in (job for level in reversed(order) for job in level):
@@ -188,8 +188,8 @@ def _tracehint_annotate():
         return {job: head for job, head in group.items() if sizes[head] > 1}
 
     def on_nodes(dag, given):
-        """What sbatch is told about the node of a job's part (the executor plugin slurm). Jobs in
-        groups of the author's, where parts may differ, run anywhere."""
+        """Pass the node of a job's part to sbatch (executor plugin slurm). Jobs in the author's
+        groups, where parts may differ, run anywhere."""
         for job in dag.needrun_jobs():
             words = data["nodes"].get(str(part_of(job.output)), "")
             apart = job in given or joinable(job)
@@ -198,9 +198,9 @@ def _tracehint_annotate():
                 job.add_aux_resource("slurm_extra", words)
 
     def assign(dag, given):
-        """Names the groups, once for each job: those that run already stay as they are.
+        """Name the groups, once for each job: running jobs keep theirs.
 
-        Only where jobs are sent somewhere by this Snakemake: elsewhere a group means nothing.
+        Only if this Snakemake sends jobs to an executor: otherwise groups have no effect.
         """
         if dag.workflow.local_exec or not dag.workflow.is_main_process:
             return
@@ -250,7 +250,7 @@ def _tracehint_annotate():
             )
 
     def tag_directories(where):
-        """Before each shell command, whatever shell or prefix its author chooses."""
+        """Tag before each shell command, with any shell or prefix of its author."""
         plain, where = shell._get_process_prefix, shlex.quote(str(where))
         ours = (
             f"TRACEHINT_RULE=0 TRACEHINT_DIR={where}; [ -r {where}/tag ] && . {where}/tag; "

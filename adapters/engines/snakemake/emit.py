@@ -1,9 +1,9 @@
 """Snakemake: a Snakefile that includes the user's and annotates its rules.
 
-Access patterns of inputs, groups for pipelines and for the parts of a plan, directory defaults
-before every shell command (Snakemake deletes outputs before a job starts: files cannot be tagged
-beforehand). Groups are made when Snakemake knows its jobs, so that none can wait for itself. temp()
-deletes files, so it is written only on request.
+It adds access patterns of inputs, groups for pipelines and for the parts of a plan, and directory
+defaults before every shell command (Snakemake deletes outputs before a job starts: files cannot be
+tagged beforehand). Groups are formed once Snakemake knows its jobs, so none can wait for itself.
+temp() deletes files, so it is written only on request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tracehint.schemas.wording import plural
 from tracehint.version import __version__
 
 MULTI = asking_for("replication")
-# where the workflow says that it lies; {0} is relative to this file, or absolute
+# keeps the workflow's own basedir; {0} is relative to this file, or absolute
 _BASE = """\
 import pathlib as _paths
 _tracehint_base = str((_paths.Path(workflow.basedir) / {0!a}).resolve())
@@ -41,13 +41,13 @@ SNIPPET = Path(__file__).with_name("annotate.smk")
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The including Snakefile and its folder."""
+    """Return the including Snakefile and its folder."""
     if request.workflow is None:
         raise UsageError(
             "no workflow given",
             "Add the Snakefile: tracehint emit H.json --workflow-engine snakemake Snakefile -o F",
         )
-    # beside the workflow: Snakemake looks for its profile there
+    # next to the workflow, where Snakemake searches its profile
     output = request.output or request.workflow.with_name(f"{request.workflow.name}.hinted")
     check_folder_name(output.name)
     folder = Path(f"{output}.tracehint")
@@ -78,12 +78,12 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         files=files,
         executable={folder / "tag", folder / "helper"},
         gaps=merge_gaps(gaps),
-        remarks=[written, *_elsewhere(request.workflow, output), *plan.remarks()],
+        remarks=[written, *_warn_of_profile(request.workflow, output), *plan.remarks()],
     )
 
 
-def _elsewhere(workflow: Path, output: Path) -> list[str]:
-    """What Snakemake does not find from another folder: the workflow's own profile."""
+def _warn_of_profile(workflow: Path, output: Path) -> list[str]:
+    """Warn that Snakemake does not find the workflow's profile from another folder."""
     profile = workflow.resolve().parent / "profiles" / "default"
     if output.resolve().parent == workflow.resolve().parent or not profile.is_dir():
         return []
@@ -95,10 +95,10 @@ def _elsewhere(workflow: Path, output: Path) -> list[str]:
 
 
 def _snakefile(workflow: Path, output: Path, folder: Path, gaps: Iterable[Gap]) -> str:
-    """Fixed text but for names; the user's own are Python literals of plain ASCII.
+    """Return fixed text with names; the user's names are ASCII-only Python literals.
 
-    A plain `include:` would leave the workflow without its default target. Written in another
-    folder, the workflow still finds its own by `workflow.basedir`.
+    A plain `include:` would leave the workflow without its default target. From another folder,
+    `workflow.basedir` lets the workflow find its own files.
     """
     here, home = output.resolve().parent, workflow.resolve().parent
     target = os.path.relpath(workflow.resolve(), here) if here in home.parents else None
@@ -120,16 +120,16 @@ def _snakefile(workflow: Path, output: Path, folder: Path, gaps: Iterable[Gap]) 
 
 
 def job_notes(rules: Iterable[Rule], *, temporary: bool = False) -> dict[str, Any]:
-    """What annotate.smk reads; rule names are task types, paths are learned examples.
+    """Return the data for annotate.smk; rule names are task types, paths are learned examples.
 
-    inputs, temporary: files by the rule that has them, the rules that make them, the shape of
-    their names, and names that were seen. pairs: rules that hand files on one to one.
+    inputs, temporary: files by the rule that uses them, with their producers, the pattern of their
+    names, and recorded names. pairs: producer and only consumer of pipeline files.
     """
     inputs: list[dict[str, Any]] = []
     gone: list[dict[str, Any]] = []
     pairs: dict[tuple[str, str], None] = {}
     for rule in rules:
-        if rule.conditions.needs:  # a general rule below the ones for the names seen
+        if rule.conditions.needs:  # a general fallback of the rules for recorded names
             continue
         values = {hint.name: hint.value for hint in rule.hints}
         producers = [name for name in rule.producers if name]
@@ -144,9 +144,9 @@ def job_notes(rules: Iterable[Rule], *, temporary: bool = False) -> dict[str, An
 
 
 def text_regex(rule: Rule) -> str:
-    """The template as a regular expression for names as text; empty: a name is not UTF-8.
+    """Return the template as a regex for names as text; empty if a name is not UTF-8.
 
-    The rule's own is for bytes read as Latin-1.
+    The rule's own regex is for bytes decoded as Latin-1.
     """
     out = []
     for part in parse(rule.template).parts:
@@ -161,8 +161,8 @@ def text_regex(rule: Rule) -> str:
 
 
 def planned_notes(plan: Plan | None, hosts: Path | None) -> dict[str, Any]:
-    """Part of each output that the plan has a task for, words for sbatch by part, and the cores
-    that a group may use at one time, and its longest time (0: no more than a job asks for)."""
+    """Return the part of each planned output, sbatch options by part, the cores that a group may
+    use at one time, and its time limit in minutes (0: no more than a job requests)."""
     if plan is None or not plan.tasks:
         return {"parts": {}, "nodes": {}, "cores": 1, "minutes": 0}
     nodes = nodes_of(plan, hosts)
@@ -175,7 +175,7 @@ def planned_notes(plan: Plan | None, hosts: Path | None) -> dict[str, Any]:
 
 
 def _examples(rule: Rule) -> list[str]:
-    """Learned paths as text; those that are not UTF-8 cannot be named in a Snakefile."""
+    """Return learned paths as text; paths that are not UTF-8 cannot be named in a Snakefile."""
     found = []
     for text in (*rule.examples, *list(rule.per_file)[:5]):
         try:

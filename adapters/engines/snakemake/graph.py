@@ -1,6 +1,5 @@
-"""Snakemake: the records of `.snakemake/metadata`, what a dry run prints, the table of
-`--detailed-summary`, or the graph of `--d3dag`, which has jobs and their order but no files.
-"""
+"""Snakemake: the records of `.snakemake/metadata`, the output of a dry run, the table of
+`--detailed-summary`, or the graph of `--d3dag`, which has jobs and their order but no files."""
 
 from __future__ import annotations
 
@@ -39,11 +38,11 @@ _NO_FILE = re.compile(
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """A workflow directory that has run, its .snakemake, the metadata in it, or what it printed."""
+    """Whether this is a workflow directory after a run, its .snakemake or metadata, or output."""
     if path.is_dir():
         return _metadata_folder(path) is not None
     if _BUILDS.search(head):
-        return _DRY in head or _DRY in _end_of(path)  # else a log, of which the records say more
+        return _DRY in head or _DRY in _end_of(path)  # not a log: records contain more
     return head.startswith(b"output_file\tdate\trule") or bool(_D3DAG.match(head))
 
 
@@ -65,7 +64,7 @@ def _metadata_folder(path: Path) -> Path | None:
 
 
 def read(path: Path) -> DeclaredGraph:
-    """One task per job. Outputs of one job share rule, command, start and job hash."""
+    """Read one task per job. Outputs of one job share rule, command, start and job hash."""
     if not path.is_dir():
         return read_printed(path, path.parent)
     folder = _metadata_folder(path)
@@ -82,7 +81,7 @@ def read(path: Path) -> DeclaredGraph:
 
 
 def read_printed(path: Path, directory: Path) -> DeclaredGraph:
-    """What Snakemake printed in this directory."""
+    """Read Snakemake's output from a run in this directory."""
     text, out = read_text(path), GraphBuilder("snakemake", absolute(directory))
     if text.lstrip()[:1] == "{":
         return _read_d3dag(path, text, out)
@@ -96,7 +95,7 @@ def _order(job: dict[str, Any]) -> tuple[int, list[bytes]]:
 
 
 def _records(folder: Path) -> list[Path]:
-    """Record files; long names are split into folders that begin with @. No link is followed."""
+    """Return record files; long names are split into folders with @. No link is followed."""
     found: list[Path] = []
     for where, folders, files in os.walk(folder, followlinks=False):
         folders[:] = sorted(f for f in folders if f.startswith("@"))
@@ -135,7 +134,7 @@ def _add_record(
     }
     start, end = nanoseconds(record.get("starttime")), nanoseconds(record.get("endtime"))
     inputs, logs = _names(record.get("input")), _names(record.get("log"))
-    # The times are those of each output, so they cannot tell jobs apart; the hash can.
+    # Times differ per output, so only the hash distinguishes jobs.
     job_hash = record.get("job_hash")
     apart = start if job_hash is None else str(job_hash)
     key = (texts["rule"], texts["shellcmd"], apart, tuple(map(str, inputs)))
@@ -161,7 +160,7 @@ def _add_job(
 ) -> None:
     start, end = job["start"], job["end"]
     if start is not None and end is not None and end < start:
-        start, end = end, start  # times of files, which may be older than the job's start
+        start, end = end, start  # file times can precede the job's start
     outputs = sorted(job["outputs"])
     out.task(
         task,
@@ -182,7 +181,7 @@ def _add_job(
 
 
 def _read_d3dag(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
-    """Nodes are jobs; an edge leads from the job that makes a file to one that needs it."""
+    """Read the graph: nodes are jobs; an edge leads from a file's producer to its consumer."""
     data = parse_json(text, path)
     nodes, edges = data.get("nodes"), data.get("edges", data.get("links"))
     if not isinstance(nodes, list) or not isinstance(edges, list):
@@ -205,8 +204,8 @@ def _read_d3dag(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
 
 
 def _read_dry_run(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
-    """The jobs that would run, but those without outputs, as of `all`. File names are separated by
-    a comma and a space: one that has these in it is read as two."""
+    """Read the jobs that would run and have outputs (unlike `all`). File names are separated by a
+    comma and a space: a name that contains these is read as two."""
     at = -1
     for at, job in enumerate(_jobs(text)):
         out.task(f"s{at}", name=job["output"].partition(", ")[0], type=job.get("rule", ""))
@@ -255,11 +254,11 @@ def _read_summary(path: Path, text: str, out: GraphBuilder) -> DeclaredGraph:
     return out.graph()
 
 
-# What jobs requested, from the logs of runs: a block per job, with `threads` where they are more
-# than one; and what they used, from `benchmark:` files, which the logs name.
+# Requested resources, from the logs of runs: one block per job, with `threads` if there are more
+# than one; and used resources, from `benchmark:` files, which the logs name.
 #
-# Benchmarks are looked for below the workflow's directory only. Snakemake samples: of a job that
-# it never saw at work it writes 0 or NA, which says nothing.
+# Benchmarks are read only below the workflow's directory. Snakemake samples: for a job without
+# a sample it writes 0 or NA, which counts as unknown.
 
 
 _MAX_LOGS, _MAX_LOG, _MAX_BENCHMARK = 1000, 256 << 20, 1 << 20
@@ -268,7 +267,7 @@ _MEMORY = re.compile(r"(?:^|, )mem_(?:mib=(\d{1,12})|mb=(\d{1,12})(?!.*mem_mib=\
 
 
 class JobResources(TypedDict, total=False):
-    """What is known of a job, as GraphBuilder.task takes it."""
+    """Known resources of a job, as arguments of GraphBuilder.task."""
 
     cpu_ns: int | None
     cores: int | None
@@ -277,7 +276,7 @@ class JobResources(TypedDict, total=False):
 
 
 def resources_of(metadata: Path, notes: list[str]) -> dict[bytes, JobResources]:
-    """By output, as far as logs and benchmarks say; `metadata`: the folder of the records."""
+    """Map outputs to the resources in logs and benchmarks; `metadata`: the folder of records."""
     top = metadata.absolute().parent.parent
     folder = metadata.absolute().parent / "log"
     found: dict[bytes, JobResources] = {}
@@ -308,7 +307,7 @@ def resources_of(metadata: Path, notes: list[str]) -> dict[bytes, JobResources]:
 
 
 def _jobs(text: str) -> Iterator[dict[str, str]]:
-    """The fields of each job of a log that has outputs."""
+    """Yield the fields of each job with outputs in a log."""
     job: dict[str, str] = {}
     for line in [*text.splitlines(), ""]:
         if line.startswith("    "):
@@ -322,8 +321,8 @@ def _jobs(text: str) -> Iterator[dict[str, str]]:
 
 
 def _read_benchmarks(top: Path, name: str) -> JobResources:
-    """Nanoseconds of processors of all repetitions in a benchmark, and the most memory of one;
-    empty: it does not say."""
+    """Return the CPU time of all repetitions in a benchmark (ns) and the largest peak memory; empty
+    if the file cannot be read."""
     path = Path(os.path.normpath(top / name))
     try:
         real = path.resolve()
@@ -342,6 +341,6 @@ def _read_benchmarks(top: Path, name: str) -> JobResources:
 
 
 def _numbers(rows: list[dict[str, str]], column: str) -> list[float]:
-    """Those of a column; none where one of them is none."""
+    """Return the numbers of a column; empty if one of them is invalid."""
     found = [number(row.get(column, "")) for row in rows]
     return [value for value in found if value is not None] if None not in found else []

@@ -1,4 +1,4 @@
-"""Swift/K (a log, a policy file) and Swift/T (a log, locations); here what is written for both."""
+"""Swift/K (a log, a policy file) and Swift/T (a log, locations), and an emitter for both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracehint.hintgen.hints.model import HintFile
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The policy file F and the locations F.swift; without -o only the former, on stdout."""
+    """Return the policy file F and the locations F.swift; without -o only the former, on stdout."""
     from tracehint.adapters.engines.swift import k, t
 
     policies = k.emit(hints, request)

@@ -1,8 +1,8 @@
-"""Swift/K: the run's log (`SCRIPT-RUNID.log`) and the wrapper logs beside it (`SCRIPT-RUNID.d`).
+"""Swift/K: the run's log (`SCRIPT-RUNID.log`) and its wrapper logs (`SCRIPT-RUNID.d`).
 
-The log needs `log4j.logger.swift=DEBUG`. It tells jobs, times, sites and, from 0.95 on, the files
-of each job; the wrapper's `JOBID-info` tells the files in all versions. Written after the sources
-of Swift/K; no Swift was run. The restart log (.rlog) names files but no tasks.
+The log needs `log4j.logger.swift=DEBUG`. It contains jobs, times, sites and, from 0.95 on, the
+files of each job; the wrapper's `JOBID-info` contains the files in all versions. Based on the
+sources of Swift/K; no Swift was run. The restart log (.rlog) names files but no tasks.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class _Job:
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """A log of Swift/K, or a directory of wrapper logs."""
+    """Whether this is a log of Swift/K or a directory of wrapper logs."""
     if path.is_dir():
-        return path.name.endswith(".d") and any(_infos(path))
+        return path.name.endswith(".d") and any(_list_wrapper_logs(path))
     return bool(_KNOWN.search(head))
 
 
-def _infos(folder: Path) -> list[str]:
+def _list_wrapper_logs(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             return sorted(
@@ -82,13 +82,13 @@ def _infos(folder: Path) -> list[str]:
 
 
 def read(path: Path) -> DeclaredGraph:
-    """One task per job of the log; a retried call has several jobs."""
+    """Read one task per job of the log; a retried call has several jobs."""
     out = GraphBuilder("swift-k", folder_of(path))
     jobs: dict[str, _Job] = {}
     if not path.is_dir():
         _read_log(path, jobs)
     infos = path if path.is_dir() else path.with_suffix(".d")
-    for name in _infos(infos) if not infos.is_symlink() else []:
+    for name in _list_wrapper_logs(infos) if not infos.is_symlink() else []:
         _read_info(infos / name, jobs.setdefault(name.removesuffix(_INFO), _Job()))
     for task, job in jobs.items():
         kind = job.kind or task.rpartition("-")[0]
@@ -113,11 +113,11 @@ def _read_log(path: Path, jobs: dict[str, _Job]) -> None:
     for line in read_lines(path):
         found = _LINE.match(line)
         if found is None:
-            continue  # most lines of a debug log say nothing about jobs
+            continue  # most lines of a debug log do not concern jobs
         message = found[2]
         event = _JOB.match(message)
         if event is not None:
-            _event(jobs.setdefault(event[2], _Job()), event[1], event[3], _time(found[1]))
+            _record_event(jobs.setdefault(event[2], _Job()), event[1], event[3], _time(found[1]))
         elif (staged := _STAGE_IN.match(message)) is not None:
             job = jobs.setdefault(staged[1], _Job())
             for name in staged[2].split(", ") if staged[2] else []:
@@ -129,7 +129,7 @@ def _read_log(path: Path, jobs: dict[str, _Job]) -> None:
             job.files["out", raw_name(name)] = None
 
 
-def _event(job: _Job, event: str, rest: str, time: int | None) -> None:
+def _record_event(job: _Job, event: str, rest: str, time: int | None) -> None:
     host = re.search(r" host=(\S+)", rest)
     job.host = host[1] if host else job.host
     if event == "JOB_START":
@@ -145,7 +145,7 @@ def _event(job: _Job, event: str, rest: str, time: int | None) -> None:
 
 
 def _read_info(path: Path, job: _Job) -> None:
-    """The wrapper's log: `INF=a|b` and `OUTF=c` are the files of the job."""
+    """Add the data of the wrapper's log: `INF=a|b` and `OUTF=c` are the files of the job."""
     values: dict[str, str] = {}
     times: dict[str, int | None] = {}
     for line in lines_of(read_text(path, _MAX_INFO), path):
@@ -171,7 +171,7 @@ def _read_info(path: Path, job: _Job) -> None:
 
 
 def _time(text: str) -> int | None:
-    """`2015-06-01 12:00:00,123-0500`, or with a point and more digits."""
+    """Parse `2015-06-01 12:00:00,123-0500`, or the same with a point and more digits."""
     try:
         short = re.sub(r"[.,](\d{1,6})\d*", r".\1", text)
         return nanoseconds(datetime.strptime(short, "%Y-%m-%d %H:%M:%S.%f%z").timestamp())
@@ -186,7 +186,7 @@ def _time(text: str) -> int | None:
 # a line, a field or a comment.
 
 
-# pattern -> (policy, which directory it names, why)
+# pattern -> (policy, directory in its arguments, reason)
 POLICIES: dict[str, tuple[str, str, str]] = {
     "broadcast": ("BROADCAST", "local", "one copy on every node"),
     "pipeline": ("DIRECT", "shared", "no staging: written and read in place"),
@@ -198,9 +198,9 @@ GATHER_LIMIT = 500_000_000  # bytes; the value of the manual's example
 
 
 def policy_file(hints: HintFile, *, local: str, shared: str) -> tuple[str, list[Gap]]:
-    """The policy file's text, and what it cannot say.
+    """Return the policy file's text and the hints that it cannot express.
 
-    shared: where all nodes see the data; empty: not known, and policies that need it are left out.
+    shared: path of the data on all nodes; empty: unknown, and policies that need it are left out.
     """
     for place in filter(None, (local, shared)):
         if not re.fullmatch(r"/[A-Za-z0-9_./+-]*", place):
@@ -232,7 +232,7 @@ def policy_file(hints: HintFile, *, local: str, shared: str) -> tuple[str, list[
 
 
 def _line(rule: Rule, local: str, shared: str) -> tuple[str | None, str]:
-    """The rule's line, or why there is none."""
+    """Return the rule's line and "", or None and the reason."""
     if rule.pattern not in POLICIES:
         return None, "Swift/K has no policy for this pattern"
     policy, place, _ = POLICIES[rule.pattern]
@@ -250,16 +250,16 @@ def _line(rule: Rule, local: str, shared: str) -> tuple[str | None, str]:
 
 
 def java_regex(template: Template, exclude: Iterable[Template] = ()) -> str | None:
-    """Anchored regex for a path that may have directories before it; None: not UTF-8."""
-    body = _body(template)
-    others = [_body(other) for other in exclude]
+    """Return an anchored regex for a path with any leading directories; None: not UTF-8."""
+    body = _template_regex(template)
+    others = [_template_regex(other) for other in exclude]
     if body is None or None in others:
         return None
     ahead = f"(?!(?:.*/)?(?:{'|'.join(filter(None, others))})$)" if others else ""
     return f"^{ahead}(?:.*/)?{body}$"
 
 
-def _body(template: Template) -> str | None:
+def _template_regex(template: Template) -> str | None:
     out = []
     for part in template.parts:
         if isinstance(part, str):
@@ -274,7 +274,7 @@ def _body(template: Template) -> str | None:
 
 
 def _java_char(char: str) -> str:
-    """One character of a Java regex: letters, digits, `_`, `-`, `/` as they are, others by code."""
+    """Return one character of a Java regex: letters, digits and `_-/` unchanged, others by code."""
     if char.isascii() and (char.isalnum() or char in "_-/"):
         return char
     if char == ".":
@@ -283,14 +283,14 @@ def _java_char(char: str) -> str:
     return "".join(f"\\u{raw[i]:02x}{raw[i + 1]:02x}" for i in range(0, len(raw), 2))
 
 
-# `--workflow-engine swift-k`: the policy file alone.
+# `--workflow-engine swift-k`: only the policy file.
 
 
-LOCAL = "/dev/shm"  # of Linux; every node has it
+LOCAL = "/dev/shm"  # tmpfs on every Linux node
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The policy file, to -o or standard output."""
+    """Return the policy file, for -o or standard output."""
     text, gaps = policy_file(hints, local=request.local_dir or LOCAL, shared=request.shared_dir)
     name = request.output.name if request.output else "F"
     return Emitted(

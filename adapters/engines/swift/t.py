@@ -1,8 +1,8 @@
 """Swift/T: a module with location helpers and, per rule, the annotated call as a comment.
 
-Calls stand in the user's own script, so they can only be shown. What is code in this file is
-constant, but for the table of hosts that `tracehint locate --format json` reported
-(`--locations FILE`) and that of a plan's tasks (`--hosts FILE`); their strings pass one escaper.
+Calls are in the user's own script, so they can only be shown. The code in this file is constant,
+except for two tables: hosts from `tracehint locate --format json` (`--locations FILE`) and tasks of
+a plan (`--hosts FILE`); their strings pass one escaper.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tracehint.hintgen.text.textfile import TextFile
 from tracehint.schemas.wording import plural
 from tracehint.version import __version__
 
-_PLACES = TextFile(
+_LOCATIONS_FILE = TextFile(
     kind="A list of locations",
     limit="hints-bytes",
     check="Check --locations.",
     remedy="Write it again: tracehint locate --format json",
 )
-# pattern -> (strictness, what to do); HARD only where the data are on that node alone
+# pattern -> (strictness, advice); HARD only if the data are on that node alone
 LOCATIONS: dict[str, tuple[str, str]] = {
     "pipeline": ("soft", "run the consumer on the node that holds the file"),
     "reduce": ("soft", "run the consumer on the node that holds most of the group"),
@@ -63,7 +63,7 @@ import location;
 
 
 def emit(hints: HintFile, request: EmitRequest) -> Emitted:
-    """The Swift/T module, to -o or standard output."""
+    """Return the Swift/T module, for -o or standard output."""
     text, gaps = module(hints, read_locations(request.locations) if request.locations else {})
     remarks = ["Put the annotations before the calls of your script; see the comments."]
     if hints.plan is not None and hints.plan.tasks:
@@ -75,9 +75,9 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
 
 
 def planned_tasks(plan: Plan, nodes: Mapping[int, Host]) -> list[str]:
-    """A table of the plan's tasks: their nodes, or their parts where no node is known.
+    """Return a table of the plan's tasks with their nodes, or with their parts without nodes.
 
-    Top-level arrays: the calls that use them stand at the top level, or in loops there.
+    Top-level arrays: the calls that use them are at the top level, or in loops there.
     """
     lines = [f"// a plan for {comment(plan.cluster)}: {comment(plan.strategy)}"]
     if not nodes:
@@ -126,24 +126,24 @@ def _calls(rule: Rule, hosts: Mapping[str, str]) -> list[str]:
 
 
 def identifier(text: str) -> str:
-    """A task type as a Swift/T name."""
+    """Return a task type as a Swift/T name."""
     kept = re.sub(r"[^A-Za-z0-9_]", "_", text)[:60]
     return kept if re.match(r"[A-Za-z]", kept) else f"task_{kept}"
 
 
 def quote_text(text: str) -> str:
-    """A Swift/T string literal of printable ASCII; other characters become `?`."""
+    """Return a Swift/T string literal of printable ASCII; other characters become `?`."""
     plain = re.sub(r"[^ -~]", "?", text)
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def read_locations(path: Path) -> dict[str, str]:
-    """Path -> first host, from the JSON of `tracehint locate`.
+    """Map each path to its first host, from the JSON of `tracehint locate`.
 
-    Files below the working directory have names from there on, as the workflow's tasks see them:
-    the table goes with the folder wherever that is moved.
+    Paths below the working directory become relative to it, as the workflow's tasks name them, so
+    that the table stays valid if the folder is moved.
     """
-    data = _PLACES.json(path)
+    data = _LOCATIONS_FILE.json(path)
     here = f"{Path.cwd()}/"
     try:
         rows = [row for row in data["files"] if row["nodes"]]
@@ -159,9 +159,8 @@ def read_locations(path: Path) -> dict[str, str]:
 
 # Swift/T: the log that TURBINE_LOG=1 writes. It names app commands, ranks and durations.
 #
-# Of the files only those that stdin, stdout and stderr were sent to are named; with
-# TURBINE_LOG_RANKS=1 each duration belongs to its command for certain. Written after the sources of
-# Swift/T; no Swift was run.
+# The only files it names are redirections of stdin, stdout and stderr; with TURBINE_LOG_RANKS=1
+# each duration belongs to a known command. Based on the sources of Swift/T; no Swift was run.
 
 
 _LINE = re.compile(r"\s*(?:\[(\d{1,9})\]\s*)?(\d{1,12}\.\d{3}) +(.*)$")
@@ -192,12 +191,12 @@ class _App:
 
 
 def sniff(path: Path, head: bytes) -> bool:
-    """Lines with a time and an app command."""
+    """Whether the head has lines with a time and an app command."""
     return not path.is_dir() and bool(_KNOWN.search(head))
 
 
 def read(path: Path) -> DeclaredGraph:
-    """One task per app call."""
+    """Read one task per app call."""
     out = GraphBuilder("swift-t", folder_of(path))
     apps, zero = _read_log(read_lines(path), out)
     for number, app in enumerate(apps):
@@ -219,9 +218,9 @@ def read(path: Path) -> DeclaredGraph:
 
 
 def _read_log(lines: list[str], out: GraphBuilder) -> tuple[list[_App], float | None]:
-    """The calls in order, and the time of the run's start (seconds since the epoch)."""
+    """Return the calls in order, and the start of the run (seconds since the epoch)."""
     apps: list[_App] = []
-    waiting: dict[str, list[_App]] = {}  # by rank; "" where lines have none
+    waiting: dict[str, list[_App]] = {}  # by rank; "" for lines without a rank
     hosts: dict[str, str] = {}
     zero: float | None = None
     unclear = 0
@@ -263,7 +262,7 @@ def _parse_start(message: str, rank: str, seconds: float) -> _App | None:
 
 
 def _epoch(text: str, seconds: float) -> float | None:
-    """The local date of a line, less its seconds since the start."""
+    """Return the local date of a line minus its seconds since the start."""
     try:
         return datetime.strptime(text, "%Y-%m-%d %H:%M:%S").timestamp() - seconds
     except (ValueError, OverflowError, OSError):

@@ -1,7 +1,7 @@
-"""The tables of a WfFormat instance, gathered in columns: a million tasks fit into memory.
+"""The tables of a WfFormat instance, collected in columns: a million tasks fit into memory.
 
-Texts go into Arrow dictionaries a batch at a time; only at the end are these made one, and equal
-texts become equal numbers. The tables keep the dictionaries (`graph_base.plain` takes them out).
+Texts are stored in Arrow dictionaries, one per batch; at the end these are unified, so that equal
+texts have equal numbers. The tables keep the dictionaries (`DeclaredGraph.plain` decodes them).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 ENGINE = "wfformat"
 PLACED = "no start times in the file: tasks are placed where their parents ended"
-_MAX_HOSTS = 4096  # a bundle has a folder for each
+_MAX_HOSTS = 4096  # a bundle has one folder per host
 _EXECUTED = ("start", "length", "read", "written", "cpu")
 
 
 class WfColumns:
-    """Takes tasks, files and executions in any order."""
+    """Collector of tasks, files and executions, in any order."""
 
     def __init__(self) -> None:
         self.skipped = 0
@@ -38,7 +38,7 @@ class WfColumns:
 
     @property
     def count(self) -> int:
-        """Tasks so far."""
+        """Number of tasks so far."""
         return self._tasks.count
 
     def task(
@@ -50,7 +50,7 @@ class WfColumns:
         ins: list[str],
         outs: list[str],
     ) -> None:
-        """One task with the names of others and of files. Raises InputError (limit rows)."""
+        """Add a task with names of other tasks and of files. Raises InputError (limit rows)."""
         self._tasks.extend([task])
         self._types.extend([kind])
         self._parents.add(parents)
@@ -59,7 +59,7 @@ class WfColumns:
         self._outs.add(list(dict.fromkeys(outs)))
 
     def size(self, file: str, size: int | None) -> None:
-        """The size of a file in bytes; the last one counts."""
+        """Set the size of a file in bytes; the last call for a file applies."""
         self._files.extend([file])
         self._sizes.append(UNKNOWN if size is None or size < 0 else size)
 
@@ -75,7 +75,7 @@ class WfColumns:
         cpu_ns: int | None,
         host: str,
     ) -> None:
-        """What happened to a task. Negative figures are as good as none."""
+        """Add a task's execution. Negative values count as unknown."""
         self._executed.extend([task])
         self._hosts.extend([host or "unknown"])
         self._commands.extend([command])
@@ -84,20 +84,20 @@ class WfColumns:
             column.append(UNKNOWN if value is None or value < 0 else value)
 
     def graph(self, started_ns: int, ended_ns: int | None) -> DeclaredGraph:
-        """The tables; this object is empty afterwards. Raises InputError."""
+        """Return the tables; this object is empty afterwards. Raises InputError."""
         notes = []
         owners = self._parents.owners(), self._children.owners()
         (task, parent, child, ran), names = unite_texts(
             self._tasks, self._parents.texts, self._children.texts, self._executed
         )
-        task_of = np.full(len(names), UNKNOWN, np.int32)  # name -> the first task that has it
+        task_of = np.full(len(names), UNKNOWN, np.int32)  # name -> first task of that name
         task_of[task[::-1]] = np.arange(len(task), dtype=np.int32)[::-1]
         kept = task_of[task] == np.arange(len(task))
         skipped = self.skipped + int((~kept).sum())
         if skipped:
             notes.append(f"{plural(skipped, 'task')} left out: no name, or a name that was used")
         pairs = _edges(task, task_of, kept, (owners[0], parent), (owners[1], child))
-        row = np.full(len(task), UNKNOWN)  # execution of each task: the last one
+        row = np.full(len(task), UNKNOWN)  # last execution of each task
         of = task_of[ran]
         row[of[of >= 0]] = np.flatnonzero(of >= 0)
         seen = {k: _take_values(np.frombuffer(v, np.int64), row) for k, v in self._ran.items()}
@@ -183,7 +183,7 @@ def _edges(
     parents: tuple[Ints, Ints],
     children: tuple[Ints, Ints],
 ) -> tuple[Ints, Ints]:
-    """(task, name of its parent) sorted by task, each once: those that it names itself first."""
+    """Return unique (task, name of its parent), sorted by task; a task's own list comes first."""
     own = kept[parents[0]]
     given = kept[children[0]] & (task_of[children[1]] >= 0)
     task = np.concatenate([parents[0][own], task_of[children[1][given]]])
@@ -196,7 +196,7 @@ def _edges(
 
 
 def _take_values(values: Ints, at: Ints) -> Ints:
-    """values[at], UNKNOWN where `at` is."""
+    """Return values[at], or UNKNOWN if `at` is UNKNOWN."""
     if not len(values):
         return np.full(len(at), UNKNOWN)
     return np.where(at >= 0, values[at], UNKNOWN)
@@ -227,7 +227,7 @@ def _repeat_text(text: str, count: int) -> pa.Array:
 
 
 def _default(texts: pa.Array, other: Any, numbers: Ints, row: Ints) -> pa.Array:
-    """The text of each row, `other` where there is no row."""
+    """Return the text of each row, or `other` for tasks without a row."""
     import pyarrow as pa
 
     both = pa.concat_arrays([texts, pa.array([other], texts.type)])
@@ -235,12 +235,12 @@ def _default(texts: pa.Array, other: Any, numbers: Ints, row: Ints) -> pa.Array:
     return _dictionary_column(both, at)
 
 
-# Columns of texts that are kept once each, in Arrow dictionaries that are made one at the end.
+# Columns of texts, each stored once, in Arrow dictionaries that are unified at the end.
 
 
-Ints = npt.NDArray[Any]  # numbers of texts and tasks have 32 bits, times and sizes 64
+Ints = npt.NDArray[Any]  # text and task numbers have 32 bits, times and sizes 64
 _BATCH = 1 << 15
-_RELEASE = 64  # batches after which freed memory goes back
+_RELEASE = 64  # batches after which freed memory is returned
 
 
 class TextColumn:
@@ -252,7 +252,7 @@ class TextColumn:
         self._chunks: list[pa.Array] = []
 
     def extend(self, texts: list[str]) -> None:
-        """Append. Raises InputError beyond the limit rows."""
+        """Append texts. Raise InputError beyond the limit rows."""
         self._batch += texts
         self.count += len(texts)
         if len(self._batch) >= _BATCH:
@@ -268,14 +268,14 @@ class TextColumn:
             texts = [clean(t) for t in texts]
         try:
             packed = pa.array(texts, pa.string())
-        except UnicodeEncodeError:  # surrogates that JSON spelled out
+        except UnicodeEncodeError:  # surrogates from escapes in JSON
             packed = pa.array([clean(t) for t in texts], pa.string())
         self._chunks.append(packed.dictionary_encode())
         if len(self._chunks) % _RELEASE == 0:
             give_back()
 
     def chunks(self) -> list[pa.Array]:
-        """The dictionary-encoded batches; the column is empty afterwards."""
+        """Return the dictionary-encoded batches; the column is empty afterwards."""
         if self._batch or not self._chunks:
             self._pack()
         chunks, self._chunks = self._chunks, []
@@ -283,7 +283,7 @@ class TextColumn:
 
 
 def unite_texts(*columns: TextColumn) -> tuple[list[Ints], pa.Array]:
-    """The numbers of each column's texts in one dictionary, and the dictionary."""
+    """Return one dictionary for all columns, and each column's text numbers in it."""
     import pyarrow as pa
 
     counts = [c.count for c in columns]
@@ -297,14 +297,14 @@ def unite_texts(*columns: TextColumn) -> tuple[list[Ints], pa.Array]:
 
 
 def give_back() -> None:
-    """Return freed memory to the system: what follows would otherwise come on top of it."""
+    """Return freed memory to the system before the next step allocates more."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()
 
 
 class TextLists:
-    """A list of texts per task."""
+    """One list of texts per task."""
 
     def __init__(self) -> None:
         self.texts, self.ends = TextColumn(), array("q")
@@ -314,13 +314,13 @@ class TextLists:
         self.ends.append(self.texts.count)
 
     def owners(self) -> Ints:
-        """The task of every entry."""
+        """Return the task of every entry."""
         ends = np.frombuffer(self.ends, np.int64)
         counts = ends - np.concatenate([[0], ends[:-1]])
         return np.repeat(np.arange(len(ends), dtype=np.int32), counts)
 
 
-# When tasks can have run of which only the runtime and the order are known.
+# Placement in time of tasks with a known runtime and order only.
 
 
 UNKNOWN = -1
@@ -328,12 +328,12 @@ _LAST = 2**63 - 1
 
 
 def place(parent: Ints, child: Ints, start: Ints, length: Ints, origin: int) -> tuple[Ints, Ints]:
-    """(start, end) of each task in ns, UNKNOWN where neither is given nor follows.
+    """Return (start, end) of each task in ns, UNKNOWN if neither given nor derivable.
 
-    parent, child: pairs of task numbers. start, length: ns, UNKNOWN where they are not known.
-    A task whose start is not known begins when the last of its parents has ended, the first ones
-    at `origin`: no real start can be earlier, if the runtimes are right. Tasks of a cycle are not
-    placed. Time is linear in tasks and pairs.
+    parent, child: pairs of task numbers. start, length: ns, UNKNOWN if unknown. A task without a
+    start begins when its last parent has ended, a task without parents at `origin`: no real start
+    can be earlier if the runtimes are right. Tasks of a cycle are not placed. Time is linear in
+    tasks and pairs.
     """
     count = len(start)
     order = np.argsort(parent, kind="stable")
@@ -362,7 +362,7 @@ def place(parent: Ints, child: Ints, start: Ints, length: Ints, origin: int) -> 
 
 
 def _number_array(values: Ints) -> array[int]:
-    """Indexed one by one, an array is faster than numpy's and smaller than a list."""
+    """Return an array: access by index is faster than in numpy, and it is smaller than a list."""
     found = array("q")
     found.frombytes(values.astype(np.int64).tobytes())
     return found

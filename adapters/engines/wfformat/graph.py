@@ -1,9 +1,9 @@
 """WfFormat instances (WfCommons), versions 1.0 to 1.6, of any size.
 
-Up to 1.4 a task holds its files and is known by its name; from 1.5 on tasks and files are listed
-in `specification`, what happened in `execution`, joined by id. File ids are no paths: they are
-kept as they are, below the root `/`. Few instances say when a task began: where only its runtime
-is known it is placed at the end of its parents (schedule.py).
+Up to 1.4 a task contains its files and is identified by name; from 1.5 on `specification` lists
+tasks and files, `execution` their runs, joined by id. File ids are not paths: they are used
+unchanged, below the root `/`. Few instances contain start times: a task with only a runtime is
+placed at the end of its parents (columns.py).
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _MAX_WORDS = 4096
 
 
 def sniff(_path: Path, head: bytes) -> bool:
-    """A JSON object with a workflow and a schema version."""
+    """Whether the head is a JSON object with a workflow and a schema version."""
     return head.lstrip()[:1] == b"{" and (
         b'"schemaVersion"' in head or (b'"workflow"' in head and b'"rules"' not in head)
     )
 
 
 def read(path: Path) -> DeclaredGraph:
-    """The tasks with their files; sizes and, where given, bytes, times and machines."""
-    found = _Found()
+    """Read the tasks with their files; sizes and, if given, bytes, times and machines."""
+    found = _Contents()
     try:
         with open_packed(path) as stream:
             for where, value in JsonStream(stream, _ARRAYS, _OBJECTS).events():
@@ -66,16 +66,16 @@ def read(path: Path) -> DeclaredGraph:
     return found.graph()
 
 
-class _Found:
-    """What the file held, in columns: a text that occurs a million times is kept once."""
+class _Contents:
+    """Contents of the file in columns: a text that occurs a million times is stored once."""
 
     def __init__(self) -> None:
         self.out = WfColumns()
         self.run: dict[str, Any] = {}
-        self._strange = 0  # entries that are no tasks or files
+        self._invalid_entries = 0  # entries that are not tasks or files
 
     def take(self, where: str, value: Any) -> None:
-        """One value of the file."""
+        """Add one value of the file."""
         key = where.rpartition(".")[2]
         if where == "workflow.specification.tasks":
             self._task(value)
@@ -96,8 +96,8 @@ class _Found:
 
     def _skip(self, tasks: int = 0) -> None:
         self.out.skipped += tasks
-        self._strange += 1
-        check("strange-rows", "the lists of tasks and files", self._strange)
+        self._invalid_entries += 1
+        check("strange-rows", "the lists of tasks and files", self._invalid_entries)
 
     def _old_task(self, value: Any) -> None:
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
@@ -132,7 +132,7 @@ class _Found:
         self.out.task(task, type_of(name), parents, children, ins, outs)
 
     def graph(self) -> DeclaredGraph:
-        """The tables."""
+        """Return the tables."""
         started = _time(self.run.get("executedAt"))
         span = number(self.run.get("makespanInSeconds", self.run.get("makespan")))
         end = started + round(span * 1e9) if started and span is not None and span >= 0 else None
@@ -144,14 +144,14 @@ def _names(values: Any) -> list[str]:
 
 
 def type_of(name: str) -> str:
-    """`mProject_ID0000004` is of type mProject, `map_map_reads_1_ID0000025` of type map."""
+    """Return the type: mProject of `mProject_ID0000004`, map of `map_map_reads_1_ID0000025`."""
     short = _COUNTER.sub("", name)
     doubled = _DOUBLED.match(short)
     return doubled[1] if doubled else short
 
 
 def _execution(value: dict[str, Any]) -> dict[str, Any]:
-    """What the instance says of a task's run, as arguments of WfColumns.ran."""
+    """Return a task's execution as arguments of WfColumns.ran."""
     command = value.get("command")
     words: Iterable[Any] = ()
     if isinstance(command, dict):
@@ -181,7 +181,7 @@ def _words(program: Any, arguments: Any) -> Iterator[str]:
 
 
 def _time(text: Any) -> int | None:
-    """Nanoseconds of the spellings that occur: ISO 8601, compact, and month first."""
+    """Parse a date in any spelling that occurs (ISO 8601, compact, month first) to ns."""
     if not isinstance(text, str) or len(text) > 64:
         return None
     found = iso_time(text)
@@ -193,10 +193,10 @@ def _time(text: Any) -> int | None:
     return found
 
 
-# Arrays out of a JSON file of any size, one item at a time.
+# Arrays of a JSON file of any size, one item at a time.
 #
-# The containers on the way to the wanted arrays are walked by hand; everything else is decoded by
-# the standard library, an item at a time. Memory follows the largest item, not the file.
+# The containers of the requested arrays are parsed here; everything else is decoded by
+# the standard library, one item at a time. Memory depends on the largest item, not on the file.
 
 
 CHUNK = 4 << 20
@@ -209,18 +209,18 @@ class JsonStreamError(ValueError):
 
 
 class JsonStream:
-    """Walks one JSON document. `arrays` and `objects` are dotted paths: of each item of an array
-    one event, into the objects it descends; any other value is one event."""
+    """Reader of one JSON document. `arrays` and `objects` are dotted paths: each item of an array
+    is one event, objects are entered, and any other value is one event."""
 
     def __init__(self, stream: IO[bytes], arrays: frozenset[str], objects: frozenset[str]) -> None:
         self._stream, self._arrays, self._objects = stream, arrays, objects
         self._decoder = json.JSONDecoder()
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._text, self._at, self._ended = "", 0, False
-        self._checked = False  # whether the values of this text were counted
+        self._checked = False  # whether the values in this text were counted
 
     def events(self) -> Iterator[tuple[str, Any]]:
-        """(path, value) in the order of the file. Raises JsonStreamError."""
+        """Yield (path, value) in the order of the file. Raises JsonStreamError."""
         yield from self._value("")
 
     def _read_chunk(self) -> bool:
@@ -234,7 +234,7 @@ class JsonStream:
         return True
 
     def _peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """Return the next character that is not blank; empty at the end."""
         while True:
             found = _BLANK.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -250,7 +250,7 @@ class JsonStream:
         self._at += 1
 
     def _decode(self) -> Any:
-        """One whole value; more text is read until it is complete."""
+        """Decode one value; more text is read until the value is complete."""
         first = self._peek()
         want = len(self._text)
         while True:
@@ -264,19 +264,19 @@ class JsonStream:
                     want = len(self._text) * 2
                     continue
                 raise JsonStreamError(f"not JSON: {error}") from None
-            # a number may go on in the next chunk: it ends where a blank or a bracket follows
+            # a number may continue in the next chunk unless a delimiter follows
             if first in '{["tfn' or _SCALAR_END.match(self._text, end) or not self._read_chunk():
                 self._at = end
                 return value
 
     def _check_values(self) -> None:
-        """Once per text: what follows the first item in it is less."""
-        if not self._checked and len(self._text) - self._at > CHUNK:  # else it cannot be too many
+        """Count values once per text: the rest after its first item has fewer."""
+        if not self._checked and len(self._text) - self._at > CHUNK:  # else it is too short
             check("json-values", "an item", values_of(self._text[self._at :]) - CHUNK)
             self._checked = True
 
     def _grow(self, want: int) -> bool:
-        """Read on; twice as much each time, so that a large item is decoded few times."""
+        """Read more text, twice as much each time, to decode a large item few times."""
         grown = False
         while not self._ended and (not grown or len(self._text) - self._at < want):
             grown = self._read_chunk()

@@ -1,1 +1,1 @@
-"""The accesses of runs that do not fit one machine, computed by Spark."""
+"""Execution on Spark, for runs whose accesses do not fit on one machine."""

@@ -1,4 +1,4 @@
-"""Extents that stay where they are: Spark scans, sums and shuffles, workers compute partitions."""
+"""Extents read in place: Spark scans, sums and shuffles them; workers compute partitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tracehint.analyzer.execution.bundle_files import (
 from tracehint.analyzer.execution.local import LocalExtents
 from tracehint.analyzer.execution.spark import work as work_of
 from tracehint.analyzer.execution.spark.scan import files_at, frame_of_files, frame_of_table
-from tracehint.analyzer.execution.spark.session import EngineFailed, asking, session
+from tracehint.analyzer.execution.spark.session import EngineFailed, engine_errors, session
 from tracehint.errors import BundleError
 from tracehint.schemas.store import Bundle, read_parts
 from tracehint.schemas.tables import TABLES
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_PARTITIONS = 2000  # of one shuffle, at most
+_PARTITIONS = 2000  # maximum number of partitions per shuffle
 
 
 class SparkAccesses:
@@ -68,7 +68,7 @@ class SparkAccesses:
         return self._select_accesses("obj", chosen & (self._per_object > 0), "file", files)
 
     def _select_accesses(self, by: str, mask: Bools, name: str, keys: Ints) -> Access:
-        """The accesses whose task or object is in the mask: rows with one of the keys."""
+        """Return the accesses whose task or object is in the mask. `keys` limit the rows before."""
         from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
         if not mask.any() or not len(keys):
@@ -79,7 +79,7 @@ class SparkAccesses:
             lookup, wanted = shared.value
             return work_of.select_accesses(lookup, by, wanted, batches)
 
-        with asking():
+        with engine_errors():
             known = self._spark.createDataFrame(_one_column(name, keys))
             rows = self._frame.join(F.broadcast(known), name, "leftsemi")
             rows = rows.select(*self._frame.columns)
@@ -122,11 +122,11 @@ class SparkAccesses:
         def solve(extents: pa.Table, frames: pa.Table) -> pa.Table:
             return work_of.solve_partition(task.value, extents, frames)
 
-        with asking():
+        with engine_errors():
             accesses = self._frame.mapInArrow(pick, work_of.PARTITIONS)
             frames = self._spark.createDataFrame(_frames(partitions, chosen))
             both = accesses.groupBy("partition").cogroup(frames.groupBy("partition"))
-            # Computed in parallel and kept on the workers' disks, then fetched one by one.
+            # Compute in parallel, keep results on the workers' disks, then fetch them one by one.
             results = both.applyInArrow(solve, work_of.RESULTS).persist(StorageLevel.DISK_ONLY)
             results.count()
             found: dict[int, T] = {}
@@ -139,7 +139,7 @@ class SparkAccesses:
 
 
 def _frames(partitions: Partitions, chosen: Ints) -> pa.Table:
-    """Columns partition and frame: the partitions without their extents, pickled."""
+    """Return columns partition and frame (pickled partitions, without their extents)."""
     import pyarrow as pa
 
     frames = []
@@ -157,7 +157,7 @@ def _one_column(name: str, keys: Ints) -> pa.Table:
 
 
 def shuffle_partitions(spark: SparkSession, count: int) -> None:
-    """The number of partitions of the next shuffle."""
+    """Set the number of partitions of the next shuffle."""
     spark.conf.set("spark.sql.shuffle.partitions", str(max(1, count)))
 
 
@@ -169,7 +169,7 @@ _ROOM = (
 
 
 def run_at(where: str, work: Callable[[Bundle, Execution], T], master: str | None = None) -> T:
-    """`work` on the bundle at a path that all nodes see, or at a URL that Spark reads."""
+    """Call `work` on the bundle at a path shared by all nodes, or at a URL that Spark reads."""
     with session(master) as spark:
         try:
             return _run(spark, where, work)
@@ -179,7 +179,7 @@ def run_at(where: str, work: Callable[[Bundle, Execution], T], master: str | Non
 
 
 def _run(spark: SparkSession, where: str, work: Callable[[Bundle, Execution], T]) -> T:
-    """With a second try without the damaged files, once one made a job fail."""
+    """Run `work`; when a job fails, find damaged files and retry without them."""
     files = files_at(spark, where)
     damaged: dict[str, str] = {}
     while True:
@@ -196,7 +196,7 @@ def _run(spark: SparkSession, where: str, work: Callable[[Bundle, Execution], T]
 def _open(
     spark: SparkSession, files: BundleFiles, damaged: dict[str, str]
 ) -> tuple[Bundle, Execution]:
-    """The bundle without extents, and the extents. `damaged` files (name: problem) are left out."""
+    """Return the bundle without extents, and the extents without `damaged` (name: problem)."""
     if isinstance(files, Folder) and files.was_killed():
         bundle = read(files)
         table = bundle.tables.pop("extents")
@@ -210,7 +210,7 @@ def _open(
 
 
 def _find_damaged_files(files: BundleFiles) -> dict[str, str]:
-    """The problem of each file of extents that cannot be read, found by the local reader."""
+    """Return name -> problem of each unreadable file of extents, using the local reader."""
     problems: dict[str, str] = {}
     for name in files.segments("extents"):
         found: list[str] = []
@@ -221,7 +221,7 @@ def _find_damaged_files(files: BundleFiles) -> dict[str, str]:
 
 
 class SparkExtents:
-    """An `Execution` on a Spark data frame of extents with their rows of the whole table."""
+    """`Execution` on a Spark data frame of extents with their row numbers in the whole table."""
 
     def __init__(self, spark: SparkSession, frame: DataFrame, rows: int) -> None:
         self._spark, self._frame, self._rows = spark, frame, rows
@@ -237,12 +237,12 @@ class SparkExtents:
         return SparkAccesses(self._spark, self._frame, lookup, self._sums)
 
     def _sum(self, lookup: work_of.Lookup) -> dict[int, tuple[Ints, Ints]]:
-        """Keys and sums of each kind; of LAST the largest."""
+        """Return keys and sums of each kind; for LAST the maximum."""
         from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
         shared = self._spark.sparkContext.broadcast(lookup)
         shuffle_partitions(self._spark, self._spark.sparkContext.defaultParallelism * 4)
-        with asking():
+        with engine_errors():
             rows = self._frame.mapInArrow(
                 lambda batches: work_of.sums(shared.value, batches), work_of.SUMS
             )
@@ -273,5 +273,5 @@ class SparkExtents:
         if self._sums:
             proc, count = self._sums[work_of.PROCESS]
             return pa.table({"proc": proc, "count": count})
-        with asking():
+        with engine_errors():
             return self._frame.groupBy("proc").count().toArrow()

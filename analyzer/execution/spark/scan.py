@@ -1,4 +1,4 @@
-"""The extents of a bundle as a Spark data frame, each row with its number in the table."""
+"""Extents of a bundle as a Spark data frame; each row has its number in the whole table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tracehint.analyzer.execution.bundle_files import (
     check_names,
     segments_among,
 )
-from tracehint.analyzer.execution.spark.session import EngineFailed, asking
+from tracehint.analyzer.execution.spark.session import EngineFailed, engine_errors
 from tracehint.analyzer.execution.spark.work import COLUMNS, NULLABLE, ROW
 from tracehint.errors import BundleError
 from tracehint.schemas.footer import check_footer
@@ -52,11 +52,11 @@ class Remote:
         return self._root
 
     def _list(self) -> dict[str, tuple[str, int]]:
-        """Name inside the bundle -> (its URI, its size). Spark's own listing hides empty files."""
+        """Return name in the bundle -> (URI, size). Spark's own listing omits empty files."""
         context = self.spark.sparkContext
         assert context._jvm is not None
         found: dict[str, tuple[str, int]] = {}
-        with asking():
+        with engine_errors():
             root = context._jvm.org.apache.hadoop.fs.Path(self.root)
             system = root.getFileSystem(context._jsc.hadoopConfiguration())
             if not system.exists(root):
@@ -84,16 +84,16 @@ class Remote:
             content = b""
             if self._files[name][1]:
                 reader = self.spark.read.format("binaryFile").option("recursiveFileLookup", True)
-                with asking():
-                    read = reader.load(no_pattern(self.uri(name)))
+                with engine_errors():
+                    read = reader.load(escape_patterns(self.uri(name)))
                     content = read.select("content").collect()[0]["content"]
             yield name, io.BytesIO(bytes(content))
 
 
 def files_at(spark: SparkSession, where: str) -> BundleFiles:
-    """The files of the bundle at a path or URL.
+    """Return the files of the bundle at a path or URL.
 
-    A URL is read by Spark where Hadoop has a reader for it; else by Arrow in Spark's workers.
+    A URL is read by Spark if Hadoop has a reader for it; otherwise by Arrow in Spark's workers.
     """
     if not URL.match(where):
         return Folder(Path(where))
@@ -108,7 +108,7 @@ def _hadoop_reads(spark: SparkSession, scheme: str) -> bool:
     context = spark.sparkContext
     assert context._jvm is not None
     try:
-        with asking():
+        with engine_errors():
             systems = context._jvm.org.apache.hadoop.fs.FileSystem
             systems.getFileSystemClass(scheme, context._jsc.hadoopConfiguration())
     except EngineFailed:
@@ -117,37 +117,37 @@ def _hadoop_reads(spark: SparkSession, scheme: str) -> bool:
 
 
 def uri_of(files: BundleFiles, name: str) -> str:
-    """What Spark's readers call a file, with no character that they take for a pattern."""
+    """Return the URI of a file for Spark's readers, with pattern characters escaped."""
     if isinstance(files, Remote):
-        return no_pattern(files.uri(name))
-    return no_pattern(f"file://{Path(files.root).absolute()}/{name}")
+        return escape_patterns(files.uri(name))
+    return escape_patterns(f"file://{Path(files.root).absolute()}/{name}")
 
 
-def no_pattern(uri: str) -> str:
-    """The URI with the characters quoted that Spark would take for a pattern of names."""
+def escape_patterns(uri: str) -> str:
+    """Escape the characters of a URI that Spark would interpret as a glob pattern."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)
 
 
 def segment_of(path: str) -> str:
-    """`host=HOST/SEGMENT.parquet` of a path as Spark's column `_metadata.file_path` gives it."""
+    """Return `host=HOST/SEGMENT.parquet` from a value of Spark's column `_metadata.file_path`."""
     return "/".join(unquote(part) for part in path.split("/")[-2:])
 
 
-TASKS = 8  # of one core, in one pass
-BATCH = 1 << 17  # rows that a worker holds at one time
+TASKS = 8  # maximum Spark tasks per core and pass
+BATCH = 1 << 17  # rows that a worker reads at once
 
 
 def frame_of_objects(
     spark: SparkSession, files: RemoteObjects, segments: list[str], schema: str
 ) -> tuple[DataFrame, int]:
-    """The frame of these files, and its number of rows; `schema` is Spark's, of `COLUMNS`.
+    """Return the frame of these files and its number of rows; `schema`: Spark's, for `COLUMNS`.
 
-    Raises EngineFailed where a footer is damaged or a column is missing.
+    Raises EngineFailed if a footer is damaged or a column is missing.
     """
     groups, rows = _row_groups(files, segments)
     if not groups:
         groups = [("", 0, 0)]
-    with asking():
+    with engine_errors():
         context = spark.sparkContext
         parts = context.parallelize(groups, min(len(groups), context.defaultParallelism * TASKS))
         frame = spark.createDataFrame(parts, "name string, number int, first long")
@@ -159,7 +159,7 @@ def frame_of_objects(
 def _row_groups(
     files: RemoteObjects, segments: list[str]
 ) -> tuple[list[tuple[str, int, int]], int]:
-    """(name, number of the row group, its first row in the whole table), and all rows."""
+    """Return (name, row group, its first row in the whole table) per group, and the row count."""
     import pyarrow.parquet as pq
 
     groups, first = [], 0
@@ -180,7 +180,7 @@ def _row_groups(
 def _read_row_groups(
     files: RemoteObjects, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these row groups, with their number in the whole table."""
+    """Yield the rows of these row groups, with their numbers in the whole table."""
     import pyarrow.parquet as pq
 
     for batch in batches:
@@ -198,7 +198,7 @@ def _read_row_groups(
 
 
 def _to_spark_columns(part: pa.RecordBatch, row: int) -> pa.RecordBatch:
-    """The columns as Spark knows them, in its order."""
+    """Convert a batch to Spark's column types and order, with row numbers."""
     arrays = []
     for name in COLUMNS:
         values = part.column(name)
@@ -211,34 +211,34 @@ def _to_spark_columns(part: pa.RecordBatch, row: int) -> pa.RecordBatch:
     return pa.record_batch([*arrays, numbers], [*COLUMNS, ROW])
 
 
-_TYPES = {"op": "string", "how": "string", "exact": "boolean"}  # the others are long
+_TYPES = {"op": "string", "how": "string", "exact": "boolean"}  # all other columns are long
 _SCHEMA = ", ".join(f"`{name}` {_TYPES.get(name, 'long')}" for name in COLUMNS)
 
 
 def frame_of_table(spark: SparkSession, table: pa.Table) -> tuple[DataFrame, int]:
-    """The frame of a table that is in memory, and its number of rows."""
+    """Return the frame of a table in memory, and its number of rows."""
     import pyarrow as pa
 
     rows = table.select(list(COLUMNS)).append_column(ROW, pa.array(np.arange(table.num_rows)))
-    with asking():
+    with engine_errors():
         return spark.createDataFrame(rows), table.num_rows
 
 
 def frame_of_files(
     spark: SparkSession, files: BundleFiles, segments: list[str]
 ) -> tuple[DataFrame, int]:
-    """The frame of these files (names inside the bundle), and its number of rows.
+    """Return the frame of these files (names in the bundle), and its number of rows.
 
-    Raises EngineFailed where a file is damaged.
+    Raises EngineFailed if a file is damaged.
     """
     if isinstance(files, RemoteObjects):
         return frame_of_objects(spark, files, segments, _SCHEMA)
     from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-    with asking():
+    with engine_errors():
         reader = spark.read.schema(_SCHEMA).option("recursiveFileLookup", True)
-        # An explicit schema makes nulls of a column that a file does not have: only where nulls
-        # are allowed would that go unnoticed.
+        # With an explicit schema, a column missing in a file is read as null. That would go
+        # unnoticed in nullable columns only, so these are checked below.
         frame = reader.parquet(*(uri_of(files, name) for name in segments))
         where = F.col("_metadata.file_path")
         counts = (
@@ -268,7 +268,7 @@ def frame_of_files(
 
 def _check_columns(spark: SparkSession, uri: str) -> None:
     """Raise EngineFailed for a file without one of the nullable columns."""
-    with asking():
+    with engine_errors():
         names = spark.read.option("recursiveFileLookup", True).parquet(uri).columns
     if not set(NULLABLE) <= set(names):
         raise EngineFailed(f"{uri}: lacks a column")

@@ -1,4 +1,4 @@
-"""A Spark session for one command, and Spark's failures as errors that name a remedy."""
+"""Spark session of one command, and conversion of Spark's failures to errors with a remedy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LOCAL = "local[*]"
 _NEEDS_JAVA = (
     "Spark 4 needs Java 17 or later: apt-get install openjdk-17-jre-headless, or set JAVA_HOME."
 )
-# What every session needs, ours or one that was there. Results are large binary cells: as few
-# as possible to a batch of the cache, as Arrow and Java arrays end at 2 GiB.
+# Settings of every session, new or already active. Results are large binary cells: the cache
+# holds one per batch, because Arrow and Java arrays are limited to 2 GiB.
 SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 17),
     "spark.sql.inMemoryColumnarStorage.batchSize": "1",
@@ -30,7 +30,7 @@ SETTINGS = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.caseSensitive": "true",
 }
-# Errors come as exceptions. Spark resets the root's level to that of its gateway.
+# Errors are raised as exceptions. Spark resets the root logger's level to that of its gateway.
 _LOGGING = """rootLogger.level = off
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = off
@@ -45,17 +45,17 @@ _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # of PySpar
 
 
 class EngineFailed(Exception):  # noqa: N818 (becomes a TracehintError or a second try)
-    """A job failed; the text is the innermost reason that Spark gave."""
+    """A Spark job failed; the text is the innermost reason that Spark reported."""
 
 
 @contextmanager
 def session(master: str | None) -> Iterator[SparkSession]:
-    """The active session, or a new one on `master` that ends with the block.
+    """Return the active session, or a new one on `master` that stops at the end of the block.
 
     Raises MissingDependencyError without PySpark or Java.
     """
     try:
-        import pandas  # noqa: F401  (PySpark wants it for functions on Arrow data)
+        import pandas  # noqa: F401  (PySpark requires it for functions on Arrow data)
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingDependencyError(
@@ -86,12 +86,12 @@ def _check_java() -> None:
 
 
 def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSession:
-    """A session on `master`; what Spark's own configuration says about the cluster stays."""
+    """Start a session on `master`; Spark's own configuration of the cluster is not changed."""
     builder = builder.master(master).appName("tracehint analyze")
     builder = builder.config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     builder = builder.config("spark.driver.maxResultSize", "0")
-    # s3:// is what bundles are called; Hadoop's own reader is called s3a
+    # URLs of bundles use s3://; Hadoop's reader is registered for s3a://
     builder = builder.config("spark.hadoop.fs.s3.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
     for name, value in _s3_settings().items():
         builder = builder.config(f"spark.hadoop.fs.s3a.{name}", value)
@@ -121,7 +121,7 @@ def _start(builder: SparkSession.Builder, master: str, folder: Path) -> SparkSes
 
 
 def _s3_settings() -> dict[str, str]:
-    """Where the environment says that the store is, for Hadoop's reader: it does not look."""
+    """Return S3 endpoint and region from the environment, which Hadoop's reader does not read."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not endpoint:
@@ -134,7 +134,7 @@ def _s3_settings() -> dict[str, str]:
 
 
 def _memory_mib() -> int:
-    """Java's memory in a local session: a quarter of the machine's, at most 16 GiB."""
+    """Return Java's memory in a local session: a quarter of the machine's, 1 to 16 GiB."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     return max(1024, min(whole // 4, 16 << 10))
 
@@ -155,13 +155,13 @@ def _settings(spark: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def asking() -> Iterator[None]:
-    """Turn what Spark raises into EngineFailed."""
+def engine_errors() -> Iterator[None]:
+    """Convert Spark's exceptions to EngineFailed."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.logger import PySparkLogger
 
-    # They would print every error with its Java stack.
+    # These loggers would print every error with its Java stack.
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
@@ -176,7 +176,7 @@ def asking() -> Iterator[None]:
 
 
 def reason(error: BaseException) -> str:
-    """The last line of an error that says what happened, without Java's stack."""
+    """Return the line of an error that states the innermost cause, without Java's stack."""
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "File ", "..."))]
     causes = [line for line in lines if line.startswith("Caused by:")]

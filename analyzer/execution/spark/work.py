@@ -1,4 +1,4 @@
-"""What Spark's Python workers do with batches of extents: pure functions, the same as locally."""
+"""Pure functions on batches of extents for Spark's Python workers, same as local execution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracehint.analyzer.dataflow.model import UNKNOWN, Access, Objects
 if TYPE_CHECKING:
     from tracehint.analyzer.dataflow.partitions import Batch
 
-# Columns of the bundle that are read, and the row of the whole table that Spark adds.
+# Columns read from the bundle, and (ROW) the row number in the whole table, added by Spark.
 COLUMNS = (
     "open", "proc", "file", "op", "how", "start", "length", "stride", "count", "bytes",
     "first_ns", "last_ns", "exact",
@@ -25,7 +25,7 @@ COLUMNS = (
 NULLABLE = ("open",)
 ROW = "row"
 
-# Kinds of sums: rows (kind, key, n).
+# Kinds of sums, in rows (kind, key, n).
 OBJECT, TOUCHED, OPEN, PROCESS, DAMAGED, LAST = range(6)
 SUMS = "kind int, key long, n long"
 ACCESSES = ", ".join(
@@ -37,9 +37,9 @@ RESULTS = "partition long, result binary"
 
 @dataclass
 class Lookup:
-    """Where extents belong; sent once to every worker. Paths are left out.
+    """Maps extents to objects, tasks and partitions; sent once to every worker, without paths.
 
-    `number`: the present number of each object of `objects`. `partition`: of each present number.
+    `number`: current number of each object of `objects`. `partition`: partition per current number.
     """
 
     objects: Objects
@@ -48,7 +48,7 @@ class Lookup:
     partition: Ints | None = None
 
     def look(self, batch: pa.RecordBatch) -> tuple[Raw, int]:
-        """The batch with its objects (as numbered now) and tasks, and how many were damaged."""
+        """Return the batch with its objects (current numbers) and tasks, and the damaged rows."""
         table = pa.Table.from_batches([batch])
         for name in COLUMNS:
             if name not in NULLABLE and table.column(name).null_count:
@@ -59,13 +59,13 @@ class Lookup:
 
 
 def without_names(objects: Objects) -> Objects:
-    """The objects without their paths, which nothing in a worker needs."""
+    """Return the objects without their paths, which workers do not need."""
     none = pa.array([], pa.binary())
     return replace(objects, path=none, other_paths=none)
 
 
 def sums(lookup: Lookup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What `Execution` and `Accesses` know about all extents, per batch."""
+    """Yield the sums that `Execution` and `Accesses` need over all extents, per batch."""
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -95,7 +95,7 @@ def sums(lookup: Lookup, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 def select_accesses(
     lookup: Lookup, by: str, mask: Bools, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The accesses whose task or object (`by`: task, obj) is in the mask."""
+    """Yield the accesses whose task or object (`by`: task, obj) is in the mask."""
     for batch in batches:
         raw, _ = lookup.look(batch)
         at = raw.rows[mask[getattr(raw, by)[raw.rows]]]
@@ -105,7 +105,7 @@ def select_accesses(
 def assign_partitions(
     lookup: Lookup, only: Bools, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """All accesses in the partitions of the mask, with their partition."""
+    """Yield the accesses in the partitions of the mask, with their partition."""
     assert lookup.partition is not None
     for batch in batches:
         raw, _ = lookup.look(batch)
@@ -117,14 +117,14 @@ def assign_partitions(
 
 
 def _columns(access: Access, batch: pa.RecordBatch, at: Ints) -> dict[str, Any]:
-    """Access columns; `seq` becomes the row of the whole table."""
+    """Return the access columns; `seq` becomes the row number in the whole table."""
     values = {f.name: getattr(access, f.name) for f in fields(Access)}
     values["seq"] = column(pa.Table.from_batches([batch]), ROW)[at]
     return values
 
 
 def access_of(table: pa.Table) -> Access:
-    """The accesses of a table of `ACCESSES`, in the order of recording."""
+    """Return the accesses of a table with schema `ACCESSES`, in the order of recording."""
     columns = {}
     for field in fields(Access):
         values = table.column(field.name).to_numpy()
@@ -136,7 +136,7 @@ def access_of(table: pa.Table) -> Access:
 def solve_partition(
     work: Callable[[Batch], object], extents: pa.Table, frames: pa.Table
 ) -> pa.Table:
-    """The result of the one partition whose accesses and frame (a pickled `Batch`) these are."""
+    """Compute one partition from its accesses and its frame (a pickled `Batch`)."""
     if not frames.num_rows:
         raise ValueError("a partition without its frame")
     frame: Batch = pickle.loads(frames.column("frame")[0].as_buffer())  # made by this run

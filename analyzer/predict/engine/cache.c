@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Memory as a cache: of the servers, of their disks' writes, and of the clients.
+/* Memory as a cache: of the servers, of writes to their disks, and of the clients.
  *
- * What came in stays until as many other bytes have come in after it as the memory holds: one
- * counter per host instead of a list per page.
+ * Cached bytes are evicted after as many further bytes as the memory holds: this needs one counter
+ * per host instead of a list of pages.
  */
 #include "sim.h"
 
-/* The host that stands for all servers of a file. */
+/* Return the host that represents all servers of a file. */
 static int32_t host_of(const struct sim *m, int32_t file)
 {
 	return m->s->server[server_of(m, file, 0, 0)];
@@ -33,13 +33,13 @@ void server_keeps(struct sim *m, const struct span *s)
 	}
 	if (f->warm + 1 > size || f->warm <= 0)
 		f->stamp = m->host[host].cached;
-	if (f->warm + 1 > size) /* it had left, or is written again */
+	if (f->warm + 1 > size) /* it was evicted, or is written again */
 		f->warm = 0;
 	f->warm += s->bytes;
 	m->host[host].cached += s->bytes / servers;
 }
 
-/* Whether a server takes these bytes into memory now and writes them to its disk later. */
+/* Whether a server can buffer these bytes in memory and write them to its disk later. */
 bool buffered(struct sim *m, int32_t host, double bytes)
 {
 	struct host_state *h = &m->host[host];
@@ -55,7 +55,7 @@ bool buffered(struct sim *m, int32_t host, double bytes)
 	return true;
 }
 
-/* Whether the reader's own node still holds the file; what is read or written is held from now. */
+/* Whether the reader's own node still caches the span; reads and writes are cached from now on. */
 bool client_has(struct sim *m, const struct span *s)
 {
 	if (set(m, SET_CLIENT_CACHE) <= 0)
@@ -69,7 +69,7 @@ bool client_has(struct sim *m, const struct span *s)
 	if (has && !s->writes)
 		return true;
 	if (s->writes && set(m, SET_CACHE_WRITES) <= 0) {
-		e->bytes = 0; /* what was read before is of an older version */
+		e->bytes = 0; /* cached bytes are of an older version */
 		return false;
 	}
 	e->bytes = s->bytes;

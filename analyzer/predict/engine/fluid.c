@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The transfers that are on their way, and the resources that they use. */
+/* Active transfers, and the resources that they use. */
 #include "sim.h"
 
 #include <stdlib.h>
 
-/* Changes, as a share of a rate or a resource, that are not followed further. */
+/* Tolerance: smaller changes, as a share of a rate or a capacity, are not propagated. */
 #define FINE 1e-7
 #define COARSE 5e-3
-#define MANY 512 /* slots from which on COARSE counts */
+#define MANY 512 /* minimum number of slots for COARSE */
 
 void fluid_init(struct fluid *f, int32_t resources, int32_t slots)
 {
@@ -51,7 +51,7 @@ void flow_use(struct fluid *f, int32_t slot, int32_t resource, double share)
 			flow->leg[i].share += share;
 			return;
 		}
-	if (flow->legs == MAX_LEGS) /* MAX_SERVERS is chosen so that this cannot be */
+	if (flow->legs == MAX_LEGS) /* impossible, due to the value of MAX_SERVERS */
 		abort();
 	flow->leg[flow->legs++] = (struct leg){.resource = resource, .share = share};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A binary heap of slots by the time of their next event; of equal times the lower slot is first,
- * so that the order of events never depends on chance. */
+/* Binary heap of slots by the time of their next event; at equal times the lower slot is first, so
+ * that the order of events is deterministic. */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading the two files: a workload, and scenarios one after the other.
+/* Reading the two input files: a workload, and a sequence of scenarios.
  *
- * Both are sequences of arrays in a fixed order, in the byte order of the machine. An array is its
- * name (8 bytes, padded with zeros), the size of an item (int64), the count (int64), and its items,
- * padded to 8 bytes. Nothing is trusted: a count that does not fit the others, an index that points
- * nowhere and a number that is not finite end the reading.
+ * Both are sequences of arrays in a fixed order, in native byte order. An array consists of its
+ * name (8 bytes, padded with zeros), the item size (int64), the count (int64), and its items,
+ * padded to 8 bytes. Input is not trusted: an inconsistent count, an index out of range or a
+ * number that is not finite is an error.
  */
 #include "sim.h"
 
@@ -61,7 +61,7 @@ void file_close(struct file *f)
 	f->data = NULL;
 }
 
-/* The next array. An empty one is allowed; its `at` must not be read. */
+/* Read the next array. It may be empty; then `at` must not be dereferenced. */
 static int next(struct file *f, const char *name, size_t item, struct array *a)
 {
 	char wanted[NAME + 1] = {0};
@@ -86,7 +86,7 @@ static int next(struct file *f, const char *name, size_t item, struct array *a)
 	return 0;
 }
 
-/* The next array, of so many items; NULL: it is not. */
+/* Read the next array, which must have `count` items; NULL: an error. */
 static const void *counted(struct file *f, const char *name, size_t item, size_t count)
 {
 	struct array a;
@@ -99,7 +99,7 @@ static const void *counted(struct file *f, const char *name, size_t item, size_t
 	return NULL;
 }
 
-/* Numbers from 0 to `most`. */
+/* Read numbers from 0 to `most`. */
 static int numbers(struct file *f, const char *name, size_t count, const double **at, double most)
 {
 	*at = counted(f, name, sizeof(double), count);
@@ -111,7 +111,7 @@ static int numbers(struct file *f, const char *name, size_t count, const double 
 	return 0;
 }
 
-/* Whole numbers from `low` to below `high`. */
+/* Read integers in [low, high). */
 static int indices(struct file *f, const char *name, size_t count, const int32_t **at, int64_t low,
 		   int64_t high)
 {
@@ -124,7 +124,7 @@ static int indices(struct file *f, const char *name, size_t count, const int32_t
 	return 0;
 }
 
-/* Amounts of at least `low`. */
+/* Read amounts of at least `low`. */
 static int amounts(struct file *f, const char *name, size_t count, const int64_t **at, int64_t low)
 {
 	*at = counted(f, name, sizeof(int64_t), count);
@@ -136,7 +136,7 @@ static int amounts(struct file *f, const char *name, size_t count, const int64_t
 	return 0;
 }
 
-/* Begins of `count` lists in an array of `total` items: one more than lists, never falling. */
+/* Read offsets of `count` lists in an array of `total` items: count + 1, non-decreasing. */
 static int begins(struct file *f, const char *name, size_t count, int64_t total, const int64_t **at)
 {
 	if (amounts(f, name, count + 1, at, 0))
@@ -149,7 +149,7 @@ static int begins(struct file *f, const char *name, size_t count, int64_t total,
 	return 0;
 }
 
-/* The first array: files and program belong together. */
+/* Read the first array, which is the format version of the file. */
 static int format_read(struct file *f)
 {
 	const int64_t *format;
@@ -193,7 +193,7 @@ int workload_read(struct workload *w, struct file *f)
 	return f->at == f->size ? 0 : complain("more bytes than the arrays have", "workload");
 }
 
-/* Rates so low that time could not be counted any more are refused. */
+/* Rates so low that times would lose all precision are rejected. */
 static bool rate_can_be(double rate)
 {
 	return rate == 0 || (rate >= 1 && rate <= MOST_RATE);
@@ -237,7 +237,7 @@ static int settings_check(const struct scenario *s)
 	return 0;
 }
 
-/* An array of one item per file or task, or an empty one for: the default everywhere. */
+/* Read an array of one item per file or task; an empty one means the default for all. */
 static int optional(struct file *f, const char *name, size_t count, const int32_t **at, int64_t low,
 		    int64_t high)
 {
@@ -253,7 +253,7 @@ static int optional(struct file *f, const char *name, size_t count, const int32_
 	return indices(f, name, count, at, low, high);
 }
 
-/* What a file's target means depends on its law: a host, or a group. */
+/* Check the targets of files: a host or a group, depending on the law. */
 static int targets_check(const struct scenario *s, const struct workload *w)
 {
 	for (int32_t i = 0; s->law && i < w->files; i++) {

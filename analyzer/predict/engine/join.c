@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tasks of one node that read the same file at the same time: what is still to come for the first
- * one comes for the others as well, but for what each client reads ahead. What went before them they
- * fetch themselves, unless the node keeps what it read. */
+/* Tasks of one node that read the same file at the same time share the rest of the first task's
+ * read, except for the bytes that each client reads ahead. Bytes that were read before they joined
+ * they fetch themselves, unless the node still has them in its cache. */
 #include "sim.h"
 
 #include <math.h>
 
-#define SHORT_AHEAD (1.0 / 3) /* of a short file, what a client reads ahead at most */
+#define SHORT_AHEAD (1.0 / 3) /* maximum share of a read that a client reads ahead */
 
 static struct entry *entry_of(struct sim *m, const struct span *s)
 {
 	return seen_at(m->seen, ((uint64_t)s->node + 1) << 32 | (uint64_t)s->file);
 }
 
-/* Bytes of its operation that a slot has by now. */
+/* Return the bytes of its operation that a slot has received so far. */
 static double progress(const struct sim *m, int32_t slot)
 {
 	const struct flow *f = &m->fluid.flow[slot];
@@ -21,8 +21,8 @@ static double progress(const struct sim *m, int32_t slot)
 	return m->slot[slot].sent - f->left + f->rate * (m->now - f->since);
 }
 
-/* Whether a slot reads all of the span right now. */
-static bool reads(const struct sim *m, int32_t slot, const struct span *s)
+/* Whether the current read of a slot includes all of the span. */
+static bool covers_span(const struct sim *m, int32_t slot, const struct span *s)
 {
 	const struct workload *w = m->w;
 	const struct slot *l = &m->slot[slot];
@@ -33,7 +33,7 @@ static bool reads(const struct sim *m, int32_t slot, const struct span *s)
 	       w->op_start[op] <= s->start && w->op_start[op] + w->op_length[op] >= s->end;
 }
 
-/* Whether the node keeps what is being read on it right now, all of it. */
+/* Whether the node's cache can hold all bytes of the reads in progress on it. */
 static bool keeps_all(const struct sim *m, int32_t node)
 {
 	int32_t first = m->first_slot[node], n = (int32_t)of_host(m, node, HOST_CORES);
@@ -51,7 +51,7 @@ double join_read(struct sim *m, int32_t slot, const struct span *s)
 	struct entry *e = entry_of(m, s);
 	int32_t leader = e->reader - 1;
 
-	if (leader < 0 || leader == slot || !reads(m, leader, s)) {
+	if (leader < 0 || leader == slot || !covers_span(m, leader, s)) {
 		e->reader = slot + 1;
 		return s->bytes;
 	}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The operations of a task, one after the other: metadata service, data, metadata service. Computing
+/* Operations of a task, one after the other: metadata service, data, metadata service. Computing
  * that overlaps a read takes only the time by which it is longer than the read. */
 #include "sim.h"
 
-#define OPENS 0	     /* step: ask the metadata service */
-#define FIRST_MOVE 1 /* step: the first transfer */
+#define STEP_OPEN 0 /* step: call the metadata service */
+#define STEP_MOVE 1 /* step: the first transfer */
 
 void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
 {
@@ -13,8 +13,8 @@ void wait_for(struct sim *m, int32_t slot, enum spent what, double seconds)
 	heap_set(&m->heap, slot, m->now + seconds);
 }
 
-/* Requests to one service are served one after the other; `more` passes in client and network, and
- * all of it takes `work` seconds of the processors, which can be busy. */
+/* Call a metadata service, which serves one request after the other; `more`: seconds in client and
+ * network; `work`: seconds of the processors, which can be busy. True: it takes time. */
 static bool ask(struct sim *m, int32_t slot, int32_t file, double service, double more, double work)
 {
 	int32_t k = file % (int32_t)set(m, SET_META_SERVERS);
@@ -42,7 +42,7 @@ static int64_t chunks_between(int64_t start, int64_t end, int64_t chunk)
 	return end > start ? (end - 1) / chunk - start / chunk + 1 : 0;
 }
 
-/* A file is opened by the first and closed by the last of a task's operations in a row on it. */
+/* A file is opened by the first and closed by the last of consecutive operations of one kind. */
 static bool same_file(const struct workload *w, int32_t task, int64_t a, int64_t b)
 {
 	return b >= w->op_begin[task] && b < w->op_begin[task + 1] &&
@@ -66,9 +66,9 @@ static bool open_file(struct sim *m, int32_t slot)
 		   set(m, SET_FILE_CPU));
 }
 
-/* Transfer number `step` of the operation. False: there is none, or it takes no time; *last says
- * whether more follow. */
-static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
+/* Begin transfer number `step` of the operation. False: there is none, or it takes no time; *last:
+ * whether it is the last one. */
+static bool begin_move(struct sim *m, int32_t slot, int32_t step, bool *last)
 {
 	const struct workload *w = m->w;
 	struct slot *s = &m->slot[slot];
@@ -91,7 +91,7 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 
 		if (s->leader != NONE) {
 			span.bytes = fetch;
-			n = 0; /* in one go */
+			n = 0; /* in one transfer */
 			if (fetch < 1)
 				return false;
 		}
@@ -105,7 +105,7 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 			wait_for(m, slot, IN_REQUESTS, seconds);
 		return seconds > 0;
 	}
-	/* a window of chunks after the other; of many chunks the average, by one transfer */
+	/* one window of chunks after the other; many chunks are averaged in one transfer */
 	if (n > window && n <= MAX_SERVERS && !in_one_place(m, span.file)) {
 		int64_t first = start / chunk + step * window, end = (first + window) * chunk;
 
@@ -116,14 +116,14 @@ static bool move(struct sim *m, int32_t slot, int32_t step, bool *last)
 	}
 	s->moves = transfer_begin(m, slot, &span);
 	s->sent += span.bytes;
-	if (!s->moves && set(m, SET_STREAM) > 0) { /* no link limits it, its own rate does */
+	if (!s->moves && set(m, SET_STREAM) > 0) { /* limited by its own rate only */
 		wait_for(m, slot, IN_NETWORK, span.bytes / set(m, SET_STREAM));
 		return true;
 	}
 	return s->moves;
 }
 
-/* A read has ended: the computing that overlaps it has been done, as far as the read took that long.
+/* End of an operation: count the computing that overlaps it as done, at most for its duration.
  * Reads that overlap the same computing do not add up to more than it. */
 static void count_overlap(struct sim *m, int32_t slot, int64_t op)
 {
@@ -136,8 +136,8 @@ static void count_overlap(struct sim *m, int32_t slot, int64_t op)
 		s->overlap = most;
 }
 
-/* What is left of the next computing. What was done during reads was counted as waiting and becomes
- * computing. */
+/* Return the remaining seconds of the next computing. Computing done during reads was counted as
+ * waiting and is now counted as computing. */
 static double subtract_overlap(struct sim *m, int32_t slot, double seconds)
 {
 	static const enum spent waits[] = {IN_NETWORK, IN_DISK, IN_REQUESTS, IN_METADATA};
@@ -156,21 +156,21 @@ static double subtract_overlap(struct sim *m, int32_t slot, double seconds)
 	return seconds - done;
 }
 
-/* One step of a read or a write; true: it takes time. */
+/* Continue a read or a write; true: it takes time. */
 static bool data_step(struct sim *m, int32_t slot)
 {
 	const struct workload *w = m->w;
 	struct slot *s = &m->slot[slot];
 	bool last = true;
 
-	if (s->step == OPENS) {
+	if (s->step == STEP_OPEN) {
 		s->op_begun = m->now;
-		s->step = FIRST_MOVE;
+		s->step = STEP_MOVE;
 		if (open_file(m, slot))
 			return true;
 	}
-	while (s->step >= FIRST_MOVE) {
-		bool busy = move(m, slot, s->step - FIRST_MOVE, &last);
+	while (s->step >= STEP_MOVE) {
+		bool busy = begin_move(m, slot, s->step - STEP_MOVE, &last);
 
 		s->step = last ? NONE : s->step + 1;
 		if (busy)
@@ -181,7 +181,7 @@ static bool data_step(struct sim *m, int32_t slot)
 	if (s->followers > 0)
 		join_end(m, slot);
 	int64_t op = s->op++;
-	s->step = OPENS;
+	s->step = STEP_OPEN;
 	s->sent = 0;
 	count_overlap(m, slot, op);
 	if (w->op_kind[op] != OP_WRITE || same_file(w, s->task, op, op + 1))

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The answer to a scenario: numbers as doubles, in the order that analyzer/predict/result.py reads.
- */
+/* The answer to a scenario: doubles, in the order that analyzer/predict/simulator.py reads. */
 #include "sim.h"
 
 #include <stdio.h>
@@ -26,7 +25,7 @@ static int put_hosts(const struct sim *m)
 	return 0;
 }
 
-/* By type of task: first start, last end, number, seconds of each kind. */
+/* Write per type of task: first start, last end, number, seconds of each kind. */
 static int put_types(const struct sim *m)
 {
 	double *rows = zeroed((size_t)m->w->types * (3 + SPENT), sizeof(*rows));

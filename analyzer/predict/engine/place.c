@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the bytes of a file lie: a formula per file, so that a file of many chunks costs no more
- * memory than one of one. */
+/* Location of the bytes of a file: a formula per file, so that memory use does not depend on the
+ * number of chunks. */
 #include "sim.h"
 
 uint64_t mix(uint64_t x)
@@ -21,7 +21,7 @@ static int64_t chunks_of(const struct sim *m, int32_t file)
 {
 	int64_t chunk = m->file[file].chunk, size = m->w->size[file];
 
-	return size > 0 ? (size - 1) / chunk + 1 : 0; /* an empty file has none */
+	return size > 0 ? (size - 1) / chunk + 1 : 0;
 }
 
 static int32_t group_server(struct sim *m, int32_t group, int32_t node)
@@ -35,7 +35,7 @@ static int32_t group_server(struct sim *m, int32_t group, int32_t node)
 	return m->group[group];
 }
 
-/* The first server of a file that is made by a task on `node`, or an input of the run (NONE). */
+/* Return the first server of a file that a task on `node` creates, or of an input (NONE). */
 static int64_t first_server(struct sim *m, int32_t file, int32_t node)
 {
 	struct file_state *f = &m->file[file];
@@ -78,7 +78,7 @@ void place_file(struct sim *m, int32_t file, int32_t node)
 	f->warm = 0;
 }
 
-/* What the run finds: every file that no task makes. */
+/* Place the inputs of the run: all files that no task produces. */
 void place_init(struct sim *m)
 {
 	m->rotate = (int64_t)(mix((uint64_t)set(m, SET_SEED)) % (uint64_t)set(m, SET_POOL));
@@ -118,7 +118,7 @@ int32_t server_of(const struct sim *m, int32_t file, int64_t chunk, int32_t copy
 	uint64_t salt = (uint64_t)set(m, SET_SEED) << 32 ^ (uint64_t)file;
 	uint64_t first = (uint64_t)f->base;
 
-	if (in_one_place(m, file)) /* further copies by chance */
+	if (in_one_place(m, file)) /* further copies at random servers */
 		return copy == 0 ? (int32_t)(first % servers)
 				 : (int32_t)((first + 1 + (mix(salt) + copy - 1) % (servers - 1)) %
 					     servers);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Hosts that share the processors of one machine: work of tasks and of the store as fluids.
  *
- * Work counts in bytes of which moving takes as much of a processor, so that max-min fairness gives
- * work and transfers alike. A lane of each slot keeps work from more processors than it can use.
+ * Work is expressed in bytes whose transfer would use as much processor time, so that max-min
+ * fairness treats work and transfers alike. A lane per slot limits work to its own processors.
  */
 #include "sim.h"
 
-#define USUAL_UNIT 1e8 /* bytes a second, where the cost of moving is not known */
+#define USUAL_UNIT 1e8 /* bytes per second, if the processor cost of transfers is unknown */
 #define MOST_UNIT 1e12
 
 static bool shared(const struct sim *m)
@@ -30,7 +30,7 @@ void processors_init(struct sim *m)
 	for (int32_t i = 0; shared(m) && i < m->w->tasks; i++)
 		if (most < cores_of(m, i))
 			most = cores_of(m, i);
-	/* what one transfer gets at most shall not keep a task from its processors */
+	/* the rate limit of a single transfer must not limit the processors of a task */
 	if (set(m, SET_STREAM) > 0 && set(m, SET_STREAM) / most < m->unit)
 		m->unit = set(m, SET_STREAM) / most;
 	for (int32_t k = 0; k < m->s->machines; k++)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One run: from event to event. */
+/* Simulation of one run, from event to event. */
 #include "sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE 1e-9 /* seconds within which events are one */
+#define EVENT_WINDOW 1e-9 /* seconds within which events are handled together */
 
 _Noreturn void no_memory(void)
 {
@@ -33,7 +33,7 @@ static void capacities(struct sim *m)
 		for (int k = 0; k < HOST_KINDS; k++)
 			if (from[k] != HOST_SETTINGS)
 				r[h * HOST_KINDS + k].capacity = of_host(m, h, from[k]);
-		r[h * HOST_KINDS + R_DISK].capacity = 1; /* seconds of work a second */
+		r[h * HOST_KINDS + R_DISK].capacity = 1; /* seconds of work per second */
 		r[h * HOST_KINDS + R_CLIENT].capacity = set(m, SET_CLIENT);
 	}
 	r[m->pools + POOL_SHARED].capacity = set(m, SET_SHARED);
@@ -136,7 +136,7 @@ void sim_free(struct sim *m)
 	seen_free(m->seen);
 }
 
-static void cores_taken(struct sim *m, int32_t node, int32_t cores)
+static void take_cores(struct sim *m, int32_t node, int32_t cores)
 {
 	m->host[node].free -= cores;
 	node_changed(m, node);
@@ -153,9 +153,8 @@ void start_task(struct sim *m, int32_t task, int32_t node)
 	t->spent[IN_QUEUE] += m->now - t->ready;
 	m->slot[slot] = (struct slot){
 		.task = task, .node = node, .op = m->w->op_begin[task], .leader = NONE};
-	cores_taken(m, node, cores_of(m, task));
-	/* one start after the other; even a task that does nothing ends by an event, so that starting
-	 * one never nests */
+	take_cores(m, node, cores_of(m, task));
+	/* one start after the other; even an empty task ends by an event, so that starts never nest */
 	m->dispatched = (m->dispatched > m->now ? m->dispatched : m->now) + set(m, SET_DISPATCH);
 	wait_for(m, slot, IN_QUEUE, m->dispatched - m->now + set(m, SET_TASK));
 }
@@ -169,7 +168,7 @@ static void finish_task(struct sim *m, int32_t slot)
 	heap_drop(&m->heap, slot);
 	m->task[task].end = m->now;
 	m->free_slot[place - --m->running[node]] = slot;
-	cores_taken(m, node, -cores_of(m, task));
+	take_cores(m, node, -cores_of(m, task));
 	m->done++;
 	for (int64_t i = w->dep_begin[task]; i < w->dep_begin[task + 1]; i++) {
 		struct task_state *child = &m->task[w->dep[i]];
@@ -181,7 +180,7 @@ static void finish_task(struct sim *m, int32_t slot)
 	}
 }
 
-/* What limits a transfer, as a kind of waiting. */
+/* Return the kind of time of a transfer that is limited by a resource. */
 static enum spent kind_of(const struct sim *m, int32_t resource)
 {
 	if (resource == NONE)
@@ -196,8 +195,8 @@ static enum spent kind_of(const struct sim *m, int32_t resource)
 	return kind == R_DISK || kind == R_LOCAL ? IN_DISK : IN_NETWORK;
 }
 
-/* Bring a transfer up to now. */
-static void settle(struct sim *m, int32_t slot, int32_t limit)
+/* Update the remaining bytes of a transfer and the time spent, up to now. */
+static void update_progress(struct sim *m, int32_t slot, int32_t limit)
 {
 	struct flow *f = &m->fluid.flow[slot];
 	double passed = m->now - f->since;
@@ -222,19 +221,19 @@ static void new_rates(struct sim *m)
 
 		if (flow->next == flow->rate && flow->limit == flow->old_limit)
 			continue;
-		settle(m, f->member[i], flow->old_limit);
+		update_progress(m, f->member[i], flow->old_limit);
 		heap_set(&m->heap, f->member[i], m->now + flow->left / flow->next);
 	}
 	fluid_done(f);
 }
 
-/* What a slot waited for is over. */
-static void event(struct sim *m, int32_t slot)
+/* Handle the end of a slot's transfer or wait. */
+static void handle_event(struct sim *m, int32_t slot)
 {
 	struct slot *s = &m->slot[slot];
 
 	if (s->moves) {
-		settle(m, slot, m->fluid.flow[slot].old_limit);
+		update_progress(m, slot, m->fluid.flow[slot].old_limit);
 		transfer_end(m, slot);
 		s->moves = s->works = false;
 	} else {
@@ -259,12 +258,12 @@ void sim_run(struct sim *m)
 
 		if (until > m->now)
 			m->now = until;
-		until = m->now + AT_ONCE;
+		until = m->now + EVENT_WINDOW;
 		while (m->heap.count && m->heap.key[m->heap.slot[0]] <= until)
-			event(m, m->heap.slot[0]);
+			handle_event(m, m->heap.slot[0]);
 		dispatch(m);
 		new_rates(m);
 	}
 	for (int32_t h = 0; h < m->s->hosts; h++)
-		cores_taken(m, h, 0);
+		take_cores(m, h, 0);
 }

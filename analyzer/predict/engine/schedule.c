@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which ready task starts where. Tasks become ready in an order, and are taken in it: first by the
- * node that they prefer, then those without preference, then, if stealing is allowed, any. */
+/* Assignment of ready tasks to nodes. Tasks start in the order in which they became ready: first
+ * on their preferred nodes, then tasks without preference, then, if stealing is allowed, any. */
 #include "sim.h"
 
 #include <stdlib.h>
 
-#define MAX_LOOKED 64 /* chunks of a file that count for where a task prefers to run */
+#define MAX_LOOKED 64 /* reads of more chunks do not affect the preferred node of a task */
 
 struct queues {
-	int32_t *next;	       /* task after this one, of the same preference */
-	int32_t *head, *tail;  /* by node; the last one is for no preference */
+	int32_t *next;	       /* per task: next task with the same preference */
+	int32_t *head, *tail;  /* per node; the last entry is for no preference */
 	int32_t *order;	       /* all ready tasks */
-	int32_t *idle, *where; /* nodes with a free core; a node's place among them */
+	int32_t *idle, *where; /* nodes with a free core; index of each node among them */
 	int32_t first, last, n_idle, waiting, most;
 };
 
@@ -49,7 +49,7 @@ void queues_free(struct queues *q)
 	free(q);
 }
 
-/* A task that wants more cores than any node has takes a whole node. */
+/* A task that requests more cores than any node has gets a whole node of the largest size. */
 int32_t cores_of(const struct sim *m, int32_t task)
 {
 	int32_t wanted = m->w->cores[task];
@@ -73,7 +73,7 @@ void node_changed(struct sim *m, int32_t node)
 	}
 }
 
-static void weigh(struct sim *m, int32_t file, int64_t start, int64_t length, double bytes)
+static void add_scores(struct sim *m, int32_t file, int64_t start, int64_t length, double bytes)
 {
 	int64_t chunk = m->file[file].chunk, first = start / chunk;
 	int64_t n =
@@ -86,7 +86,7 @@ static void weigh(struct sim *m, int32_t file, int64_t start, int64_t length, do
 			m->score[m->s->server[server_of(m, file, c, k)]] += bytes / (double)n;
 }
 
-/* The node with most bytes of what the task reads; of equal ones that with more free cores. */
+/* Return the node with most bytes of the task's input; ties: the one with more free cores. */
 static int32_t preferred(struct sim *m, int32_t task)
 {
 	const struct workload *w = m->w;
@@ -94,8 +94,8 @@ static int32_t preferred(struct sim *m, int32_t task)
 
 	for (int64_t i = w->op_begin[task]; i < w->op_begin[task + 1]; i++)
 		if (w->op_kind[i] == OP_READ && m->file[w->op_file[i]].placed)
-			weigh(m, w->op_file[i], w->op_start[i], w->op_length[i],
-			      (double)w->op_bytes[i]);
+			add_scores(m, w->op_file[i], w->op_start[i], w->op_length[i],
+				   (double)w->op_bytes[i]);
 	for (int32_t k = 0; k < n; k++) {
 		int32_t i = k + turn < n ? k + turn : k + turn - n;
 
@@ -135,7 +135,7 @@ void make_ready(struct sim *m, int32_t task)
 	q->tail[node] = task;
 }
 
-/* The first of a queue that no other node took; it leaves the queue when it starts. */
+/* Return the first task of a queue that has not started elsewhere; it remains queued until then. */
 static int32_t first_of(struct sim *m, int32_t node)
 {
 	struct queues *q = m->queues;
@@ -145,7 +145,7 @@ static int32_t first_of(struct sim *m, int32_t node)
 	return q->head[node];
 }
 
-/* A node with enough free cores, by chance or the first one; NONE: there is none. */
+/* Return a random node, or the first one, with enough free cores; NONE: there is none. */
 static int32_t any_idle(struct sim *m, int32_t cores)
 {
 	struct queues *q = m->queues;
@@ -172,8 +172,8 @@ static bool start_if_idle(struct sim *m, int32_t task)
 	return true;
 }
 
-/* Every idle node takes what prefers it. */
-static void take_own(struct sim *m)
+/* Start the tasks that prefer a node on it, for all idle nodes. */
+static void start_preferred(struct sim *m)
 {
 	struct queues *q = m->queues;
 
@@ -195,7 +195,7 @@ void dispatch(struct sim *m)
 	if (!q->waiting || !q->n_idle)
 		return;
 	if (set(m, SET_SCHEDULER) != BY_CHANCE)
-		take_own(m);
+		start_preferred(m);
 	while (q->waiting && q->n_idle && start_if_idle(m, first_of(m, m->s->hosts)))
 		;
 	while (q->waiting && q->n_idle && set(m, SET_STEAL) != STEAL_NOTHING) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A hash table of 64-bit keys with open addressing; it doubles when it is half full. */
+/* Hash table of 64-bit keys with open addressing; it doubles when it is half full. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void seen_free(struct seen *s)
 	free(s);
 }
 
-/* Where the key is or would be; key 0 marks an empty place. */
+/* Return the entry of the key, or the free entry for it; key 0 marks a free entry. */
 static struct entry *find(const struct seen *s, uint64_t key)
 {
 	size_t at = mix(key) & (s->room - 1);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transfers as fluids: the bottleneck resource is shared evenly by its transfers, what they leave
- * elsewhere by the others, and so on (max-min fairness). A transfer that uses a resource with share
- * s takes s times its rate of it.
+/* Transfers as fluids: the bottleneck resource is shared evenly by its transfers, the capacity that
+ * they leave at other resources by the other transfers, and so on (max-min fairness). A transfer
+ * that uses a resource with share s uses s times its rate of it.
  *
- * Only what a change touches is computed again. It begins with the new transfers and with those that
- * a resource limits from which a transfer went; all others keep their rates. Where the new rates
- * would take from another transfer, that one is computed as well; where they leave something of a
- * full resource, so are those that it limits; until nothing moves by more than the tolerance.
+ * Only rates affected by a change are recomputed: first new transfers, and transfers limited by a
+ * resource that a transfer has left. If the new rates reduce another transfer's rate, that one is
+ * added; if they free part of a full resource, the transfers that it limits are added; until no
+ * rate changes by more than the tolerance.
  */
 #include "sim.h"
 
 #define ALMOST_NOTHING 1e-12
 
-/* All transfers that the resources inside limit. */
+/* Add all transfers that are limited by the resources inside. */
 static void expand(struct fluid *f, int32_t *done)
 {
 	for (; *done < f->n_inside; ++*done) {
@@ -43,7 +43,7 @@ static void sift(struct fluid *f, int32_t place)
 	f->level[place] = moved;
 }
 
-static void ready(struct fluid *f, const int32_t *list, int32_t n)
+static void reset_resources(struct fluid *f, const int32_t *list, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++) {
 		struct resource *r = &f->res[list[i]];
@@ -54,7 +54,7 @@ static void ready(struct fluid *f, const int32_t *list, int32_t n)
 	}
 }
 
-static void levels(struct fluid *f, const int32_t *list, int32_t n, enum state state)
+static void push_levels(struct fluid *f, const int32_t *list, int32_t n, enum state state)
 {
 	for (int32_t i = 0; i < n; i++) {
 		struct resource *r = &f->res[list[i]];
@@ -67,11 +67,11 @@ static void levels(struct fluid *f, const int32_t *list, int32_t n, enum state s
 	}
 }
 
-/* What each resource has for the members, and the heap of what it gives each. */
+/* Compute the capacity of each resource for the members, and the heap of their rates. */
 static void prepare(struct fluid *f)
 {
-	ready(f, f->border, f->n_border);
-	ready(f, f->inside, f->n_inside);
+	reset_resources(f, f->border, f->n_border);
+	reset_resources(f, f->inside, f->n_inside);
 	for (int32_t i = 0; i < f->n_member; i++) {
 		struct flow *flow = &f->flow[f->member[i]];
 
@@ -85,8 +85,8 @@ static void prepare(struct fluid *f)
 		}
 	}
 	f->n_level = 0;
-	levels(f, f->border, f->n_border, BORDER);
-	levels(f, f->inside, f->n_inside, INSIDE);
+	push_levels(f, f->border, f->n_border, BORDER);
+	push_levels(f, f->inside, f->n_inside, INSIDE);
 	for (int32_t i = f->n_level / 2 - 1; i >= 0; i--)
 		sift(f, i);
 }
@@ -107,8 +107,8 @@ static void fix(struct fluid *f, struct flow *flow, double rate, int32_t limit)
 	}
 }
 
-/* The resource that gives its members least, and how much; NONE: all have their rate. What a
- * resource gives only grows while others get theirs, so an old entry is put back. */
+/* Return the resource that offers its members the lowest rate; NONE: all members have a rate. Rates
+ * only grow while members of other resources are fixed, so outdated entries are reinserted. */
 static int32_t tightest(struct fluid *f, double *rate)
 {
 	while (f->n_level) {
@@ -129,8 +129,8 @@ static int32_t tightest(struct fluid *f, double *rate)
 	return NONE;
 }
 
-/* Make members of the transfers of a resource that have more than it gives its members. */
-static bool outsiders(struct fluid *f, const struct resource *r, double rate)
+/* Add the transfers of a resource whose rate is higher than the one it offers its members. */
+static bool add_outsiders(struct fluid *f, const struct resource *r, double rate)
 {
 	int32_t before = f->n_member;
 
@@ -143,8 +143,8 @@ static bool outsiders(struct fluid *f, const struct resource *r, double rate)
 	return f->n_member > before;
 }
 
-/* False: there are new members. */
-static bool fill(struct fluid *f)
+/* Set the rates of all members; false: members were added. */
+static bool fix_rates(struct fluid *f)
 {
 	int32_t best;
 	double rate;
@@ -154,7 +154,7 @@ static bool fill(struct fluid *f)
 
 		if (f->stream > 0 && rate >= f->stream)
 			break;
-		if (outsiders(f, r, rate))
+		if (add_outsiders(f, r, rate))
 			return false;
 		for (int32_t k = 0; k < r->count; k++) {
 			struct flow *flow = &f->flow[r->list[k] >> LEG_BITS];
@@ -169,8 +169,8 @@ static bool fill(struct fluid *f)
 	return true;
 }
 
-/* Take in full resources of which a member now takes less; false: there are none. */
-static bool freed(struct fluid *f)
+/* Take in limiting resources of which a member now uses less; false: there are none. */
+static bool take_in_freed(struct fluid *f)
 {
 	int32_t before = f->n_inside;
 
@@ -195,7 +195,7 @@ void share_out(struct fluid *f)
 	do {
 		expand(f, &done);
 		prepare(f);
-	} while (!fill(f) || freed(f));
+	} while (!fix_rates(f) || take_in_freed(f));
 }
 
 void fluid_done(struct fluid *f)

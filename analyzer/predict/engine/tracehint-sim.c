@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tracehint-sim WORKLOAD SCENARIOS: simulate a workflow on clusters (docs/explanation/predict.md).
  *
- * The files are written by `tracehint predict`; the answers go to standard output, one after the
- * other. The same files give the same bytes. Exit: 0; 2 a file that cannot be; 3 no memory, or the
- * answer could not be written.
+ * The files are written by `tracehint predict`; the answers are written to standard output, one
+ * after the other. Equal files result in equal output. Exit status: 0; 2: invalid file; 3: out of
+ * memory, or the answer cannot be written.
  */
 #include "sim.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The transfers of one operation: over which links, disks and memories its bytes go. */
+/* Transfers of one operation: the links, disks and memories that its bytes pass. */
 #include "sim.h"
 
-#define FULL 0.98	 /* of a link in use: a queue stands before it */
-#define REQUEST 131072.0 /* bytes that a client asks for at once */
+#define FULL_LINK 0.98	       /* used share of a link from which requests queue for it */
+#define REQUEST_BYTES 131072.0 /* bytes per request of a client */
 
 static int32_t on_host(int32_t host, enum resource_kind kind)
 {
@@ -14,7 +14,7 @@ static bool full(const struct sim *m, int32_t node, enum resource_kind link)
 {
 	const struct resource *r = &m->fluid.res[on_host(node, link)];
 
-	return r->capacity > 0 && r->used >= FULL * r->capacity;
+	return r->capacity > 0 && r->used >= FULL_LINK * r->capacity;
 }
 
 double behind_others(const struct sim *m, int32_t node)
@@ -22,7 +22,7 @@ double behind_others(const struct sim *m, int32_t node)
 	return full(m, node, R_IN) || full(m, node, R_OUT) ? set(m, SET_BUSY) : 0;
 }
 
-/* `share` of the bytes go from one host to another, or stay on it. */
+/* Move `share` of the bytes from one host to another, or locally if both are the same. */
 static void hop(struct sim *m, int32_t slot, int32_t from, int32_t to, double share, double bytes)
 {
 	if (from == to) {
@@ -53,8 +53,8 @@ static void disk(struct sim *m, int32_t slot, int32_t host, bool writes, double 
 	m->host[host].disk += share * bytes;
 }
 
-/* One chunk, or all of a file that lies in one place: from copy to copy, or from one copy; `away`
- * of what the reader's own node holds comes from another copy all the same. */
+/* Transfer one chunk, or all of a file in one place. Writes go from copy to copy, reads come from
+ * one copy; if that is on the reader's node, the share `away` comes from another copy. */
 static void chunk_use(struct sim *m, int32_t slot, const struct span *s, int64_t chunk,
 		      double share, double away, bool cached)
 {
@@ -80,7 +80,7 @@ static void chunk_use(struct sim *m, int32_t slot, const struct span *s, int64_t
 	}
 }
 
-/* The servers of chunks [first, last), counted up to more than a transfer may have. */
+/* Count the servers of chunks [first, last), at most to MAX_SERVERS + 1. */
 static int32_t servers_of(const struct sim *m, const struct span *s, int64_t first, int64_t last)
 {
 	int32_t found[MAX_SERVERS], n = 0, copies = s->writes ? m->file[s->file].copies : 1;
@@ -102,8 +102,8 @@ static int32_t servers_of(const struct sim *m, const struct span *s, int64_t fir
 	return n;
 }
 
-/* Links between sites of bytes that go to, or come from, all servers alike; `all`: what leaves a
- * machine at all. Of many sites only the own one's link is told apart. */
+/* Use the links between sites for bytes to or from all servers evenly; `all`: bytes that leave a
+ * machine. With more than MAX_SITE_LEGS sites, only the link of the node's own site is used. */
 static void sites_use(struct sim *m, int32_t slot, const struct span *s, double all)
 {
 	int32_t sites = m->s->sites, own = site_of(m, s->node), n = m->s->servers;
@@ -119,8 +119,8 @@ static void sites_use(struct sim *m, int32_t slot, const struct span *s, double 
 				 all * m->servers_at[i] / others);
 }
 
-/* Processors for bytes that go to, or come from, all servers alike; of many machines those of the
- * client alone are told apart. */
+/* Use processors for bytes to or from all servers evenly; with more than MAX_SITE_LEGS machines,
+ * only those of the client. */
 static void machines_use(struct sim *m, int32_t slot, const struct span *s, double remote,
 			 double copies, double all)
 {
@@ -132,8 +132,8 @@ static void machines_use(struct sim *m, int32_t slot, const struct span *s, doub
 		machine_use(m, slot, k, serving * m->servers_in[k] / m->s->servers);
 }
 
-/* Bytes spread over all servers alike: one resource stands for all their links, one for all their
- * disks. */
+/* Transfer bytes to or from all servers evenly: one resource represents all their links, one all
+ * their disks. */
 static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cached)
 {
 	struct fluid *f = &m->fluid;
@@ -141,7 +141,7 @@ static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cac
 	int32_t own = m->server_on[s->node] < n ? m->server_on[s->node] : NONE;
 	double held = m->file[s->file].copies, copies = s->writes ? held : 1;
 	double near = s->writes || set(m, SET_ONE_COPY) > 0 ? 1 : held;
-	/* a reader takes the copy on its own node, a writer's first one lies anywhere */
+	/* a reader uses the copy on its own node; a writer's first copy can be anywhere */
 	double remote = own == NONE ? 1 : 1 - near / n, all;
 
 	if (near > 1)
@@ -168,7 +168,7 @@ static void pool_use(struct sim *m, int32_t slot, const struct span *s, bool cac
 		flow_use(f, slot, m->pools + POOL_DISK, copies / rate);
 }
 
-/* Count a host's links and its store as in use, for the energy. */
+/* Count the time in which a host's links and its store are in use, for the energy. */
 static void in_use(struct sim *m, int32_t slot, int32_t change)
 {
 	const struct flow *flow = &m->fluid.flow[slot];
@@ -191,12 +191,12 @@ static void in_use(struct sim *m, int32_t slot, int32_t change)
 	}
 }
 
-/* The share of a read that comes from other copies although the own node holds one: the first
- * request goes to the own one, then every copy gives as much for a while. */
+/* Return the share of a read that comes from other copies although the own node has one: the first
+ * request goes to the own copy; the next SET_FIRST bytes come evenly from all copies. */
 static double away_of(const struct sim *m, const struct span *s)
 {
 	double copies = m->file[s->file].copies, shared = set(m, SET_SPREAD);
-	double more = s->bytes - REQUEST, any = set(m, SET_FIRST);
+	double more = s->bytes - REQUEST_BYTES, any = set(m, SET_FIRST);
 
 	if (copies < 2 || s->writes || set(m, SET_ONE_COPY) > 0)
 		return 0;
@@ -206,13 +206,13 @@ static double away_of(const struct sim *m, const struct span *s)
 	return (any * (copies - 1) / copies + (more - any) * shared) / s->bytes;
 }
 
-/* Chunks [first, last) stand for all of the span, each with its own bytes, or alike. */
+/* Transfer the span by chunks [first, last), each with its own bytes, or with equal shares. */
 static void chunks_use(struct sim *m, int32_t slot, const struct span *s, int64_t first,
 		       int64_t last, bool alike, bool cached)
 {
 	int64_t size = m->file[s->file].chunk;
 	double whole = (double)(s->end - s->start);
-	/* two servers a chunk: more chunks would have too many resources */
+	/* two servers per chunk: more chunks would use too many resources */
 	bool few = last - first <= MAX_SERVERS / 2 && m->file[s->file].copies > 1;
 	double away = few ? away_of(m, s) : 0;
 
@@ -267,7 +267,7 @@ double small_request(struct sim *m, const struct span *s)
 
 	if (!s->writes && m->file[s->file].copies > 1 && set(m, SET_ONE_COPY) <= 0 &&
 	    draw(m, 1000) < 1000 * set(m, SET_SPREAD))
-		first++; /* the next copy, though the own node may hold one */
+		first++; /* the next copy, even if the own node has one */
 	double end = m->now;
 
 	for (int32_t i = 0; i < copies; i++) {

@@ -1,1 +1,1 @@
-"""Metadata of a run over several sites: what each strategy of registries would bring."""
+"""Metadata of a run over several sites, predicted for each strategy of registries."""

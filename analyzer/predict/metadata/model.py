@@ -1,4 +1,4 @@
-"""What the steps of a metadata prediction hand to each other. Seconds."""
+"""Records that the steps of a metadata prediction exchange; times in seconds."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ LOOKUP, UPDATE, COMPUTING = range(3)
 # names as in Pineda-Morales, Costan and Antoniu (2015)
 STRATEGIES = ("centralised", "replicated", "decentralised", "decentralised-replica")
 TENTHS = 10
-MOST_OPERATIONS = 1_000_000  # some seconds for each strategy and site that is tried
+MOST_OPERATIONS = 1_000_000  # takes some seconds per strategy and central site
 
 
 @dataclass
 class MetaWork:
     """Tasks with their metadata operations.
 
-    `op_begin`, `dep_begin`: one item more than tasks. `op_entry`: entry or -1 for computing.
-    `paths`: the entries (files, then directories) as bytes; `known`: 1 where it exists before the
-    run. `site`: name of each task's site, "" where unknown; `where`: in
-    words which one. `recorded`: whether calls
-    beyond opening (stat, rename, unlink ...) were recorded; else only the graph says something.
+    `op_begin`, `dep_begin`: offsets, one item more than tasks. `op_entry`: entry, -1 for computing.
+    `paths`: the entries (files, then directories) as bytes; `known`: 1 if an entry exists before
+    the run. `site`: name of each task's site, "" if unknown; `where`: description of that site.
+    `recorded`: whether calls other than open (stat, rename, unlink ...) were recorded; otherwise
+    the operations come from the graph only.
     """
 
     op_begin: Ints
@@ -55,8 +55,8 @@ class MetaWork:
 
 @dataclass(frozen=True)
 class Sites:
-    """Sites of a cluster. `cores` by site; `round_trip[a, b]` in seconds; costs of a registry:
-    `lookup`, `update`, and `sync` for an entry that an agent passes on."""
+    """Sites of a cluster. `nodes`, `cores`: per site; `round_trip[a, b]`: seconds; service times of
+    a registry: `lookup`, `update`, and `sync` per entry that the agent copies."""
 
     names: tuple[str, ...]
     nodes: tuple[int, ...]
@@ -69,19 +69,19 @@ class Sites:
 
 @dataclass(frozen=True)
 class MetaRun:
-    """One run to simulate: a strategy by its number, the site of its central registry or agent."""
+    """One run to simulate: index into STRATEGIES; site of the central registry or the agent."""
 
     strategy: int
     centre: int = 0
-    near: bool = True
+    near: bool = True  # tasks start at the site of their last producer
     seed: int = 1
 
 
 @dataclass(frozen=True)
 class MetaOutcome:
-    """One simulated run. `tenths`: when each tenth of the operations was done; `sites`: rows of
-    (operations served, seconds busy, round trips of its tasks to other sites). `stale_mean` and
-    `stale_most`: seconds until an entry was known at another site."""
+    """Result of one simulated run. `tenths`: time at which each tenth of the operations was done;
+    `sites`: rows of (operations served, seconds busy, round trips of its tasks to other sites).
+    `stale_mean`, `stale_most`: seconds until a new entry was visible at another site."""
 
     seconds: float
     operations: int
@@ -95,7 +95,7 @@ MAX_SITES = 64
 
 
 def sites_of(cluster: Cluster) -> Sites:
-    """The sites. Raises InputError for a cluster of fewer than two, or without nodes at one."""
+    """Return the sites of a cluster. Raises InputError unless it has 2 to MAX_SITES."""
     names = tuple(name for name, _ in cluster.sites)
     if not 2 <= len(names) <= MAX_SITES:
         raise InputError(
@@ -121,14 +121,14 @@ def sites_of(cluster: Cluster) -> Sites:
 
 
 def at_nodes(work: MetaWork, node: Shorts, cluster: Cluster) -> MetaWork:
-    """The same with each task at the site of its node; "" where it has none (-1)."""
+    """Return a copy with each task at the site of its node; "" for tasks without a node (-1)."""
     words = [part.words["site"] for part in cluster.nodes for _ in range(int(part["count"]))]
     site = [words[n] if n >= 0 else "" for n in node.tolist()]
     return replace(work, site=site, where="the site of its node in the plan")
 
 
 def _round_trips(cluster: Cluster, names: tuple[str, ...]) -> np.ndarray:
-    """Seconds there and back between each pair of sites, and within one."""
+    """Return the round-trip times between each pair of sites and within each, in seconds."""
     near = cluster.store["latency_ms"]
     found = np.full((len(names), len(names)), near + cluster.store["site_latency_ms"])
     np.fill_diagonal(found, near)

@@ -1,4 +1,4 @@
-"""Predict a run's metadata under each strategy, and say which one to take."""
+"""Prediction of a run's metadata operations under each strategy, and the choice among them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tracehint.analyzer.predict.metadata.registries import pins_of, simulate
 from tracehint.analyzer.predict.prediction import interval
 from tracehint.schemas.fields import Amount, Count
 
-MOST = 100  # directories that are reported, those with most to gain first
+MAX_DIRECTORIES = 100  # maximum number of reported directories, largest saving first
 StrategyName = Annotated[str, Meta(extra_json_schema={"enum": [*STRATEGIES]})]
 
 
@@ -90,10 +90,10 @@ class MetadataPrediction(RegistryChoice):
 
 
 def directories(work: MetaWork, sites: Sites, centre: int) -> list[Resettled]:
-    """Directories whose operations would cross between sites less when they lived elsewhere than
-    at `centre`; empty where the sites of tasks are not known.
+    """Return directories whose operations would spend less time between sites if they were located
+    at another site than `centre`; empty if the sites of tasks are unknown.
 
-    `saved_seconds`: round trips times their length, summed over the tasks; not a makespan.
+    `saved_seconds`: saved round-trip time, summed over the operations; not a makespan.
     """
     number = {name: at for at, name in enumerate(sites.names)}
     site = np.array([number.get(name, -1) for name in work.site], np.int64)
@@ -106,10 +106,10 @@ def directories(work: MetaWork, sites: Sites, centre: int) -> list[Resettled]:
     )
     count = np.zeros((len(folders), len(sites.names)), np.int64)
     np.add.at(count, (folder_of[work.op_entry[keep]], site[task[keep]]), 1)
-    cost = count @ sites.round_trip  # seconds, by directory and the site that it lives at
+    cost = count @ sites.round_trip  # seconds, by directory and its possible location
     best = cost.argmin(axis=1)
     saved = cost[:, centre] - cost[np.arange(len(folders)), best]
-    order = np.argsort(-saved, kind="stable")[:MOST]
+    order = np.argsort(-saved, kind="stable")[:MAX_DIRECTORIES]
     return [
         {
             "path": folders[i].decode("utf-8", "surrogateescape"),
@@ -124,14 +124,14 @@ def directories(work: MetaWork, sites: Sites, centre: int) -> list[Resettled]:
 
 
 SEEDS = 3
-# strategies with one special site: which of them is best is found by trying all
+# Strategies with a central site; all sites are simulated to find the best one.
 _CENTRED = ("centralised", "replicated")
 LEFT_OUT = "the time of data over the network, other users, failures, registries with threads"
 
 
 @dataclass(frozen=True)
 class SiteChoice:
-    """A strategy: its runs over the seeds with the best special site (None: it has none)."""
+    """A strategy with its best central site (None: it has none) and the runs over all seeds."""
 
     name: str
     centre: int | None
@@ -139,14 +139,14 @@ class SiteChoice:
 
     @property
     def middle(self) -> MetaOutcome:
-        """The run with the median time."""
+        """Run with the median time; of two, the faster one."""
         return sorted(self.outcomes, key=lambda o: o.seconds)[(len(self.outcomes) - 1) // 2]
 
 
 def predict_metadata(
     work: MetaWork, cluster: Cluster, names: Sequence[str] = STRATEGIES, *, seed: int = 1
 ) -> MetadataPrediction:
-    """The object `metadata` of `predict --format json`: every strategy asked for, the best one."""
+    """Return the object `metadata` of `predict --format json`: all strategies, and the best one."""
     sites = sites_of(cluster)
     near = cluster.scheduler.words["kind"] != "idle-random"
     found = [_strategy(name, work, sites, near, seed) for name in names]
@@ -166,7 +166,7 @@ def predict_metadata(
 
 def _strategy(name: str, work: MetaWork, sites: Sites, near: bool, seed: int) -> SiteChoice:
     number = STRATEGIES.index(name)
-    seeds = 1 if _is_pinned(work, sites) else SEEDS  # they decide where tasks start, only
+    seeds = 1 if _is_pinned(work, sites) else SEEDS  # seeds affect the sites of tasks only
     centres = [at for at, count in enumerate(sites.nodes) if count] if name in _CENTRED else [0]
     runs = [MetaRun(number, at, near, seed + i) for at in centres for i in range(seeds)]
     found = simulate(work, sites, runs)
@@ -202,7 +202,7 @@ def _row(found: SiteChoice, sites: Sites, error: float) -> RegistryStrategy:
 
 
 def _choice(rows: Sequence[RegistryStrategy], error: float) -> RegistryChoice:
-    """The best strategy: the simplest (first) of those that the model's error does not part."""
+    """Return the best strategy: the first (simplest) within the model's error of the fastest."""
     least = min(row["seconds"] for row in rows)
     same = [row for row in rows if row["seconds"] <= least * (1 + error)]
     best = same[0]
@@ -212,7 +212,7 @@ def _choice(rows: Sequence[RegistryStrategy], error: float) -> RegistryChoice:
 
 
 def _is_pinned(work: MetaWork, sites: Sites) -> bool:
-    """Whether tasks run at their recorded sites."""
+    """Whether all tasks run at their recorded sites."""
     return -1 not in pins_of(work, sites)
 
 

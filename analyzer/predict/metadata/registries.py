@@ -1,7 +1,7 @@
-"""A run's metadata operations over several sites, simulated.
+"""Simulation of a run's metadata operations over several sites.
 
-Tasks look entries up and change them in registries, one per site, each a queue. The strategy
-decides which registries an operation visits, in order (docs/explanation/sites.md). Seconds.
+Tasks look up and change entries in registries: one per site, each with a queue. The strategy
+decides which registries an operation visits, in order (docs/explanation/sites.md). Unit: seconds.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from tracehint.analyzer.predict.metadata.model import (
 from tracehint.errors import InputError
 
 _CENTRAL, _REPLICATED, _DECENTRAL = range(3)  # of STRATEGIES; the last one is decentralised-replica
-_LEAST_ROUND = 1e-3  # of the agent: it never spins
+_LEAST_ROUND = 1e-3  # minimum duration of an agent's round, so that it never spins
 
-# What goes on in simulated time: yields when it goes on; None: when it is woken.
+# A process in simulated time: yields the time at which it continues; None: when it is woken.
 Process = Generator[float | None, None, None]
 
 
 def simulate(work: MetaWork, sites: Sites, runs: Sequence[MetaRun]) -> list[MetaOutcome]:
-    """The outcome of each run, in order. Raises InputError for tasks that wait for each other, and
-    for too many operations."""
+    """Simulate each run; return the outcomes in order. Raises InputError for cyclic dependencies
+    and for too many operations."""
     if work.operations > MOST_OPERATIONS:
         raise InputError(
             f"{work.operations:,} metadata operations are too many to simulate",
@@ -46,21 +46,21 @@ def simulate(work: MetaWork, sites: Sites, runs: Sequence[MetaRun]) -> list[Meta
 
 
 def homes(paths: Sequence[bytes], sites: int) -> Shorts:
-    """The site whose registry an entry belongs to under the decentralised strategies: a hash of
-    its name, the same in every run."""
+    """Return the home site of each entry under the decentralised strategies: a hash of its name,
+    equal in every run."""
     return np.fromiter((crc32(path) % sites for path in paths), np.int32, len(paths))
 
 
 def pins_of(work: MetaWork, sites: Sites) -> list[int]:
-    """The recorded site of each task, where all tasks have one that the cluster knows with nodes
-    there; else none is bound (-1)."""
+    """Return the recorded site of each task if all tasks have one with nodes in the cluster;
+    otherwise -1 (not pinned) for all tasks."""
     number = {name: at for at, name in enumerate(sites.names) if sites.cores[at]}
     found = [number.get(name, -1) for name in work.site]
     return found if -1 not in found else [-1] * work.tasks
 
 
 class RegistrySimulation:
-    """One run: a heap of processes, the tasks that wait for a core, and the registries' queues."""
+    """Simulation of one run: a heap of processes, tasks waiting for cores, and registry queues."""
 
     def __init__(self, work: MetaWork, sites: Sites, run: MetaRun) -> None:
         count = len(sites.names)
@@ -76,23 +76,23 @@ class RegistrySimulation:
         self._pin, self._near = pins_of(work, sites), [-1] * work.tasks
         self._home = homes(work.paths, count).tolist()
         self._known = work.known.tolist()
-        self._made = [-1] * len(work.paths)  # by entry: the site; -1: not yet
+        self._made = [-1] * len(work.paths)  # per entry: site that created it; -1: not yet
         self._when = [0.0] * len(work.paths)
-        self._seen = [0] * len(work.paths)  # the sites whose registry holds it, as bits
-        self._parked: dict[int, list[tuple[int, Process]]] = {}  # by entry: (site, who waits)
+        self._seen = [0] * len(work.paths)  # per entry: bit set of sites whose registry holds it
+        self._parked: dict[int, list[tuple[int, Process]]] = {}  # entry -> (site, waiting process)
         self._cores, self._waiting = list(sites.cores), [deque[int]() for _ in range(count)]
         self._free, self._busy = [0.0] * count, [0.0] * count
         self._served, self._abroad = [0] * count, [0] * count
-        self._fresh: list[list[int]] = [[] for _ in range(count)]  # changed since the agent came
+        self._fresh: list[list[int]] = [[] for _ in range(count)]  # changed since the last visit
         self._agent_rests = False
         self._agent = self._running = self._synchronise()
         self._heap: list[tuple[float, int, Process]] = []
         self._now, self._events, self._done, self._operations = 0.0, 0, 0, 0
         self._tenths: list[float] = []
-        self._late: list[float] = []  # seconds until an entry was known at another site
+        self._late: list[float] = []  # seconds until an entry was visible at another site
 
     def outcome(self) -> MetaOutcome:
-        """Run it. Raises InputError for tasks that wait for each other."""
+        """Simulate the run. Raises InputError for cyclic dependencies."""
         tasks = self._work.tasks
         for task in range(tasks):
             if not self._missing[task]:
@@ -120,22 +120,22 @@ class RegistrySimulation:
         )
 
     def _schedule(self, when: float, process: Process) -> None:
-        self._events += 1  # what is due at one time goes in the order of coming
+        self._events += 1  # events at the same time run in the order in which they were scheduled
         heapq.heappush(self._heap, (when, self._events, process))
 
     def _queue(self, task: int) -> None:
-        """A task is ready: where it is bound to, near what it reads, or where a core is free."""
+        """Start or enqueue a ready task: at its pinned site, near its input, or at a free core."""
         pin = self._pin[task]
         site = pin if pin >= 0 else self._near[task] if self._run.near else -1
         if site < 0 or (pin < 0 and not self._cores[site]):
-            site = self._emptiest(task)
+            site = self._find_idlest_site(task)
         if self._cores[site]:
             self._start(task, site)
         else:
             self._waiting[site].append(task)
 
-    def _emptiest(self, task: int) -> int:
-        """The site with most free cores, or where least tasks wait."""
+    def _find_idlest_site(self, task: int) -> int:
+        """Return the site with most free cores, or with the fewest waiting tasks."""
         count = len(self._cores)
         first = crc32(b"%d %d" % (self._run.seed, task)) % count
         order = [(first + i) % count for i in range(count)]
@@ -147,7 +147,7 @@ class RegistrySimulation:
         self._schedule(self._now, self._task(task, site))
 
     def _finish(self, task: int, site: int) -> None:
-        """A core is free: for what this task made ready, who waits here, or the longest queue."""
+        """Free the core: for the task's dependents, tasks queued here, or the longest queue."""
         self._done += 1
         self._cores[site] += 1
         for after in self._after[task]:
@@ -180,7 +180,7 @@ class RegistrySimulation:
                     yield None
                     end = self._serve(at, self._cost[kind])
                 if kind != LOOKUP and not leg:
-                    self._change(entry, site, at, end)
+                    self._record_change(entry, site, at, end)
                 yield end + self._half[site][at]
             self._operations += 1
             while (len(self._tenths) + 1) * total <= self._operations * TENTHS:
@@ -188,7 +188,7 @@ class RegistrySimulation:
         self._finish(task, site)
 
     def _registries(self, kind: int, entry: int, site: int) -> Iterator[int]:
-        """The sites whose registries an operation visits, each known when it is back."""
+        """Yield the sites whose registries an operation visits, each after the previous visit."""
         strategy, home = self._run.strategy, self._home[entry]
         if strategy == _CENTRAL:
             yield self._run.centre
@@ -203,7 +203,7 @@ class RegistrySimulation:
                 yield home
 
     def _serve(self, site: int, seconds: float) -> float:
-        """First come, first served: when the registry is done with it."""
+        """Serve an operation first come, first served; return when the registry is done."""
         self._served[site] += 1
         return self._occupy(site, seconds)
 
@@ -212,8 +212,8 @@ class RegistrySimulation:
         self._free[site] = max(self._free[site], self._now) + seconds
         return self._free[site]
 
-    def _change(self, entry: int, site: int, at: int, when: float) -> None:
-        """An entry is changed at a registry."""
+    def _record_change(self, entry: int, site: int, at: int, when: float) -> None:
+        """Record the change of an entry at a registry, and wake the agent."""
         if not self._known[entry] and self._made[entry] < 0:
             self._made[entry], self._when[entry], self._seen[entry] = site, when, 1 << at
         if self._run.strategy == _REPLICATED:
@@ -223,12 +223,12 @@ class RegistrySimulation:
                 self._schedule(self._now, self._agent)
 
     def _is_unknown_here(self, entry: int, at: int) -> bool:
-        """Replicated: made elsewhere, and not known here yet."""
+        """Whether a replicated entry was created elsewhere and is not visible here yet."""
         made = self._run.strategy == _REPLICATED and self._made[entry] >= 0
         return made and not self._seen[entry] >> at & 1
 
-    # The agent of the replicated strategy asks each site for what changed there since it last came,
-    # then tells each site what the others changed, one site after the other.
+    # The agent of the replicated strategy collects the changes since its last visit from each site,
+    # then sends each site the changes of the other sites, one site after the other.
 
     def _synchronise(self) -> Process:
         centre, begun = self._half[self._run.centre], 0.0
@@ -248,19 +248,19 @@ class RegistrySimulation:
                 news = [entry for entry, source in carried if source != site]
                 cost = len(news) * self._sites.sync + self._sites.update if news else 0.0
                 yield self._occupy(site, cost)
-                self._tell(news, site)
+                self._publish(news, site)
                 back = self._now + centre[site]
             length = max(back - begun, _LEAST_ROUND)
             begun += length
             if not carried and not any(self._fresh):
-                # its rounds go on unseen, and the next one takes along what wakes it
+                # idle rounds are not simulated; the next one includes the change that wakes it
                 self._agent_rests = True
                 yield None
                 if self._now > begun:
                     begun = self._now + (1 - (self._now - begun) / length % 1) * length
 
-    def _tell(self, news: Sequence[int], site: int) -> None:
-        """Entries have become visible at a site: who waits there for them goes on."""
+    def _publish(self, news: Sequence[int], site: int) -> None:
+        """Make entries visible at a site, and wake the processes that wait for them there."""
         for entry in news:
             if self._made[entry] < 0 or self._seen[entry] >> site & 1:
                 continue

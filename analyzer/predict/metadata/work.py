@@ -1,4 +1,4 @@
-"""Metadata operations of a run: from its graph, and from the calls that a collector counted."""
+"""Metadata operations of a run, from its graph and from the calls that a collector counted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 MAX_OPERATIONS = 1 << 27
-# call that a collector counts (schemas/tables.py) -> what it asks of a registry
+# call that a collector counts (schemas/tables.py) -> operation on a registry
 CALLS = {
     "stat": LOOKUP, "access": LOOKUP, "failed_open": LOOKUP, "readdir": LOOKUP,
     "unlink": UPDATE, "rename": UPDATE, "mkdir": UPDATE, "chmod": UPDATE, "xattr": UPDATE,
@@ -30,8 +30,8 @@ _ONE_EACH = (
 
 
 def metadata_work(analysis: Analysis, work: Workload, bundle: Bundle | None) -> MetaWork:
-    """The metadata operations of a workload made of this analysis; the bundle adds the calls that
-    were counted. Raises InputError for too many."""
+    """Return the metadata operations of `work`, a workload of this analysis; the bundle adds the
+    counted calls. Raises InputError for too many."""
     task = np.repeat(np.arange(work.tasks), np.diff(work.op_begin))
     kind = np.where(work.op_kind == READ, LOOKUP, UPDATE)
     kind[work.op_kind == COMPUTE] = COMPUTING
@@ -69,7 +69,7 @@ def metadata_work(analysis: Analysis, work: Workload, bundle: Bundle | None) -> 
 
 
 def _one_each(task: Ints, kind: Ints, file: Ints) -> np.ndarray:
-    """Which operations count: the first read of a task in a file, the last write, computing."""
+    """Mark the operations that count: first read, last write per task and file, and computing."""
     keep = np.zeros(len(task), bool)
     keep[kind == COMPUTING] = True
     for what, last in ((LOOKUP, False), (UPDATE, True)):
@@ -96,7 +96,7 @@ def _sites(analysis: Analysis, work: Workload) -> list[str]:
 def _calls(
     analysis: Analysis, work: Workload, bundle: Bundle | None, notes: list[str]
 ) -> tuple[Ints, Ints, Ints, list[bytes]] | None:
-    """(task, kind, directory) of each counted call below a data root, and the directories."""
+    """Return (task, kind, directory) of each counted call below a data root, and directories."""
     counted = bundle is not None and bundle.tables.get("metadata_ops")
     if not counted or bundle is None or analysis.proc_task is None:
         notes.append("stat, rename, unlink and the like are not known: the graph alone counts")
@@ -128,7 +128,7 @@ def _calls(
 
 
 def _rows(table: pa.Table, roots: list[bytes]) -> pa.Table:
-    """Calls of known kinds in directories at or below a data root."""
+    """Return the calls of known kinds in directories at or below a data root."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Following processes that run already (`record --pid`, `--cgroup`). Each is let
- * in by its own next system call, with the result of that call: none is missed
- * and none has to be stopped. Its descriptors are found when they are used.
+ * Following running processes (`record --pid`, `--cgroup`). Each is adopted at the end of its next
+ * system call, with the result of that call: none is missed and none has to be stopped. Its
+ * descriptors are found when they are used.
  */
 #ifndef TRACEHINT_ADOPT_BPF_H
 #define TRACEHINT_ADOPT_BPF_H
 
 #include "process.bpf.h"
 
-/* The recorder says who it is, and from when on others are let in. */
+/* The recorder announces itself; from now on other processes are adopted. */
 static __always_inline void adopting_begin(struct task_struct *task)
 {
 	struct pid *pid = plain(task)->thread_pid;
@@ -23,12 +23,12 @@ static __always_inline void adopting_begin(struct task_struct *task)
 	state.self = task->tgid;
 	state.recorder = plain(task)->real_parent->tgid;
 	state.begin_ns = bpf_ktime_get_boot_ns();
-	state.epochs = 1; /* the first one is a command's launcher elsewhere */
+	state.epochs = 1; /* epoch 1 is the launcher when a command is recorded */
 	state.root_epoch = 1;
 	state.armed = TH_ADOPTING;
 }
 
-/* The number in the recorder's name space; 0 when the process has none there. */
+/* The pid in the recorder's namespace; 0 if the process has none there. */
 static __always_inline u32 wanted_key(struct task_struct *leader)
 {
 	struct pid *pid = plain(leader)->thread_pid;
@@ -60,14 +60,14 @@ static __always_inline bool is_wanted(struct task_struct *task)
 	return take_wanted(wanted_key(task->group_leader));
 }
 
-/* A constant false when a command is recorded. */
+/* Constant false when a command is recorded. */
 static __always_inline bool adopting(void)
 {
 	return cfg.follow && state.armed == TH_ADOPTING &&
 	       (cfg.follow != TH_FOLLOW_NODE || state.wanted);
 }
 
-/* The slot of the current thread, which has none yet; 0 when it is not to be followed. */
+/* A new slot for the current thread, which has none yet; 0 if it must not be followed. */
 GLOBAL u32 adopt(u32 user)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -75,9 +75,9 @@ GLOBAL u32 adopt(u32 user)
 	u32 slot;
 
 	if (!cfg.follow)
-		return 0; /* known at load: nothing below is verified then */
+		return 0; /* constant at load: nothing below is verified then */
 	slot = slot_of(task->tgid);
-	if (slot) { /* another thread let the process in */
+	if (slot) { /* adopted by another thread */
 		set_slot(task->pid, slot);
 		return slot;
 	}
@@ -93,7 +93,7 @@ GLOBAL u32 adopt(u32 user)
 		return 0;
 	set_slot(task->pid, proc->slot);
 	proc->flags |= TH_PROC_ADOPTED;
-	/* perhaps it has */
+	/* it may have mappings */
 	__sync_fetch_and_or(&state.mapped, TH_PROC_MAPPINGS);
 	spans_begin(proc->slot, 0xff);
 	proc->threads = plain(task)->signal->nr_threads;
@@ -109,7 +109,7 @@ GLOBAL u32 adopt(u32 user)
 	return proc->slot;
 }
 
-/* The last thread of a process is gone; threads of an adopted one may have no slot. */
+/* Whether the last thread has ended; threads of an adopted process may have no slot. */
 static __always_inline bool adopted_ends(struct th_process *proc, struct task_struct *task)
 {
 	if (plain(task)->signal->live.counter > 0)
@@ -118,7 +118,7 @@ static __always_inline bool adopted_ends(struct th_process *proc, struct task_st
 	return __sync_lock_test_and_set(&proc->threads, 0) != 0;
 }
 
-/* A process that never made a call since: nothing to follow any more. */
+/* Drop the request for a process that ended without another system call. */
 static __always_inline void unwanted(struct task_struct *task)
 {
 	if (cfg.follow == TH_FOLLOW_CGROUP || plain(task)->signal->live.counter > 0)

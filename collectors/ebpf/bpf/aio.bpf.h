@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* libaio: what is submitted. */
+/* libaio: submitted requests. */
 #ifndef TRACEHINT_AIO_BPF_H
 #define TRACEHINT_AIO_BPF_H
 
 #include "io.bpf.h"
 
-/* The part of interest of struct iocb, include/uapi/linux/aio_abi.h */
+/* The part of struct iocb that is used, include/uapi/linux/aio_abi.h */
 #define AIO_OPCODE 16
 struct aio_request {
 	u16 opcode;
@@ -22,7 +22,7 @@ struct aio_request {
 #define AIO_VECTORS 64
 #define AIO_REQUESTS 4096
 
-#define AIO_CUT ~0ULL /* in place of the context: some requests were longer than what is read */
+#define AIO_CUT ~0ULL /* replaces the context: some requests had more vectors than are read */
 
 struct vector {
 	u64 base, len;
@@ -42,7 +42,7 @@ GLOBAL u64 vectors_length(u64 at, u64 n)
 	return sum;
 }
 
-/* Completions can be reaped without a call, so requests are counted: an upper bound. */
+/* Requests are counted, an upper bound: completions can be reaped without a call. */
 static long aio_step(u32 i, struct call *c)
 {
 	struct aio_request request;
@@ -67,7 +67,7 @@ static long aio_step(u32 i, struct call *c)
 	return 0;
 }
 
-/* Inlined: the loop wants its context on the stack, and there is no room for a copy of it. */
+/* Inlined: the loop needs its context on the stack, where a copy of it does not fit. */
 static __always_inline void do_io_submit(struct call *c)
 {
 	if (c->ret > 0)

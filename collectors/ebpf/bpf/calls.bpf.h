@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* From the class of a system call to what is recorded of it. */
+/* Recording of system calls by their class. */
 #ifndef TRACEHINT_CALLS_BPF_H
 #define TRACEHINT_CALLS_BPF_H
 
@@ -8,7 +8,7 @@
 #include "mmap.bpf.h"
 #include "names.bpf.h"
 
-/* A path operation that also counts as a metadata operation. */
+/* Count a metadata operation, and an error if it failed. */
 static __always_inline void meta(struct call *c, u32 kind)
 {
 	struct th_process *proc = process_at(c->slot);
@@ -158,7 +158,7 @@ static __always_inline void not_followed(struct call *c, u32 what)
 	lose(proc, TH_LOST_UNKNOWN_CALL, 1);
 }
 
-/* Calls that are of interest with some arguments only; the others need no more look. */
+/* Whether a call is recorded that has an effect only with some arguments. */
 static __always_inline bool of_interest(struct call *c, u32 class)
 {
 	switch (class) {
@@ -166,7 +166,7 @@ static __always_inline bool of_interest(struct call *c, u32 class)
 		return !c->ret && (c->arg[2] & PROT_WRITE);
 	case TH_CALL_MADVISE:
 		return !c->ret && (u32)c->arg[2] == MADV_POPULATE_WRITE;
-	case TH_CALL_MKNOD: /* a regular file: the only one that is made without being opened */
+	case TH_CALL_MKNOD: /* a regular file, created without an open */
 		return !c->ret && (!(c->arg[1] & S_IFMT) || (c->arg[1] & S_IFMT) == S_IFREG);
 	case TH_CALL_MKNODAT:
 		return !c->ret && (!(c->arg[2] & S_IFMT) || (c->arg[2] & S_IFMT) == S_IFREG);
@@ -185,7 +185,7 @@ static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 	else if (class == TH_CALL_CLOSE_RANGE && !c->ret)
 		do_close_range(c);
 	else if (class == TH_CALL_MMAP || class == TH_CALL_MREMAP) {
-		/* not below data_calls: there are 512 bytes of stack in all */
+		/* not within data_calls: the whole stack has 512 bytes */
 		if (c->ret < 0 && c->ret >= -4095)
 			return;
 		if (class == TH_CALL_MMAP)
@@ -220,7 +220,7 @@ static __always_inline void rare_calls(struct call *c, u32 class, u32 nr)
 	}
 }
 
-/* Offsets come in two halves or in pages there; afterwards the call is like a 64-bit one. */
+/* Convert a 32-bit call, with a split offset or one in pages, to a 64-bit one; return its class. */
 static __always_inline u64 joined(struct call *c, u32 class)
 {
 	u64 *a = c->arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Open episodes: one per process epoch and descriptor, found without a search
- * for small descriptors. An episode is trusted only while the descriptor still
- * names the same struct file, so a close that was not seen does no harm.
+ * Open episodes: one per process epoch and descriptor, found without a search for small
+ * descriptors. An episode is valid only while the descriptor still refers to the same struct file,
+ * so a missed close has no effect.
  */
 #ifndef TRACEHINT_EPISODE_BPF_H
 #define TRACEHINT_EPISODE_BPF_H
@@ -13,7 +13,7 @@
 /* The current system call of a followed process. */
 struct call {
 	u32 slot;
-	u32 tid; /* 0 for the first thread, which owns the process' own episodes */
+	u32 tid; /* 0 for the main thread, which uses the process's own episodes */
 	u64 arg[6];
 	s64 ret;
 	u64 file; /* for episode_begin */
@@ -46,7 +46,7 @@ static __always_inline struct th_episode *hashed_new(struct th_process *proc, u3
 	return bpf_map_lookup_elem(&hashed_episodes, &key);
 }
 
-/* The process' own episode of a descriptor, whatever its state; may be missing. */
+/* The process's own episode of a descriptor, in any state; NULL if there is none. */
 static __always_inline struct th_episode *episode_at(struct th_process *proc, u32 slot, u32 fd)
 {
 	if (fd < TH_DIRECT_FDS)
@@ -54,11 +54,11 @@ static __always_inline struct th_episode *episode_at(struct th_process *proc, u3
 	return hashed_at(proc->epoch, fd, 0);
 }
 
-#define WAITS 50000 /* for another processor, of some nanoseconds each */
+#define WAITS 50000 /* iterations, of some ns each, to wait for another processor */
 
 /*
- * Send the summary and free the place, once: two threads may come here with one episode. `now` is 0
- * when only the epoch's end is known.
+ * Send the summary and free the entry, once: two threads may end the same episode. `now` is 0 if
+ * only the end of the epoch is known.
  */
 GLOBAL int episode_end(struct th_episode *ep, u32 slot, u64 now)
 {
@@ -84,8 +84,8 @@ GLOBAL int episode_end(struct th_episode *ep, u32 slot, u64 now)
 
 /*
  * The descriptor is closed, or `replaced` by another one. Its number is free before its close
- * returns, and another thread may have opened a file by it: then the episode there is of that one,
- * which has ended the one before.
+ * returns, and another thread may have reused it: then the entry belongs to the new file, whose
+ * open ended the previous episode.
  */
 GLOBAL int close_fd(u32 slot, u32 tid, u32 fd, u32 replaced)
 {
@@ -117,11 +117,11 @@ GLOBAL int close_fd(u32 slot, u32 tid, u32 fd, u32 replaced)
 	}
 	if (fd < TH_DIRECT_FDS)
 		__sync_fetch_and_and(&proc->used, ~(1U << fd));
-	episode_end(ep, slot, now); /* last: then another thread may begin one here */
+	episode_end(ep, slot, now); /* last: afterwards another thread may start one here */
 	return 0;
 }
 
-/* Facts about the object; whether it is worth following goes into `state`. */
+/* Set the file's identity; `state` says whether it is a pipe or ignored. */
 static __always_inline void episode_identify(struct th_episode *ep, u64 file)
 {
 	u64 inode = file_inode(file), sb = (u64)K(struct inode, inode, i_sb);
@@ -167,7 +167,7 @@ static long has_ended(u32 i, struct place *at)
 	return !ep || !(*(volatile u32 *)&ep->state & TH_EP_ENDING);
 }
 
-/* Begin an episode for c->file at `fd`, in place of whatever was there. */
+/* Begin an episode for c->file at `fd`, replacing any other one. */
 GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags)
 {
 	u32 user = SCRATCH_EXIT, n;
@@ -220,11 +220,11 @@ GLOBAL int episode_begin(struct call *c, u32 fd, u32 begin_state, u32 open_flags
 		return 0;
 	if (!(ep->state & (TH_EP_IGNORED | TH_EP_PIPE)))
 		ep->path = file_path(file, SCRATCH_EXIT, c->slot);
-	ep->state |= TH_EP_LIVE; /* last: a close that is late looks at what it is of */
+	ep->state |= TH_EP_LIVE; /* last: a late close compares the file */
 	return 0;
 }
 
-/* Make `fresh` a share of an episode, in which nothing has happened yet. */
+/* Make `fresh` an empty share of an episode. */
 static __always_inline void share_of(struct th_episode *fresh, struct th_episode *from)
 {
 	__builtin_memcpy(fresh, from, sizeof(*fresh));
@@ -256,7 +256,7 @@ GLOBAL int share_begin(struct th_episode *own, u32 slot, u32 tid)
 	return 0;
 }
 
-/* The episode to count an operation on `fd` in; NULL when it is of no interest. */
+/* The episode of an operation on `fd`; NULL if the file is not recorded. */
 static __always_inline struct th_episode *episode_use(struct call *c, struct th_process *proc,
 						      u32 fd, u64 file)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which pages belong together in the page cache. */
+/* Bounds of folios in the page cache. */
 #ifndef TRACEHINT_FOLIO_BPF_H
 #define TRACEHINT_FOLIO_BPF_H
 
 #include "state.bpf.h"
 
-#define XA_INTERNAL 2 /* low two bits of entries that are no pages */
+#define XA_INTERNAL 2 /* low two bits of entries that are not pages */
 #define XA_NODE_ABOVE 4096
 #define XA_SLOTS 64
 #define XA_LEVELS 6
@@ -27,9 +27,9 @@ static __always_inline u64 xa_slot(u64 node, u32 offset)
 }
 
 /*
- * Since Linux 6.18 a fault maps a large folio whole, beyond what its tracepoint
- * says ("mm/filemap: map entire large folio faultaround"). The page cache's
- * tree knows where a folio begins and ends: a slot and its siblings.
+ * Extend `p` to the folio of a page. Since Linux 6.18 a fault maps a large folio whole, beyond the
+ * range in its tracepoint ("mm/filemap: map entire large folio faultaround"). In the tree of the
+ * page cache a folio is a slot and its siblings.
  */
 GLOBAL int whole_folio(struct pages *p, u64 index)
 {

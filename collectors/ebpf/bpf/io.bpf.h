@@ -34,7 +34,7 @@ static __always_inline void pipe_op(struct th_process *proc, struct th_episode *
 	count_op(ep, op, ~0ULL, len);
 }
 
-/* `len` bytes moved on `fd` at `pos`; pos -1: up to where the file position is now. */
+/* `len` bytes moved on `fd` at `pos`; pos -1: the bytes before the current file position. */
 static __always_inline void moved(struct call *c, struct th_process *proc, u32 fd, u32 op_how,
 				  s64 pos, u64 len)
 {
@@ -52,7 +52,7 @@ static __always_inline void moved(struct call *c, struct th_process *proc, u32 f
 	run_add(proc, ep, op_how, pos, len);
 }
 
-/* Where a positioned write went: with O_APPEND to the end, whatever was asked for. */
+/* Offset of a positioned write: with O_APPEND the end of the file, whatever the argument. */
 static __always_inline s64 written_at(struct call *c, u64 nr)
 {
 	u64 file = fd_file(bpf_get_current_task_btf(), c->arg[0]);
@@ -66,7 +66,7 @@ static __always_inline s64 written_at(struct call *c, u64 nr)
 	return at;
 }
 
-/* For calls that are rarer: through a function it takes 20 ns more. */
+/* For rarer calls: not inlined, which costs 20 ns. */
 GLOBAL int moved_slow(struct call *c, u32 fd, u32 op_how, s64 pos, u64 len)
 {
 	struct th_process *proc;
@@ -79,7 +79,7 @@ GLOBAL int moved_slow(struct call *c, u32 fd, u32 op_how, s64 pos, u64 len)
 	return 0;
 }
 
-/* A range that is known although nothing moved: mapped, truncated, deallocated. */
+/* Record a range without a transfer of bytes: mapped, truncated, deallocated. */
 GLOBAL int touched(struct call *c, u32 fd, u32 op_how, u64 start, u64 len)
 {
 	u64 file = fd_file(bpf_get_current_task_btf(), fd), size;
@@ -120,7 +120,7 @@ static __always_inline void do_open(struct call *c, u64 flags)
 		run_add(proc, ep, OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
 }
 
-/* Where a call left its offset argument; without one, the file position. -1: use that. */
+/* Start offset of a call, from the offset that it updated; -1: it used the file position. */
 static __always_inline s64 end_offset(u64 user, u64 moved_bytes)
 {
 	s64 end = 0;
@@ -130,7 +130,7 @@ static __always_inline s64 end_offset(u64 user, u64 moved_bytes)
 	return end - moved_bytes;
 }
 
-/* All that lies behind is copied to another place within the file, `size` is what it has now. */
+/* The bytes after the range were moved within the file; `size` is the size after the call. */
 static __always_inline void shifted(struct call *c, u64 offset, u64 len, bool inserted)
 {
 	u64 file = fd_file(bpf_get_current_task_btf(), c->arg[0]), size;
@@ -147,7 +147,7 @@ static __always_inline void shifted(struct call *c, u64 offset, u64 len, bool in
 		touched(c, c->arg[0], OP(TH_DEALLOCATE, TH_HOW_FALLOCATE, 0), offset, len);
 }
 
-/* Not below data_calls: there are 512 bytes of stack in all. */
+/* Not within data_calls: the whole stack has 512 bytes. */
 GLOBAL int do_fallocate(struct call *c)
 {
 	u64 offset, len;
@@ -168,7 +168,7 @@ GLOBAL int do_fallocate(struct call *c)
 	return 0;
 }
 
-/* vmsplice: memory into a pipe, or out of it. */
+/* vmsplice: from memory into a pipe, or the reverse. */
 static __always_inline u32 spliced_op(u32 fd)
 {
 	u64 file = fd_file(bpf_get_current_task_btf(), fd);
@@ -177,7 +177,7 @@ static __always_inline u32 spliced_op(u32 fd)
 								    : OP(TH_READ, TH_HOW_SPLICE, 0);
 }
 
-/* Files that exchange their bytes, or that the kernel uses as a disk from now on. */
+/* Whether files exchange their bytes, or the kernel uses a file as a disk from now on. */
 static __always_inline bool unfollowed_ioctl(u32 cmd)
 {
 	return cmd == LOOP_SET_FD || cmd == LOOP_CHANGE_FD || cmd == LOOP_CONFIGURE ||
@@ -206,7 +206,7 @@ static __always_inline void do_clone(struct call *c)
 	moved_slow(c, fd, OP(TH_WRITE, TH_HOW_CLONE, 0), range.dest_offset, range.src_length);
 }
 
-/* Descriptors of an interval are gone. Above the direct ones the check at first use notices. */
+/* Close a range of descriptors. Above the direct ones, the check at the next use detects it. */
 GLOBAL int do_close_range(struct call *c)
 {
 	struct th_process *proc;

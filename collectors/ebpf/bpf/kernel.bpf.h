@@ -12,7 +12,7 @@
 const volatile struct th_config cfg = {};
 struct th_state state = {};
 
-/* bpf_rdonly_cast. Where cfg.direct is false no call of it is left. */
+/* bpf_rdonly_cast. If cfg.direct is false, no call of it remains. */
 static void *(*th_rdonly_cast)(const void *obj, __u32 btf_id) = (void *)TH_CALL_RDONLY_CAST;
 
 /* libbpf 0.5 does not declare it. */
@@ -55,8 +55,8 @@ static long (*th_find_vma)(struct task_struct *task, __u64 addr, void *callback,
 #define CLONE_THREAD 0x10000
 
 /*
- * A task to follow pointers from. From a trusted pointer each step would make
- * the verifier search all names of the kernel's type information, 2 ms a time.
+ * The task as an untrusted pointer. From a trusted one each dereference would make the verifier
+ * search all names in the kernel's type information, 2 ms each.
  */
 static __always_inline struct task_struct *plain(struct task_struct *task)
 {

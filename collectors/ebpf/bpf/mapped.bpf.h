@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Pages touched through a mapping, where the kernel has tracepoints for faults
- * on files (Linux 6.12) and of the processor (x86). Without them, and for mappings no larger than what one fault
- * brings in, the mapped range is recorded: an upper bound either way.
+ * Pages accessed through a mapping, if the kernel has tracepoints for faults on files (Linux 6.12)
+ * and of the processor (x86). Without them, and for mappings no larger than the pages mapped by one
+ * fault, the mapped range is recorded: an upper bound either way.
  */
 #ifndef TRACEHINT_MAPPED_BPF_H
 #define TRACEHINT_MAPPED_BPF_H
@@ -34,7 +34,7 @@ static __always_inline bool is_large(struct call *c)
 	return c->arg[1] >= PMD_PAGES * PAGE_SIZE || c->arg[2] >= PMD_PAGES * PAGE_SIZE;
 }
 
-/* Follow faults on the file behind `fd`; `key` says whether pages are read or written. */
+/* Follow faults on `file`; `kind` selects pages that are read or written. */
 static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
 {
 	struct find f = {.file = file, .slot = c->slot};
@@ -49,7 +49,7 @@ static __always_inline void map_begin(struct call *c, u64 file, u32 kind)
 	mapped_begin(proc, is_large(c) ? TH_PROC_MAPPED_LARGE : 0);
 }
 
-/* This thread's record of pages of an inode; its process' or, after forks, an ancestor's. */
+/* Begin this thread's share for pages of an inode, from its process or, after forks, ancestors. */
 GLOBAL int map_share(struct find *f)
 {
 	u32 user = SCRATCH_SHARE, n, i;
@@ -99,8 +99,8 @@ static __always_inline void touched_pages(struct find *f, struct th_process *pro
 }
 
 /*
- * Whether pages that are brought in may be written without another fault: file
- * systems that write nothing back map them writable at once.
+ * Whether mapped-in pages may be written without another fault: file systems without write-back map
+ * them writable at once.
  */
 static __always_inline bool writes_unseen(struct th_process *proc, u64 inode)
 {
@@ -119,7 +119,7 @@ static __always_inline void writes_begin(struct th_process *proc)
 
 struct vma_found {
 	u64 file;
-	u64 at; /* the address that is looked for, then its offset in the file */
+	u64 at; /* the address to look up, then its offset in the file */
 	u64 flags;
 };
 
@@ -131,11 +131,11 @@ static long vma_seen(struct task_struct *task, struct vm_area_struct *vma, struc
 	return 0;
 }
 
-/* of the processor's error code */
-#define PF_PROT 1 /* the page is mapped, but not for this */
+/* bits of the processor's error code */
+#define PF_PROT 1 /* the page is mapped, but not for this access */
 #define PF_WRITE 2
 
-/* The pages that a fault at one of them maps: those of its folio, if there is one. */
+/* Set `p` to the pages that a fault at one of them maps: those of its folio, if there is one. */
 static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u64 error)
 {
 	p->mapping = (u64)K(struct inode, inode, i_mapping);
@@ -143,12 +143,12 @@ static __always_inline void mapped_pages(struct pages *p, u64 inode, u64 page, u
 	p->end = page + 1;
 	whole_folio(p, page);
 	if ((error & PF_PROT) && p->end - p->first < PMD_PAGES) {
-		p->first = page; /* made writable alone; a larger one is unmapped and mapped anew */
+		p->first = page; /* made writable alone; a larger one is unmapped and remapped */
 		p->end = page + 1;
 	}
 }
 
-/* Another thread is changing mappings: look again at the process' next fault or call. */
+/* Keep a write fault for the process's next fault or call: another thread is changing mappings. */
 static __always_inline void write_keep(struct th_process *proc, struct spans *spans, u64 fault)
 {
 	u64 old;
@@ -164,7 +164,7 @@ static __always_inline void write_keep(struct th_process *proc, struct spans *sp
 	write_lose(proc, spans);
 }
 
-/* `again`: the fault was kept. */
+/* Find the file of a fault and record its pages; `again`: the fault was kept. */
 GLOBAL int fault_place(u32 slot, u64 address, u64 error, u32 again)
 {
 	u64 id = bpf_get_current_pid_tgid(), size, start, end;
@@ -222,12 +222,10 @@ GLOBAL int writes_place(u32 slot)
 }
 
 /*
- * The processor refused an access: the page is not mapped yet, or it is a write to
- * a shared mapping of a file whose file system wants to know of the first write to
- * each clean page. Writes afterwards, until the page was written back, are to the
- * same pages. Reads have tracepoints of their own, but not where a folio is mapped
- * by one entry of the upper table: only then they are looked at here, as finding
- * the mapping takes 500 ns.
+ * A page fault: the page is not mapped yet, or it is a write to a shared mapping whose file system
+ * tracks the first write to each clean page. Later writes, until the page is written back, are to
+ * the same pages. Reads have their own tracepoints, except if a folio is mapped by one upper page
+ * table entry: only then they are handled here, as finding the mapping takes 500 ns.
  */
 static __always_inline void processor_fault(u64 address, u64 error)
 {

@@ -16,7 +16,7 @@
 #define PROT_WRITE 2
 #define PROT_EXEC 4
 
-/* The faults will tell which pages are touched. */
+/* Follow the faults of a mapping, which show the accessed pages; 0: record its range instead. */
 GLOBAL int map_fd(struct call *c, u32 fd, u32 written)
 {
 	u64 file = fd_file(bpf_get_current_task_btf(), fd);
@@ -30,7 +30,7 @@ GLOBAL int map_fd(struct call *c, u32 fd, u32 written)
 		return 0;
 	ep = episode_use(c, proc, fd, file);
 	if (!ep || ep->magic == OVERLAYFS_MAGIC)
-		return 0; /* overlayfs maps another inode: the range will have to do */
+		return 0; /* overlayfs maps another inode: record the range */
 	map_begin(c, file, KEY_MAPPED);
 	if (written) {
 		map_begin(c, file, KEY_MAPPED | 1);
@@ -58,7 +58,7 @@ GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
 			writes_begin(proc);
 		}
 	}
-	/* pages that are there already do not fault again: record the range as well */
+	/* pages already mapped do not fault again: record the range as well */
 	f.file = c->file;
 	f.slot = c->slot;
 	f.inode = file_inode(c->file);
@@ -77,7 +77,7 @@ GLOBAL int remapped(struct call *c, u64 start, u64 len, u32 written)
 	return 0;
 }
 
-/* A grown mapping of a file: without its descriptor, so through the mapping itself. 1: not seen. */
+/* A grown mapping of a file, found by the mapping as there is no descriptor. 1: not found. */
 GLOBAL int do_mremap(struct call *c)
 {
 	struct vma_found found = {};
@@ -102,8 +102,8 @@ GLOBAL int do_mremap(struct call *c)
 }
 
 /*
- * Part of a mapping may be written from now on (mprotect), or can be without a
- * fault (`populated`). 1: somebody else was changing the mappings, it is not known.
+ * Part of a mapping may be written from now on (mprotect), or without a fault (`populated`). 1:
+ * unknown, as another thread was changing the mappings.
  */
 GLOBAL int writable(struct call *c, u32 populated)
 {
@@ -143,7 +143,7 @@ GLOBAL int writable(struct call *c, u32 populated)
 	return 0;
 }
 
-/* `later`: writes may follow, which can be only to what is open for writing. */
+/* Note the mapped addresses; `later`: writes may follow, if the file is open for writing. */
 GLOBAL int map_place(struct call *c, u32 fd, u32 later)
 {
 	u64 file = fd_file(bpf_get_current_task_btf(), fd);

@@ -7,7 +7,7 @@
 
 #define RENAME_EXCHANGE 2
 
-/* The directory that a string given with `dirfd` starts from; 0 for an absolute one. */
+/* Path identifier of the directory that a string given with `dirfd` starts from; 0 if absolute. */
 GLOBAL u32 start_dir(u32 slot, s32 dirfd, u64 text)
 {
 	u64 file;
@@ -76,12 +76,12 @@ static __always_inline void name_changed(struct call *c, struct change *what)
 		}
 	}
 	barrier_var(at);
-	at &= TEXT_MASK; /* changes nothing: the sum is below, which Linux 6.12 does not see */
-	/* The loader looks the new name up: soon, before it changes again. */
+	at &= TEXT_MASK; /* no effect, as the sum is smaller; the verifier of Linux 6.12 needs it */
+	/* Wake the loader to look the new name up soon, before it changes again. */
 	send(proc, rec, at, op == TH_NAME_UNLINK || op == TH_NAME_RMDIR ? 0 : BPF_RB_FORCE_WAKEUP);
 }
 
-/* One row per call: what it changes and which argument says where. */
+/* One case per call: the change, and the arguments with its paths. */
 GLOBAL int name_call(struct call *c, u32 class)
 {
 	struct change w = {.dirfd = AT_FDCWD, .new_dirfd = AT_FDCWD};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Path identifiers. The text of a path goes to the loader once; afterwards the
- * cache answers as long as the entry, its name and its parent are the same and
- * nothing has been renamed.
+ * Path identifiers. The text of a path is sent to the loader once; later the identifier comes from
+ * the cache while the directory entry, its name, parent and inode are unchanged and nothing has
+ * been renamed.
  */
 #ifndef TRACEHINT_PATH_BPF_H
 #define TRACEHINT_PATH_BPF_H
 
 #include "state.bpf.h"
 
-/* Passed by address: memory turns a kernel pointer into the plain number that callees want. */
+/* Passed by address: a load from memory yields the plain number that callees require. */
 struct where {
 	u64 dentry;
 	u64 vfsmount;
@@ -20,7 +20,7 @@ static __always_inline u64 mount_of(u64 vfsmount)
 	return vfsmount - bpf_core_field_offset(struct mount, mnt);
 }
 
-/* One step towards the root: over a mount point, or one name appended. */
+/* One step towards the root: cross a mount point, or append a name. */
 static long walk_step(u32 i, u32 *user)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, user);
@@ -83,7 +83,7 @@ static __always_inline u32 path_walk(u64 dentry, u64 mount, u32 user, u32 slot)
 	return send(proc, rec, sizeof(*rec) + len, 0) ? rec->id : 0;
 }
 
-/* The identifier of a directory entry's path; 0 when it was lost. */
+/* Path identifier of a directory entry; 0 if its record was lost. */
 GLOBAL u32 path_id(struct where *at, u32 user, u32 slot)
 {
 	u64 dentry = at ? at->dentry : 0;
@@ -133,7 +133,7 @@ static __always_inline u32 fs_path(struct task_struct *task, enum fs_place place
 	return path_id(&at, user, slot);
 }
 
-/* Kernel-internal mounts hold memfd, System V segments and the like: not files. */
+/* Whether the mount is internal to the kernel (memfd, System V segments): not files. */
 static __always_inline bool internal_mount(u64 file)
 {
 	u64 mount = mount_of((u64)K(struct file, file, f_path.mnt));

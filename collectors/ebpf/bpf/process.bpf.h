@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The life of processes: fork, exec, exit, and being let in or out. */
+/* Process life cycle: fork, exec, exit, and the start and end of following. */
 #ifndef TRACEHINT_PROCESS_BPF_H
 #define TRACEHINT_PROCESS_BPF_H
 
 #include "episode.bpf.h"
 #include "spans.bpf.h"
 
-/* How far down the recorder's name space is. Kernels before 6.2 want a bound (at most 32 levels). */
+/* Depth of the recorder's pid namespace (at most 32). Kernels before 6.2 need the bound. */
 static __always_inline u64 recorder_level(void)
 {
 	u64 level = state.pid_level;
@@ -15,7 +15,7 @@ static __always_inline u64 recorder_level(void)
 	return level & 63;
 }
 
-/* The number that the recorder's name space gives to a process. */
+/* The pid of a process in the recorder's namespace. */
 static __always_inline u32 visible_pid(struct task_struct *leader)
 {
 	struct pid *pid = plain(leader)->thread_pid;
@@ -31,7 +31,7 @@ static __always_inline u32 visible_pid(struct task_struct *leader)
 	return nr;
 }
 
-/* Take a free slot for a process that begins to be followed. */
+/* Allocate a slot for a process to follow. */
 static __always_inline struct th_process *process_new(struct task_struct *task, u32 parent,
 						      u32 mapped, u32 user)
 {
@@ -39,7 +39,7 @@ static __always_inline struct th_process *process_new(struct task_struct *task, 
 	u32 slot;
 
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
-		/* none given back: one that was never used; slot 0 means not followed */
+		/* no freed slot: use a new one; slot 0 means not followed */
 		slot = state.slots_used < cfg.slots ? __sync_fetch_and_add(&state.slots_used, 1) + 1
 						    : cfg.slots;
 		if (slot >= cfg.slots) {
@@ -69,7 +69,7 @@ static __always_inline struct th_process *process_new(struct task_struct *task, 
 	return proc;
 }
 
-/* Sizes and link counts while the descriptors are still there: many programs never close. */
+/* Record sizes and link counts while descriptors are open: many programs never close them. */
 static __always_inline void episodes_measure(struct th_process *proc)
 {
 	u32 fd, used = proc->used;
@@ -87,7 +87,7 @@ static __always_inline void episodes_measure(struct th_process *proc)
 	}
 }
 
-/* End of following. The loader writes out what is in the maps and frees the slot. */
+/* Stop following a process. The loader writes out its map entries and frees the slot. */
 static __always_inline void process_end(struct th_process *proc, int status)
 {
 	episodes_measure(proc);
@@ -100,7 +100,7 @@ static __always_inline void process_end(struct th_process *proc, int status)
 	send(proc, proc, sizeof(*proc), 0);
 }
 
-/* Nanoseconds that a thread has used of processors, as of its last tick or switch. */
+/* CPU time of a thread in ns, as of its last tick or switch. */
 static __always_inline u64 cpu_used(struct task_struct *task)
 {
 	return plain(task)->se.sum_exec_runtime;
@@ -115,7 +115,7 @@ static __always_inline int wait_status(struct task_struct *task)
 	return plain(task)->group_leader->exit_code;
 }
 
-/* Arguments and environment lie one after the other in the new program's memory. */
+/* Send arguments and environment, which are adjacent in the new program's memory. */
 static __noinline void send_exec(struct th_process *proc, struct task_struct *task, u64 now,
 				 u32 area)
 {
@@ -131,7 +131,7 @@ static __noinline void send_exec(struct th_process *proc, struct task_struct *ta
 		lose(proc, TH_LOST_ARGV_CUT, 1);
 		argv = TH_MAX_ARGV;
 	}
-	if (env > TH_MAX_ARGV) { /* the name of the task may be behind */
+	if (env > TH_MAX_ARGV) { /* the task's name may be beyond this */
 		lose(proc, TH_LOST_ARGV_CUT, 1);
 		env = TH_MAX_ARGV;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What differs between processors: how system calls are numbered and pass their arguments. */
+/* Differences between processors: numbers and arguments of system calls. */
 #ifndef TRACEHINT_PROCESSOR_BPF_H
 #define TRACEHINT_PROCESSOR_BPF_H
 
@@ -65,7 +65,7 @@ static __always_inline u64 call_number(struct pt_regs *regs)
 	return (u32)regs->syscallno;
 }
 
-/* regs[0] is the result already. */
+/* regs[0] already contains the result. */
 static __always_inline u64 first_argument(struct pt_regs *regs)
 {
 	return regs->orig_x0;
@@ -81,7 +81,7 @@ static __always_inline void arguments(struct pt_regs *regs, u64 *arg)
 	arg[5] = regs->regs[5];
 }
 
-/* Their calls are counted as not followed: see rec/calls.c. */
+/* 32-bit calls are counted as not followed: see rec/calls.c. */
 static __always_inline void arguments_32bit(struct pt_regs *regs, u64 *arg)
 {
 	arguments(regs, arg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Runs of accesses (runs.h): a finished one goes to the loader. */
+/* Runs of accesses (runs.h): finished ones are sent to the loader. */
 #ifndef TRACEHINT_RUN_BPF_H
 #define TRACEHINT_RUN_BPF_H
 
@@ -38,11 +38,11 @@ static __always_inline void run_break(struct th_episode *ep)
 }
 
 /*
- * Another operation of a run. Reading the clock each time would cost half as much as
- * the rest; the tick alone puts an operation before or after others that were up to
- * two ticks away. So the clock is read at the run's first operation in a tick, and
- * after anything of the process that has an exact time: compared with that, and with
- * what other processes began because of it, the run's end is never on the wrong side.
+ * Another operation of a run. Reading the clock each time would add half of the other costs; by the
+ * tick alone, an operation could be ordered before or after others up to two ticks away. So the
+ * clock is read at the run's first operation in a tick, and after any event of the process with an
+ * exact time: relative to that, and to events of other processes that it caused, the run's end is
+ * always ordered correctly.
  */
 static __always_inline void run_touch(struct th_process *proc, struct th_run *run)
 {
@@ -74,7 +74,7 @@ GLOBAL int run_begin(struct th_episode *ep, u32 op_how, u64 start, u64 len, u32 
 
 #define OP(op, how, inexact) ((op) | (how) << 8 | (inexact) << 16)
 
-/* An access of `len` bytes at `start`; truncations have no length and never join. */
+/* Record an access of `len` bytes at `start`; truncations have no length and are never joined. */
 static __always_inline void run_add(struct th_process *proc, struct th_episode *ep, u32 op_how,
 				    u64 start, u64 len)
 {

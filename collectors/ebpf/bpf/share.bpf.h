@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Access without a descriptor at hand: completions of io_uring and page faults
- * name a file or an inode. Each has an episode of its own in the hash table,
- * which is a share of the descriptor's where one is open.
+ * Accesses without a descriptor: io_uring completions and page faults refer to a file or an inode.
+ * Each has its own episode in the hash table, which is a share of the descriptor's if one is open.
  */
 #ifndef TRACEHINT_SHARE_BPF_H
 #define TRACEHINT_SHARE_BPF_H

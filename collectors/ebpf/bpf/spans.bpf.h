@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Between which addresses a process has mapped files. Whoever changes anonymous
- * memory, as allocators of threads do all the time, need not look a mapping up,
- * which fails while another thread changes mappings.
+ * Address ranges in which a process has mapped files. Changes of anonymous memory, frequent in
+ * allocators of threads, then need no look-up of a mapping, which fails while another thread
+ * changes mappings.
  */
 #ifndef TRACEHINT_SPANS_BPF_H
 #define TRACEHINT_SPANS_BPF_H
@@ -12,14 +12,14 @@
 #define SPAN_TRIES 8
 #define WRITES_KEPT 8
 
-/* Both only grow. All zero: there is none. */
+/* Both only grow. All zero: empty. */
 struct span {
 	u64 below; /* the complement of the first address */
 	u64 end;
 };
 
 struct spans {
-	struct span files;    /* all mappings of files, but those of libraries */
+	struct span files;    /* all mappings of files except libraries */
 	struct span writable; /* shared, of files that are open for writing */
 	/* Write faults whose mapping could not be looked up yet: the page | the error code. */
 	u64 kept[WRITES_KEPT];
@@ -37,7 +37,7 @@ static __always_inline struct spans *spans_at(u32 slot)
 	return bpf_map_lookup_elem(&spans, &slot);
 }
 
-/* What a process begins with: byte 0 for nothing, 0xff for anything. */
+/* Initial spans of a process: byte 0 for none, 0xff for all addresses. */
 static __always_inline void spans_begin(u32 slot, int byte)
 {
 	struct spans *at = spans_at(slot);
@@ -65,7 +65,7 @@ static __always_inline bool span_has(struct span *span, u64 address)
 	return address < span->end && address >= ~span->below;
 }
 
-/* Not of a process that ran before it was followed. */
+/* False for a process that ran before it was followed. */
 static __always_inline bool span_known(struct span *span)
 {
 	return span->end != ~0ULL;
@@ -73,12 +73,12 @@ static __always_inline bool span_known(struct span *span)
 
 static __always_inline void write_lose(struct th_process *proc, struct spans *spans)
 {
-	proc->flags |= TH_PROC_WRITES_UNSEEN; /* the bound has to do from now on */
+	proc->flags |= TH_PROC_WRITES_UNSEEN; /* record the upper bound from now on */
 	if (span_known(&spans->writable))
 		lose(proc, TH_LOST_EXTENTS, 1);
 }
 
-/* The mappings go: what was kept until now is never placed. */
+/* The mappings end: faults that were kept can no longer be assigned. */
 static __always_inline void spans_end(struct th_process *proc)
 {
 	struct spans *at = spans_at(proc->slot);
@@ -91,7 +91,7 @@ static __always_inline void spans_end(struct th_process *proc)
 			write_lose(proc, at);
 }
 
-/* Threads map at the same time; where they meet too often, anything is in the span. */
+/* Raise a bound atomically; after too many races the span contains all addresses. */
 static __always_inline void raise(u64 *bound, u64 to)
 {
 	u64 old;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The maps, finding the current process in them, and counting what is lost. */
+/* The maps, look-up of the current process, and loss counters. */
 #ifndef TRACEHINT_STATE_BPF_H
 #define TRACEHINT_STATE_BPF_H
 
@@ -24,7 +24,7 @@ struct path_key {
 	u64 mount;
 };
 
-/* What must still be the same for a cached path to be right. */
+/* Facts that must be unchanged for a cached path to be valid. */
 struct path_value {
 	u64 name;
 	u64 parent;
@@ -34,8 +34,8 @@ struct path_value {
 };
 
 /*
- * Where a walk towards the root stands. In map memory, as the verifier does not
- * follow values there: on the stack it would check each step of the loop anew.
+ * Position of a walk towards the root. In map memory, where the verifier does not track values: on
+ * the stack it would verify each step of the loop again.
  */
 struct walk {
 	u64 dentry;
@@ -134,7 +134,7 @@ struct {
 	__type(value, struct scratch);
 } scratches SEC(".maps");
 
-/* One per processor, and when adopting one for each program that adopts; too large for a per-CPU map. */
+/* One per processor and, when adopting, per adopting program; too large for a per-CPU map. */
 enum exec_area { EXEC_AREA, EXEC_AREA_CALL, EXEC_AREA_FORK, EXEC_AREAS };
 
 struct {
@@ -177,7 +177,7 @@ static __always_inline void set_slot(u32 tid, u32 slot)
 		lose(NULL, TH_LOST_TABLE, 1);
 }
 
-/* The exact time of something a process does, which its runs are compared with. */
+/* Exact time of an event of a process, with which its runs are compared. */
 static __always_inline u64 moment_of(struct th_process *proc)
 {
 	proc->moment++;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * tracehint: follows a command's processes and adds up what they do to files.
- * Stands on BTF raw tracepoints only. docs/collectors/ebpf.md explains the parts.
+ * tracehint: follows a command's processes and aggregates their accesses to files. Uses BTF raw
+ * tracepoints only. docs/collectors/ebpf.md explains the parts.
  */
 #include "calls.bpf.h"
 #include "adopt.bpf.h"
@@ -9,7 +9,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* The command says who it is: the number that this name space gives it proves nothing. */
+/* The command announces itself: its pid in this namespace proves nothing. */
 GLOBAL int maybe_begin(u64 nr, u64 cookie)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -197,7 +197,7 @@ int BPF_PROG(th_user_fault, unsigned long address, void *regs, unsigned long err
 	return 0;
 }
 
-/* The kernel on behalf of a call: read() into a mapping. */
+/* Faults of the kernel during a call: read() into a mapping. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(th_kernel_fault, unsigned long address, void *regs, unsigned long error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * io_uring: operations are counted at completion, whoever carried them out (the
- * submitter, a worker, the polling thread). The position is where it ended.
+ * io_uring: operations are counted at completion, whichever thread executed them (the submitter, a
+ * worker, the polling thread). The request's position is the end of the access.
  */
 #ifndef TRACEHINT_URING_BPF_H
 #define TRACEHINT_URING_BPF_H
@@ -33,7 +33,7 @@ enum {
 	URING_WRITEV_FIXED = 61,
 };
 
-/* Before Linux 6.13 the request names its task itself. */
+/* Before Linux 6.13 the request itself points to its task. */
 struct io_kiocb___task {
 	struct task_struct *task;
 } __attribute__((preserve_access_index));
@@ -73,7 +73,7 @@ static __always_inline int uring_op(u32 opcode)
 	 1ULL << URING_RENAMEAT | 1ULL << URING_UNLINKAT | 1ULL << URING_MKDIRAT |                 \
 	 1ULL << URING_SYMLINKAT | 1ULL << URING_LINKAT | 1ULL << URING_FTRUNCATE)
 
-/* A file that was opened by a request, perhaps made or truncated by it. */
+/* Record a file opened, perhaps created or truncated, by a request. */
 static __always_inline bool uring_opened(u64 req, u32 slot, int fd)
 {
 	struct call c = {.slot = slot, .ret = fd};
@@ -143,7 +143,7 @@ static __always_inline void uring_completed(u64 req)
 		pipe_op(proc, ep, op, res);
 		return;
 	}
-	/* the command data begins where the request does, with the file */
+	/* struct io_rw overlays the request from its start, the file */
 	end = K(struct io_rw, req, kiocb.ki_pos);
 	run_add(proc, ep, op | TH_HOW_URING << 8, end - res, res);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which system calls do what to files: one row each, by the processor's own numbers and by those
- * of its 32-bit programs. */
+/* Effect of each system call on files: one row per call, by the processor's own numbers and by
+ * those of its 32-bit programs. */
 #include <asm/unistd.h>
 #include <string.h>
 #include "rec.h"
@@ -75,7 +75,7 @@ static const struct row native[] = {
 	{__NR_madvise, TH_CALL_MADVISE},
 	{__NR_mknodat, TH_CALL_MKNODAT},
 	{__NR_remap_file_pages, TH_CALL_UNKNOWN},
-#ifdef __x86_64__ /* calls that later processors began without */
+#ifdef __x86_64__ /* calls that newer processors lack */
 	{__NR_open, TH_CALL_OPEN},
 	{__NR_creat, TH_CALL_CREAT},
 	{__NR_dup2, TH_CALL_DUP2},

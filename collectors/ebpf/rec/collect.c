@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From the rings and maps to the spool: records as they come, what is left at the end. */
+/* From the rings and maps to the spool: records as they arrive, the rest at the end. */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 static bool sweep_wanted;
 static unsigned int ticks;
-/* what the last snapshot of each open episode saw */
+/* per direct episode: open_id and operations at its last snapshot */
 static unsigned long long *seen_ops;
 
 int collect_init(void)
@@ -36,7 +36,7 @@ void episode_out(const struct th_episode *ep)
 	spool_put(SPOOL_EPISODES, ep, sizeof(*ep));
 }
 
-/* The process has ended: write out what its slot still holds and give it back. */
+/* Write out the open episodes of an ended process and free its slot. */
 static void slot_finish(unsigned int slot)
 {
 	struct th_process *proc = &maps.procs[slot];
@@ -63,7 +63,7 @@ static void exec_out(const struct th_exec *rec, size_t size)
 	if (!exec_put(rec, size))
 		return;
 	if (!rec->old.epoch)
-		return; /* it ran already when it began to be followed */
+		return; /* adopted: no epoch ended */
 	spool_put(SPOOL_PROCESSES, &rec->old, sizeof(rec->old));
 	if (rec->old.hashed)
 		sweep_wanted = true;
@@ -97,7 +97,7 @@ int collect_event(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-/* Open episodes and processes as they are now, for a recorder that gets killed. */
+/* Write out open episodes and processes, in case the recorder is killed. */
 static void snapshot(void)
 {
 	for (unsigned int slot = 1; slot < slots_used(); slot++) {
@@ -126,7 +126,7 @@ int collect_extent(void *ctx, void *data, size_t size)
 {
 	(void)ctx;
 	if (spool_full(SPOOL_EXTENTS, size)) {
-		/* runs are of no use on disk without the file that they belong to */
+		/* on disk, runs are useless without the episode of their file */
 		snapshot();
 		spool_flush();
 	}
@@ -134,7 +134,7 @@ int collect_extent(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-/* What has ended goes to disk. */
+/* Write ended processes to disk. */
 void collect_flush(void)
 {
 	for (unsigned int slot = 1; slot < slots_used(); slot++)
@@ -143,7 +143,7 @@ void collect_flush(void)
 	spool_flush();
 }
 
-/* About once a second: ends that the ring had no room for, old episodes, snapshots. */
+/* About once a second: process ends that the ring dropped, old episodes, snapshots. */
 void collect_tick(void)
 {
 	for (unsigned int slot = 1; slot < slots_used(); slot++)
@@ -160,7 +160,7 @@ void collect_tick(void)
 
 static void losses_out(void)
 {
-	spool_flush(); /* so that everything which cannot be written is counted */
+	spool_flush(); /* so that all failed writes are counted */
 	for (unsigned int kind = 0; kind < TH_LOST_KINDS; kind++) {
 		struct th_spool_loss loss = {.kind = kind, .count = maps.state->lost[kind]};
 
@@ -176,7 +176,7 @@ static void losses_out(void)
 		spool_put(SPOOL_LOSSES, &unwritten, sizeof(unwritten));
 }
 
-/* Write out what is still in the maps. */
+/* Write out the remaining contents of the maps. */
 void collect_finish(void)
 {
 	for (unsigned int slot = 1; slot < slots_used(); slot++)

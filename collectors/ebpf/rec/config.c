@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the programs are told before they are loaded, and the sizes of their maps. */
+/* Configuration of the BPF programs before they are loaded, and the sizes of their maps. */
 #define _GNU_SOURCE
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -28,7 +28,7 @@ struct bpf_map *config_map(struct bpf_object *object, const char *name)
 
 #define FIRST_PID_NAMESPACE 0xeffffffcU /* its inode number */
 
-/* Thread numbers of the first name space, which those of a nested one do not bound. */
+/* Maximum thread number of the initial pid namespace, which that of a nested one does not bound. */
 static unsigned int pid_max(void)
 {
 	unsigned int n = 4194304;
@@ -66,7 +66,7 @@ int config_object(struct bpf_object *object, const struct options *options,
 					     : TH_FOLLOW_COMMAND;
 	cfg->only_uid = geteuid() != 0;
 	cfg->uid = getuid();
-	clock_getres(CLOCK_REALTIME_COARSE, &tick); /* the kernel's tick; _SC_CLK_TCK is not */
+	clock_getres(CLOCK_REALTIME_COARSE, &tick); /* the kernel's tick, unlike _SC_CLK_TCK */
 	cfg->gap_ticks = GAP_NS / (tick.tv_nsec ? (unsigned long long)tick.tv_nsec : 4000000);
 	cfg->gap_ns = GAP_NS;
 	cfg->wake_bytes = options->extents_ring / 4;

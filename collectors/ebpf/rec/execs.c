@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a process runs: its arguments, and of its environment what names a task. */
+/* Arguments of an exec, and the environment variables that name its task. */
 #define _GNU_SOURCE
 #include <string.h>
 #include "rec.h"
 #include "../../markers.h"
 
-static bool marker(const char *text, size_t len)
+static bool is_task_marker(const char *text, size_t len)
 {
 	for (size_t i = 0; i < TASK_MARKERS; i++)
 		if (len > strlen(task_markers[i]) &&
@@ -14,7 +14,7 @@ static bool marker(const char *text, size_t len)
 	return false;
 }
 
-/* Only the variables that name a task leave this process' memory. */
+/* Write an exec to the spool; only its task variables leave this process's memory. */
 bool exec_put(const struct th_exec *rec, size_t size)
 {
 	const char *argv = (const char *)(rec + 1), *env = argv + rec->argv_len;
@@ -27,7 +27,7 @@ bool exec_put(const struct th_exec *rec, size_t size)
 	for (size_t at = 0; at < rec->env_len;) {
 		size_t len = strnlen(env + at, rec->env_len - at) + 1;
 
-		if (marker(env + at, len - 1) && at + len <= rec->env_len &&
+		if (is_task_marker(env + at, len - 1) && at + len <= rec->env_len &&
 		    used + len <= sizeof(chosen)) {
 			memcpy(chosen + used, env + at, len);
 			used += len;

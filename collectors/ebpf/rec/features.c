@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the programs need of the kernel. Looked at by trying it, and only when they do not load:
- * the version says little, as distributions carry later parts of BPF in older kernels.
+ * Kernel features that the programs need. They are probed, and only if the programs do not load:
+ * the version is not enough, as distributions backport parts of BPF to older kernels.
  */
 #define _GNU_SOURCE
 #include <bpf/libbpf.h>
@@ -11,7 +11,7 @@
 
 enum kind { HELPER, MAP };
 
-/* Newest first; the version is that of the first mainline kernel with it. */
+/* Newest first; the version is the first mainline kernel with the feature. */
 static const struct need {
 	enum kind kind;
 	int number;
@@ -28,7 +28,7 @@ static const struct need {
 	{MAP, BPF_MAP_TYPE_CGROUP_ARRAY, "cgroup maps (4.8)"},
 };
 
-/* Print what this kernel lacks; nothing when it has all, or may not be asked. */
+/* Print the features that this kernel lacks; nothing if it has all or does not allow the probe. */
 void features_print_missing(FILE *out)
 {
 	const char *separator = "tracehint-rec: the kernel lacks ";
@@ -41,7 +41,7 @@ void features_print_missing(FILE *out)
 								      need->number, NULL);
 
 		if (has)
-			continue; /* there, or an error: not known */
+			continue; /* present, or an error: unknown */
 		fprintf(out, "%s%s", separator, need->name);
 		separator = ", ";
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Following processes that run already: which ones, and until when. */
+/* Following running processes: which ones, and until when. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 static int cgroup_fd = -1;
 
-/* Refuse what cannot be followed before anything is loaded. */
+/* Reject what cannot be followed, before anything is loaded. */
 int follow_check(const struct options *o)
 {
 	struct statfs fs;
@@ -38,7 +38,7 @@ int follow_check(const struct options *o)
 	return fstatfs(cgroup_fd, &fs) || fs.f_type != CGROUP2 ? -ENOTSUP : 0;
 }
 
-/* The tracer is attached and armed: say who we are and what is wanted. */
+/* With the tracer attached and armed: announce this process and request those to follow. */
 int follow_begin(const struct options *o, unsigned long long cookie)
 {
 	if (o->cgroup) {
@@ -47,12 +47,12 @@ int follow_begin(const struct options *o, unsigned long long cookie)
 		if (err)
 			return err;
 	}
-	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only says who we are */
+	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only announces this process */
 	return o->pid ? proctree_want(o->pid) : 0;
 }
 
-/* Whether any process is in the cgroup or below; true when that cannot be told. */
-static bool populated(void)
+/* Whether any process is in the cgroup or below; true if that is unknown. */
+static bool is_populated(void)
 {
 	char text[256];
 	int fd = openat(cgroup_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -61,14 +61,14 @@ static bool populated(void)
 	if (fd >= 0)
 		close(fd);
 	else
-		return faccessat(cgroup_fd, "cgroup.procs", F_OK, 0) == 0; /* the root has none */
+		return faccessat(cgroup_fd, "cgroup.procs", F_OK, 0) == 0; /* the root lacks it */
 	if (n < 0)
 		return errno != ENODEV; /* removed */
 	text[n] = 0;
 	return !strstr(text, "populated 0");
 }
 
-/* Without those that ended between the tracer's last look at them and our asking for them. */
+/* Whether requests are pending; drops those of processes that ended before they were adopted. */
 bool follow_any_wanted(void)
 {
 	unsigned int pid = tracer_next_wanted(0);
@@ -94,7 +94,7 @@ static bool all_ended(const struct options *o)
 	if (o->pid)
 		return !follow_any_wanted();
 	/* an empty cgroup may be waiting for its first process */
-	return !populated() &&
+	return !is_populated() &&
 	       (tracer_epochs() > 1 || faccessat(cgroup_fd, "cgroup.procs", F_OK, 0));
 }
 
@@ -109,7 +109,7 @@ bool follow_asked_to_stop(int signals)
 	return stop;
 }
 
-/* Read records until the time is over, all have ended, or a signal says stop. */
+/* Read records until the duration is over, all processes have ended, or a signal asks to stop. */
 void follow_until_end(const struct options *o, int signals)
 {
 	struct pollfd fds[] = {

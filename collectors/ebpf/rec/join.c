@@ -2,10 +2,9 @@
 /*
  * tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...
  *
- * Asks this node's recorder to follow this process, then becomes COMMAND. It
- * never keeps COMMAND from running: when there is no recorder, a line with the
- * time, the process and the command is appended to MISSED, which the next
- * recorder or `tracehint merge` counts as a loss. Needs no privileges.
+ * Asks this node's recorder to follow this process, then executes COMMAND, which always runs:
+ * without a recorder, a line with the time, the process and the command is appended to MISSED,
+ * which the next recorder or `tracehint merge` counts as a loss. Needs no privileges.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,16 +23,16 @@
 #include <unistd.h>
 #include "standard.h"
 
-#define MARK "TRACEHINT_RECORDING" /* collectors/begin.py: a nested recording does not double */
+#define MARK "TRACEHINT_RECORDING" /* collectors/begin.py: prevents a nested recording */
 #ifndef PATIENCE_S
 #define PATIENCE_S 10 /* a busy recorder answers within milliseconds */
 #endif
 #ifndef LOCK_PATIENCE_S
-#define LOCK_PATIENCE_S 60 /* a recorder that starts holds its lock for a second or a few */
+#define LOCK_PATIENCE_S 60 /* a starting recorder holds its lock for one or a few seconds */
 #endif
-#define LOOK_NS 20000000
+#define RETRY_NS 20000000
 
-static int connected(const char *path)
+static int connect_recorder(const char *path)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -62,8 +61,8 @@ static int connected(const char *path)
 }
 
 /*
- * The directories may be shared: what is opened there is not waited for, and used only if it is a
- * plain file of our own.
+ * Open a plain file of this user, without blocking: the directories may be shared, and anything
+ * else is rejected.
  */
 static int open_own(const char *name, int flags)
 {
@@ -79,12 +78,12 @@ static int open_own(const char *name, int flags)
 	return -1;
 }
 
-#define LOCK_TRIES (LOCK_PATIENCE_S * (1000000000LL / LOOK_NS))
+#define LOCK_TRIES (LOCK_PATIENCE_S * (1000000000LL / RETRY_NS))
 
-/* The lock, shared. A recorder that ends removes the file, the next one makes another: look again. */
-static int locked(const char *name)
+/* Lock the file, shared. A recorder that ends removes it and the next one creates it: try again. */
+static int take_lock(const char *name)
 {
-	const struct timespec pause = {.tv_nsec = LOOK_NS};
+	const struct timespec pause = {.tv_nsec = RETRY_NS};
 
 	for (long long i = 0; i < LOCK_TRIES; i++) {
 		int lock = open_own(name, O_RDONLY);
@@ -107,17 +106,17 @@ static int locked(const char *name)
 	return -1;
 }
 
-/* Whether a recorder follows this process now. The lock lies beside the socket: SOCKET.lock. */
-static int joined(const char *path)
+/* Whether a recorder now follows this process. The lock file is SOCKET.lock. */
+static int ask_recorder(const char *path)
 {
 	char name[4096 + 8], answer = 0;
 	int lock, fd;
 
 	snprintf(name, sizeof(name), "%s.lock", path);
-	lock = locked(name);
+	lock = take_lock(name);
 	if (lock < 0)
 		return 0;
-	fd = connected(path);
+	fd = connect_recorder(path);
 	if (fd >= 0) {
 		if (send(fd, "j", 1, MSG_NOSIGNAL) != 1 || recv(fd, &answer, 1, 0) != 1)
 			answer = 0;
@@ -127,8 +126,8 @@ static int joined(const char *path)
 	return answer == 'y';
 }
 
-/* One line, one write: lines of several processes do not mix. */
-static void missed(const char *path, const char *command)
+/* One write per line, so that lines of several processes do not mix. */
+static void note_missed(const char *path, const char *command)
 {
 	char line[256];
 	int fd = open_own(path, O_WRONLY | O_CREAT | O_APPEND);
@@ -147,7 +146,7 @@ static void missed(const char *path, const char *command)
 		close(fd);
 }
 
-static void mark(void)
+static void set_mark(void)
 {
 	char boot[64] = "", text[160];
 	unsigned long long space = 0;
@@ -171,19 +170,19 @@ int main(int argc, char **argv)
 {
 	int error;
 
-	standard_fds_hold(); /* where that fails, nothing else will open either */
+	standard_fds_hold(); /* if this fails, later opens fail too */
 	if (argc < 5 || strcmp(argv[3], "--")) {
 		fputs("usage: tracehint-join SOCKET MISSED -- COMMAND [ARGUMENT]...\n", stderr);
 		return 125;
 	}
-	if (joined(argv[1])) {
-		mark();
+	if (ask_recorder(argv[1])) {
+		set_mark();
 	} else {
 		/* neither a limit of file sizes nor a closed standard error may end the command */
 		void (*size)(int) = signal(SIGXFSZ, SIG_IGN),
 		     (*pipe)(int) = signal(SIGPIPE, SIG_IGN);
 
-		missed(argv[2], argv[4]);
+		note_missed(argv[2], argv[4]);
 		signal(SIGXFSZ, size);
 		signal(SIGPIPE, pipe);
 	}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Starting the command: it is forked before anything is loaded, says who it is
- * once recording has begun, and only then becomes the command. Signals reach it
- * as if it had been started directly.
+ * Starting the command: it is forked before anything is loaded, announces itself once recording has
+ * begun, and only then executes the command. Signals reach it as if it had been started directly.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,7 +29,7 @@ int signals_block(void)
 	for (size_t i = 0; i < sizeof(forwarded) / sizeof(*forwarded); i++)
 		sigaddset(&set, forwarded[i]);
 	sigaddset(&set, SIGPIPE);
-	sigaddset(&set, SIGXFSZ); /* a write that fails is counted */
+	sigaddset(&set, SIGXFSZ); /* a failed write is counted */
 	return sigprocmask(SIG_BLOCK, &set, &before) ? -errno : 0;
 }
 
@@ -49,7 +48,7 @@ int signals_fd(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* What the terminal sends goes to the whole group, the command has it already. */
+/* Forward signals; those of the terminal reach the whole group, and the command, by themselves. */
 void signal_forward(int fd, pid_t pid)
 {
 	struct signalfd_siginfo info;
@@ -60,8 +59,8 @@ void signal_forward(int fd, pid_t pid)
 }
 
 /*
- * Of a program with file capabilities the C library removes LD_LIBRARY_PATH, TMPDIR and others from
- * the environment before main. They are the command's, which has no capabilities.
+ * Load the command's environment. In a program with file capabilities the C library removes
+ * LD_LIBRARY_PATH, TMPDIR and others before main; the command has no capabilities and keeps them.
  */
 static int environment_take(int fd)
 {
@@ -103,7 +102,7 @@ static void child_main(int go, int ready, int failed, const struct options *o,
 
 	if (read(go, &byte, 1) != 1)
 		_exit(REC_FAILED);		/* the recorder gave up or died: nothing must run */
-	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only says who we are */
+	syscall(SYS_prctl, cookie, 0, 0, 0, 0); /* no such option: it only announces this process */
 	if (write(ready, "r", 1) != 1 || read(go, &byte, 1) != 1)
 		_exit(REC_FAILED);
 	signals_restore();
@@ -156,7 +155,7 @@ int child_announce(struct child *child)
 	return 0;
 }
 
-/* Let it become the command. Returns 0, or the positive errno of exec. */
+/* Let the child execute the command. Returns 0, or the positive errno of exec. */
 int child_exec(struct child *child)
 {
 	int error = 0;

@@ -28,7 +28,7 @@ static int complain(const char *what, int err)
 
 static char log_text[65536];
 
-/* libbpf says more than errno; kept for the message when loading fails. */
+/* libbpf's warnings are more precise than errno; kept for the message if loading fails. */
 static int on_log(enum libbpf_print_level level, const char *format, va_list args)
 {
 	size_t used = strlen(log_text);
@@ -45,7 +45,7 @@ static const char *subject(const struct options *o)
 
 static unsigned long long load_ns;
 
-/* Read records until the command and what it left behind have ended; returns its status. */
+/* Read records until all processes or the linger time have ended; return the command's status. */
 static int follow(const struct options *o, struct child *child, int signals)
 {
 	struct pollfd fds[] = {
@@ -72,7 +72,7 @@ static int follow(const struct options *o, struct child *child, int signals)
 	}
 }
 
-/* Follow what runs already: no child, no command's status. */
+/* Follow running processes: no child, no exit status. */
 static int run_attached(struct options *o, unsigned long long cookie)
 {
 	int signals = signals_fd(), err;
@@ -149,7 +149,7 @@ static int run(struct options *o)
 		goto cleanup;
 	}
 	signals = signals_fd();
-	if (o->ready >= 0) /* files may disappear: the recorder is told of the command here */
+	if (o->ready >= 0) /* reported here, as files may disappear */
 		dprintf(o->ready, "%d\n", (int)child.pid);
 	err = child_exec(&child);
 	status = follow(o, &child, signals);

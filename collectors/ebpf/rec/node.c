@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One recorder for all tasks of a user on a node. Tasks connect to a socket and
- * are followed from their next system call on: who they are is what the kernel
- * says (SO_PEERCRED), not what they say. Each connection is answered with one
- * byte. The lock keeps a recorder from ending while a task is about to connect.
+ * One recorder for all tasks of a user on a node. Tasks connect to a socket and are followed from
+ * their next system call on. The kernel identifies them (SO_PEERCRED), not their message. Each
+ * connection is answered with one byte. The lock keeps a recorder from ending while a task is about
+ * to connect.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include "rec.h"
 
-#define PATIENCE_MS 1000 /* for what a connected task wants; it is of our own user */
-#define SOON_MS 20
+#define PATIENCE_MS 1000 /* for the request of a connected task of our own user */
+#define BUSY_POLL_MS 20
 #define JOIN 'j'
 #define STOP 's'
 #define FOLLOWED 'y'
@@ -35,15 +35,15 @@ int node_check(const struct options *o)
 	return listening && fcntl(o->lock, F_GETFD) >= 0 ? 0 : -EBADF;
 }
 
-/* Ask for the connected process to be let in. */
-static char join(pid_t pid)
+/* Request following of the connected process. */
+static char request_following(pid_t pid)
 {
 	if (pid <= 0 || tracer_want_pid((unsigned int)pid))
-		return REFUSED; /* not in our name space, or no room */
+		return REFUSED; /* not in our pid namespace, or no free entry */
 	return FOLLOWED;
 }
 
-/* One connection; true when it asks to stop. */
+/* Serve one connection; true if it asks to stop. */
 static bool serve(int connection)
 {
 	struct ucred peer = {};
@@ -56,7 +56,7 @@ static bool serve(int connection)
 	if (poll(&wait, 1, PATIENCE_MS) != 1 || recv(connection, &wish, 1, MSG_DONTWAIT) != 1)
 		return false;
 	if (wish == JOIN)
-		answer = join(peer.pid);
+		answer = request_following(peer.pid);
 	else if (wish == STOP)
 		answer = FOLLOWED;
 	if (send(connection, &answer, 1, MSG_NOSIGNAL) != 1 && answer == FOLLOWED && wish == JOIN)
@@ -76,7 +76,7 @@ static bool accept_all(const struct options *o)
 	return stop;
 }
 
-/* Refuse who connects from now on; others have the socket open too, so closing would not do. */
+/* Refuse further connections; as other processes have the socket open, closing is not enough. */
 static void hang_up(const struct options *o)
 {
 	int connection;
@@ -87,7 +87,7 @@ static void hang_up(const struct options *o)
 	close(o->listen);
 }
 
-/* Nobody is followed and nobody can be about to connect: from here on they start another one. */
+/* End if no process is followed or about to connect; later tasks start another recorder. */
 static bool may_end(const struct options *o)
 {
 	struct pollfd more = {.fd = o->listen, .events = POLLIN};
@@ -103,7 +103,7 @@ static bool may_end(const struct options *o)
 	return end;
 }
 
-/* Say that it records, serve, and return when it is to end. */
+/* Report readiness, serve, and return when the recorder must end. */
 void node_serve(const struct options *o, int signals)
 {
 	struct pollfd fds[] = {
@@ -120,9 +120,9 @@ void node_serve(const struct options *o, int signals)
 	for (;;) {
 		bool stop;
 
-		poll(fds, 3, busy == now ? SOON_MS : 100);
+		poll(fds, 3, busy == now ? BUSY_POLL_MS : 100);
 		stop = accept_all(o);
-		/* when a job ends, the batch system may kill us with it: write it out first */
+		/* the batch system may kill us at the end of a job: write it out first */
 		if (tracer_consume() > 0)
 			collect_flush();
 		now = clock_ns(CLOCK_MONOTONIC);

@@ -11,7 +11,7 @@ int config_object(struct bpf_object *object, const struct options *options,
 		  unsigned long long cookie, bool direct);
 struct bpf_map *config_map(struct bpf_object *object, const char *name);
 
-/* programs.c: what is attached where */
+/* programs.c: the BPF programs and their tracepoints */
 void programs_find(void);
 int programs_prepare_by_number(void);
 void programs_prepare_by_name(void);

@@ -28,7 +28,7 @@ const char options_usage[] =
 	"  --idle MS           end when no process was followed for so long (default: never)\n"
 	"  --no-direct         read kernel memory as on Linux before 6.2\n";
 
-/* In how many ways what runs already is to be followed. */
+/* Number of options that select running processes to follow. */
 int options_follow(const struct options *o)
 {
 	return (o->pid > 0) + (o->cgroup != NULL) + (o->listen >= 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* After the programs are attached the loader needs no capability but, for root, reading names. */
+/* Drops all capabilities after the programs are attached; root keeps those for files and kill. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tree of processes below one, from /proc. */
+/* The process tree below a process, from /proc. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include "rec.h"
 
-#define ROUNDS 16 /* of looking for children that were born while looking */
+#define ROUNDS 16 /* passes over /proc, for children forked meanwhile */
 
-/* Who runs a process; -ESRCH when there is none, or only its exit status is left. */
+/* Read the parent and the user of a process; -ESRCH if there is none or it is a zombie. */
 int proctree_row(int pid, struct proc_row *row)
 {
 	unsigned int real = 0, effective = 0;
@@ -78,8 +78,8 @@ static void add(unsigned char *set, int pid)
 	set[pid / 8] |= (unsigned char)(1 << pid % 8);
 }
 
-/* The process and its descendants, but not the recorder and its own. */
-static void mark(struct proc_row *rows, size_t n, int root, unsigned char *tree)
+/* Mark the process and its descendants, without the recorder and its parent. */
+static void mark_tree(struct proc_row *rows, size_t n, int root, unsigned char *tree)
 {
 	bool more = true;
 
@@ -98,7 +98,7 @@ static void mark(struct proc_row *rows, size_t n, int root, unsigned char *tree)
 	}
 }
 
-/* One look at the tree; the number of processes that were not known yet, or -errno. */
+/* Request the processes of the tree; return the number of new ones, or -errno. */
 static int want_tree(int root, unsigned char *tree, unsigned char *known)
 {
 	size_t n;
@@ -107,7 +107,7 @@ static int want_tree(int root, unsigned char *tree, unsigned char *known)
 
 	if (!rows)
 		return -ENOMEM;
-	mark(rows, n, root, tree);
+	mark_tree(rows, n, root, tree);
 	for (size_t i = 0; i < n && !err; i++) {
 		int pid = rows[i].pid;
 
@@ -117,19 +117,19 @@ static int want_tree(int root, unsigned char *tree, unsigned char *known)
 		fresh++;
 		err = tracer_want_pid((unsigned int)pid);
 		if (proctree_row(pid, &now))
-			tracer_unwant_pid((unsigned int)pid); /* its number may be used again */
+			tracer_unwant_pid((unsigned int)pid); /* its pid may be reused */
 	}
 	free(rows);
 	return err ? err : fresh;
 }
 
-/* Ask for the process and its descendants to be followed; -ESRCH when there are none. */
+/* Request following of the process and its descendants; -ESRCH if there are none. */
 int proctree_want(int root)
 {
 	unsigned char *known;
 	int n = 1;
 
-	known = calloc(2, PIDS / 8); /* known, and the tree as it was seen */
+	known = calloc(2, PIDS / 8); /* known pids, and pids of the tree */
 	if (!known)
 		return -ENOMEM;
 	for (int round = 0; round < ROUNDS && n > 0; round++) {

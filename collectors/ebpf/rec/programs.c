@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The programs: which ones the kernel has tracepoints for, loading and attaching them. The kernel
- * function bpf_rdonly_cast is called by its number, so that older kernels, which have none, load the
- * same object.
+ * The programs: finding the kernel's tracepoints for them, loading and attaching them. The kernel
+ * function bpf_rdonly_cast is called by its number, so that older kernels without it load the same
+ * object.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -15,7 +15,7 @@
 #include "object.h"
 #include "rec.h"
 
-/* Those for page faults only where the kernel has the tracepoints of all four. */
+/* The programs for page faults are used only if the kernel has all four tracepoints. */
 static const struct {
 	const char *name;
 	bool optional;
@@ -28,10 +28,10 @@ static const struct {
 #define PROGRAMS (sizeof(programs) / sizeof(*programs))
 #define CAST PROGRAMS
 
-/* In the order of the programs: what they are attached to; then the function. */
+/* Attach points in the order of the programs, then the kernel function. */
 static struct {
 	const char *name;
-	unsigned int kind, id; /* id 0: the kernel has none */
+	unsigned int kind, id; /* id 0: not in this kernel */
 } wanted[PROGRAMS + 1] = {
 	{.name = "btf_trace_sys_exit", .kind = BTF_KIND_TYPEDEF},
 	{.name = "btf_trace_task_newtask", .kind = BTF_KIND_TYPEDEF},
@@ -46,7 +46,7 @@ static struct {
 };
 
 static struct bpf_link *links[PROGRAMS];
-static int handler;
+static int prog_handler;
 static bool faults;
 
 static struct bpf_program *program_of(struct bpf_object *object, size_t i)
@@ -54,7 +54,7 @@ static struct bpf_program *program_of(struct bpf_object *object, size_t i)
 	return bpf_object__find_program_by_name(object, programs[i].name);
 }
 
-/* Ask the kernel's own type information what it has. */
+/* Look up the tracepoints and the function in the kernel's type information. */
 void programs_find(void)
 {
 	struct btf *kernel = btf__load_vmlinux_btf();
@@ -72,7 +72,7 @@ void programs_find(void)
 		wanted[i].id = 0;
 }
 
-/* The calls that stand for the kernel function become calls of it. */
+/* Replace placeholder calls by calls of the kernel function. */
 static int name_function(struct bpf_program *program)
 {
 	size_t n = bpf_program__insn_cnt(program);
@@ -95,7 +95,7 @@ static int name_function(struct bpf_program *program)
 }
 
 /* Called by libbpf right before a program goes to the kernel. */
-static int by_number(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
+static int prepare_load(struct bpf_program *program, struct bpf_prog_load_opts *opts, long cookie)
 {
 	size_t i = 0;
 	int err;
@@ -111,25 +111,25 @@ static int by_number(struct bpf_program *program, struct bpf_prog_load_opts *opt
 	return err ? err : name_function(program);
 }
 
-/* Before the object is opened. */
+/* Load programs by number; to be called before the object is opened. */
 int programs_prepare_by_number(void)
 {
-	LIBBPF_OPTS(libbpf_prog_handler_opts, how, .prog_prepare_load_fn = by_number);
+	LIBBPF_OPTS(libbpf_prog_handler_opts, how, .prog_prepare_load_fn = prepare_load);
 
 	for (size_t i = 0; i <= PROGRAMS; i++)
 		if (!wanted[i].id && (i == CAST || !programs[i].optional))
 			return -ENOENT;
-	handler = libbpf_register_prog_handler("tp_btf+", BPF_PROG_TYPE_RAW_TRACEPOINT,
-					       BPF_TRACE_RAW_TP, &how);
-	return handler < 0 ? handler : 0;
+	prog_handler = libbpf_register_prog_handler("tp_btf+", BPF_PROG_TYPE_RAW_TRACEPOINT,
+						    BPF_TRACE_RAW_TP, &how);
+	return prog_handler < 0 ? prog_handler : 0;
 }
 
-/* As libbpf does it by itself. */
+/* Load programs by name, as libbpf does by default. */
 void programs_prepare_by_name(void)
 {
-	if (handler > 0)
-		libbpf_unregister_prog_handler(handler);
-	handler = 0;
+	if (prog_handler > 0)
+		libbpf_unregister_prog_handler(prog_handler);
+	prog_handler = 0;
 }
 
 void programs_choose(struct bpf_object *object, struct th_config *cfg, bool direct)
@@ -167,7 +167,7 @@ void programs_detach(void)
 	}
 }
 
-/* Times that a program was skipped because it was running already on that processor. */
+/* Number of times a program was skipped because it was already running on that processor. */
 unsigned long long programs_misses(struct bpf_object *object)
 {
 	unsigned long long sum = 0;

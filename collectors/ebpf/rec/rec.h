@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the loader share. Every function that can fail returns 0 or -errno. */
+/* Declarations of the loader's parts. Every function that can fail returns 0 or -errno. */
 #ifndef TRACEHINT_REC_H
 #define TRACEHINT_REC_H
 
@@ -21,17 +21,17 @@ struct options {
 	int pid;		  /* follow this process and its descendants; 0: none */
 	const char *cgroup;	  /* follow the processes of this cgroup v2 directory */
 	unsigned int duration_ms; /* of following; 0: no limit */
-	int listen;		  /* a listening socket: follow who connects; -1: none */
-	int lock;		  /* held, shared, by who connects */
+	int listen;		  /* a listening socket: follow processes that connect; -1: none */
+	int lock;		  /* file that connecting processes lock, shared */
 	int ready;		  /* one byte is written there when it records; -1: none */
-	int environment;	  /* file of the command's; -1: it is this program's own */
-	unsigned int idle_ms;	  /* end when nobody was followed for so long; 0: never */
+	int environment;	  /* file with the command's environment; -1: use this program's */
+	unsigned int idle_ms;	  /* end after this time without followed processes; 0: never */
 	unsigned int ring;	  /* bytes, powers of two */
 	unsigned int extents_ring;
 	unsigned int slots;	/* processes followed at the same time */
-	unsigned int linger_ms; /* how long processes are followed that outlive the command */
-	bool check;		/* load, attach, say so, end */
-	bool version;		/* print that of the spool, end */
+	unsigned int linger_ms; /* how long to follow processes that outlive the command */
+	bool check;		/* load, attach, end */
+	bool version;		/* print the spool's version, end */
 	bool no_direct;		/* as on kernels without bpf_rdonly_cast (tests) */
 };
 
@@ -47,7 +47,7 @@ void stamp_end(const struct options *o, int status, unsigned int left, unsigned 
 /* calls.c */
 void calls_fill(struct th_config *cfg);
 
-/* launch.c: the command, stopped until recording has begun */
+/* launch.c: the command, which waits until recording has begun */
 struct child {
 	pid_t pid;
 	int pidfd;
@@ -109,7 +109,7 @@ void tracer_finish(void);
 unsigned long long tracer_misses(void);
 void tracer_free(void);
 
-/* The maps' memory, shared with the kernel, and what else the records are collected from. */
+/* The maps' memory, shared with the kernel, and descriptors of other maps. */
 struct maps {
 	struct th_state *state;
 	struct th_process *procs;    /* by slot; slot 0 is not used */

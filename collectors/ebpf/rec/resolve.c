@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Turns the kernel's path records (names from last to first) into paths, and
- * the strings of rename, link, unlink ... into absolute paths with the identity
- * of what is there afterwards. A bare name below a directory that the kernel
- * named needs no look-up; other strings may lead through symbolic links, which
- * are read.
+ * Turns the kernel's path records (names from last to first) into paths, and the strings of rename,
+ * link, unlink ... into absolute paths with the identity of the file there after the call. A bare
+ * name below a directory that the kernel named needs no look-up; other strings may lead through
+ * symbolic links, which are read.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,9 +16,9 @@
 #include "rec.h"
 
 #define TEXT (3 * TH_MAX_PATH)
-#define MAX_LINKS 40 /* as the kernel */
+#define MAX_LINKS 40 /* as in the kernel */
 
-/* Where the newest paths lie on the heap, by identifier modulo the table's size. */
+/* Heap offsets of the newest paths, by identifier modulo the table's size. */
 static struct {
 	uint64_t off;
 	unsigned int id;
@@ -66,8 +65,8 @@ static const char *path_text(unsigned int id)
 	return text;
 }
 
-/* Without ".", ".." and doubled "/", by the text alone. */
-static void lexical(char *path)
+/* Remove ".", ".." and repeated "/" from the text of a path. */
+static void normalize_path(char *path)
 {
 	char *out = path;
 
@@ -91,7 +90,7 @@ static void lexical(char *path)
 	*out = 0;
 }
 
-/* Put what the first symbolic link among the names of a path means in its place; false: none. */
+/* Replace the first symbolic link in a path by its target; false if there is none. */
 static bool follow_link(char *path, size_t size, const char *root)
 {
 	char target[TH_MAX_PATH], out[TEXT];
@@ -124,11 +123,11 @@ static bool follow_link(char *path, size_t size, const char *root)
 }
 
 /*
- * Without symbolic links, as far as they are still there. A directory that was
- * renamed or removed since the call keeps the name that it had then: it is not
- * asked for its name. schemas/spool/names.py goes on with links that are gone.
+ * Resolve symbolic links in a directory's path, as far as they still exist. A directory that was
+ * renamed or removed since the call keeps its name at that time: the current name is not queried.
+ * schemas/spool/names.py resolves links that are gone.
  */
-static void canonical_dir(char *path, size_t size, const char *root)
+static void resolve_dir_links(char *path, size_t size, const char *root)
 {
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 			       .resolve = RESOLVE_NO_SYMLINKS};
@@ -139,10 +138,11 @@ static void canonical_dir(char *path, size_t size, const char *root)
 	else
 		for (int i = 0; i < MAX_LINKS && follow_link(path, size, root); i++)
 			;
-	lexical(path);
+	normalize_path(path);
 }
 
-static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, const char *text)
+static size_t make_absolute(char *out, const struct th_name *rec, unsigned int dir,
+			    const char *text)
 {
 	const char *slash = strrchr(text, '/'), *base = slash ? slash + 1 : text;
 	char parent[TEXT], root[TH_MAX_PATH + 512];
@@ -166,7 +166,7 @@ static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, c
 		slash = strrchr(out, '/');
 		base = slash ? slash + 1 : out;
 		if (!strcmp(base, ".") || !strcmp(base, "..")) {
-			canonical_dir(out, TEXT, root);
+			resolve_dir_links(out, TEXT, root);
 			return strlen(out);
 		}
 		snprintf(parent, sizeof(parent), "%.*s", (int)(slash ? slash - out : 0), out);
@@ -178,7 +178,7 @@ static size_t absolute(char *out, const struct th_name *rec, unsigned int dir, c
 
 	snprintf(keep, sizeof(keep), "%s", base);
 	if (*parent)
-		canonical_dir(parent, sizeof(parent), root);
+		resolve_dir_links(parent, sizeof(parent), root);
 	if (!strcmp(parent, "/"))
 		*parent = 0;
 	return (size_t)snprintf(out, TEXT, "%s/%s", parent, keep);
@@ -198,11 +198,11 @@ void resolve_name(const struct th_name *rec)
 	struct stat st;
 	const char *now = first;
 
-	out.len = (unsigned int)absolute(first, rec, rec->dir, text);
+	out.len = (unsigned int)make_absolute(first, rec, rec->dir, text);
 	if (rec->op == TH_NAME_SYMLINK) {
 		out.new_len = (unsigned int)snprintf(second, TEXT, "%s", other);
 	} else if (rec->new_len) {
-		out.new_len = (unsigned int)absolute(second, rec, rec->new_dir, other);
+		out.new_len = (unsigned int)make_absolute(second, rec, rec->new_dir, other);
 		now = second;
 	}
 	if (rec->op != TH_NAME_UNLINK && rec->op != TH_NAME_RMDIR &&

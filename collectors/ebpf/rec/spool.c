@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The spool: one file of fixed-size records per kind and one heap of strings.
- * Flushed about once a second, so a killed recorder leaves what it knew. A full
- * disk costs records, which are counted, and never stops the command. The place
- * for the counts and for end.json is taken at the beginning.
+ * The spool: one file of fixed-size records per kind and one heap of strings. Flushed about once a
+ * second for the case that the recorder is killed. On a full disk records are lost and counted; the
+ * command is never stopped. The space for the counts and for end.json is reserved at the start.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,15 +23,15 @@ static const char *const names[SPOOL_FILES] = {
 static struct {
 	int fd;
 	size_t used;
-	unsigned int records; /* in the buffer; strings in the heap's */
+	unsigned int records; /* in the buffer; for the heap: strings */
 	unsigned char *buffer;
 } files[SPOOL_FILES];
-static int folder = -1; /* held open: its name may come to lead elsewhere */
+static int folder = -1; /* held open: its name may later refer to another directory */
 static uint64_t heap_size;
-static unsigned long long lost;
+static unsigned long long lost_records;
 
-/* Counts of all kinds fit in; zeros are no loss. */
-static int losses_place(int fd)
+/* Reserve space for the counts of all kinds; zeros are no loss. */
+static int reserve_losses(int fd)
 {
 	static const struct th_spool_loss none[16];
 
@@ -55,12 +54,12 @@ int spool_open(const char *dir)
 		if (files[i].fd < 0 || !files[i].buffer)
 			return -(errno ? errno : ENOMEM);
 	}
-	int err = losses_place(files[SPOOL_LOSSES].fd);
+	int err = reserve_losses(files[SPOOL_LOSSES].fd);
 
 	return err ? err : spool_write_json("end.json", "");
 }
 
-/* Writes whole buffers; after a short write the file is cut back to whole records. */
+/* Write out the whole buffer; if a write fails, remove the part that was written. */
 static void write_out(int i)
 {
 	size_t done = 0, used = files[i].used;
@@ -75,9 +74,9 @@ static void write_out(int i)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			lost += records;
+			lost_records += records;
 			if (i == SPOOL_HEAP) {
-				/* offsets handed out must stay right: leave a hole */
+				/* offsets in use must stay valid: leave a hole */
 				lseek(files[i].fd, start + (off_t)used, SEEK_SET);
 			} else if (!ftruncate(files[i].fd, start)) {
 				lseek(files[i].fd, start, SEEK_SET);
@@ -97,7 +96,7 @@ void spool_flush(void)
 			write_out(i);
 }
 
-/* Whether the next record makes this file's buffer go to disk. */
+/* Whether a record of this size would cause the file's buffer to be written. */
 bool spool_full(enum spool_file file, size_t size)
 {
 	return files[file].used + size > BUFFER;
@@ -127,7 +126,7 @@ uint64_t spool_text(const void *text, size_t len)
 	return at;
 }
 
-/* Read a string of the heap back; returns its length, 0 when it is not there. */
+/* Read a string back from the heap; returns its length, 0 if it is not there. */
 size_t spool_fetch(uint64_t off, char *out, size_t len)
 {
 	uint64_t written = heap_size - files[SPOOL_HEAP].used;
@@ -158,7 +157,7 @@ void spool_close(void)
 
 unsigned long long spool_lost(void)
 {
-	return lost;
+	return lost_records;
 }
 
 int spool_write_json(const char *name, const char *text)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a recording says of itself: start.json when it has begun, end.json when it has ended. */
+/* Metadata of a recording: start.json at its start, end.json at its end. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/resource.h>
@@ -16,7 +16,7 @@ unsigned long long clock_ns(int clock)
 	return (unsigned long long)now.tv_sec * 1000000000ULL + (unsigned long long)now.tv_nsec;
 }
 
-/* How BOOTTIME maps to REALTIME: the tightest of several paired readings. */
+/* Write how BOOTTIME maps to REALTIME, from the tightest of several paired readings. */
 void stamp_start(const struct options *o, pid_t command)
 {
 	unsigned long long best = ~0ULL, boot = 0, real = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closed standard streams: no file of ours may get their numbers. */
+/* Closed standard streams: no file of this program may use their numbers. */
 #ifndef TRACEHINT_STANDARD_H
 #define TRACEHINT_STANDARD_H
 
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /*
- * Take the numbers of those that are closed, until exec: the command finds them
- * closed as they were. Open the wrong way round, so that using them fails.
+ * Occupy the numbers of closed streams until exec: the command finds them closed as they were.
+ * Opened in the wrong direction, so that using them fails.
  */
 static inline int standard_fds_hold(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Episodes in the hash table: those of processes that have ended are written out and removed. */
+/* Episodes in the hash table: those of ended processes are written out and removed. */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
 #include <sched.h>
@@ -13,8 +13,9 @@ struct fd_key {
 };
 
 /*
- * The kernel keeps memory for new entries on each processor, but one piece only until
- * the first was taken; and where interrupts are off, as in faults, none is added.
+ * Add and delete an entry on each processor. The kernel reserves memory for new entries per
+ * processor, but only one piece until the first was used; with interrupts off, as in faults, the
+ * reserve is not refilled.
  */
 void reserve_entries(void)
 {
@@ -36,7 +37,7 @@ void reserve_entries(void)
 	sched_setaffinity(0, sizeof(all), &all);
 }
 
-/* Whether the epoch goes on; of mappings, whether a descendant may still use them. */
+/* Whether the epoch is alive; for mappings, also whether a descendant may still use them. */
 static bool in_use(unsigned int epoch, unsigned int key)
 {
 	for (unsigned int i = 1; i < slots_used(); i++) {
@@ -56,9 +57,8 @@ static bool in_use(unsigned int epoch, unsigned int key)
 }
 
 /*
- * The hash table: descriptors 16 and above, threads, io_uring, mappings. Episodes
- * of finished epochs are written out and removed; with `snapshots`, the others
- * are written as they are.
+ * The hash table: descriptors 16 and above, threads, io_uring, mappings. Episodes of ended epochs
+ * are written out and removed; with `snapshots`, all others are written out in their current state.
  */
 void sweep_hashed(bool snapshots)
 {
@@ -93,7 +93,7 @@ void sweep_hashed(bool snapshots)
 		if (bpf_map_lookup_elem(maps.hashed_fd, &gone[i], &ep))
 			continue;
 		ep.kind = TH_EPISODE;
-		/* not measured at exit: at least what was there or written */
+		/* not measured at exit: lower bounds from the open and the writes */
 		ep.nlink = 1;
 		ep.size_close = ep.size_open;
 		if (ep.write_ops && ep.next != ~0ULL && ep.next > ep.size_close)

@@ -14,7 +14,7 @@
 #include "object.h"
 #include "rec.h"
 
-/* The object file, put into this program by tracehint_bpf.S. */
+/* The object file, embedded by tracehint_bpf.S. */
 extern const unsigned char tracehint_bpf_start[], tracehint_bpf_end[];
 
 static struct bpf_object *object;
@@ -51,7 +51,7 @@ static int load(const struct options *options, unsigned long long cookie, bool d
 		err = config_object(object, options, cookie, direct);
 	if (!err)
 		err = bpf_object__load(object);
-	malloc_trim(0); /* what libbpf took to load is of no use any more */
+	malloc_trim(0); /* return the memory that libbpf used for loading */
 	return err;
 }
 
@@ -61,7 +61,7 @@ int tracer_load(const struct options *options, unsigned long long cookie)
 
 	maps.slots = options->slots;
 	err = options->no_direct ? -ENOTSUP : load(options, cookie, true);
-	if (err && err != -EPERM) { /* then what always works */
+	if (err && err != -EPERM) { /* fall back to what always works */
 		bpf_object__close(object);
 		err = load(options, cookie, false);
 	}
@@ -111,7 +111,7 @@ int tracer_want_pid(unsigned int pid)
 	unsigned int one = 1;
 	int err;
 
-	/* first the counter: while it is 0 the program does not look */
+	/* the counter first: while it is 0 the program does not search */
 	__atomic_fetch_add(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
 	err = bpf_map_update_elem(bpf_map__fd(config_map(object, "pids_wanted")), &pid, &one,
 				  BPF_NOEXIST);
@@ -126,7 +126,7 @@ void tracer_unwant_pid(unsigned int pid)
 		__atomic_fetch_sub(&maps.state->wanted, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The next process that has not been let in yet; 0: no more. */
+/* The next requested process that is not adopted yet; 0: none. */
 unsigned int tracer_next_wanted(unsigned int after)
 {
 	int fd = bpf_map__fd(config_map(object, "pids_wanted"));
@@ -158,7 +158,7 @@ int tracer_consume(void)
 	return ring_buffer__consume(rings);
 }
 
-/* Stop, and write out what is still in the rings and maps. */
+/* Detach, and write out the remaining contents of the rings and maps. */
 void tracer_finish(void)
 {
 	programs_detach();

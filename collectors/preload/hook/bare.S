@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * th_interpreter: where the kernel begins a static program with this library (bare.c).
+ * th_interpreter: the kernel starts a static program with this library here (bare.c).
  *
- * th_bare_entry: what th_entry (entry.S) is, for Go. A goroutine's stack has no room for us: calls of
- * no interest are made at once, others with one of our own stacks below them; where none is free, they
- * are made without us. Calls that make a process are made by the trampoline's second part.
+ * th_bare_entry: th_entry (entry.S) for Go. A goroutine's stack is too small for the library: calls
+ * of no interest are made at once, others on a stack of the library; if none is free, they are made
+ * unobserved. Calls that create a process are made by the trampoline's second part.
  */
 #include <asm/unistd.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The library as the interpreter of a static program (enter.c): the kernel maps it and begins here
- * (bare.S). It does what a loader would have done for it, changes the program's own system-call
- * sites, and goes on with the program.
+ * The library as the interpreter of a static program (enter.c): the kernel maps it and starts it at
+ * th_interpreter (bare.S). It relocates itself, which a loader would do otherwise, patches the
+ * program's own system-call sites, and continues with the program.
  */
 #include <elf.h>
 #include <linux/auxvec.h>
@@ -10,13 +10,13 @@
 #include "bare.h"
 #include "sites.h"
 
-#define STACKS 256 /* threads within our calls at one time; bare.S has the same */
+#define STACKS 256 /* threads inside the library at one time; same as in bare.S */
 #define STACK 16384
 #define EXE "/proc/self/exe"
 
 extern const Elf64_Dyn own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
 
-unsigned long th_bare_busy[STACKS / 64]; /* a bit for each stack */
+unsigned long th_bare_busy[STACKS / 64]; /* one bit per stack */
 char *th_bare_stacks;
 static bool bare;
 static TH_LARGE char true_exe[1024];
@@ -59,7 +59,7 @@ static void read_start(long *sp, struct start *s)
 	}
 }
 
-/* Our own addresses; what is weak and not there stays NULL. */
+/* Relocate the library's own addresses; missing weak symbols stay NULL. */
 static void relocate(unsigned long base)
 {
 	const Elf64_Rela *rows = NULL;
@@ -77,7 +77,7 @@ static void relocate(unsigned long base)
 				base + (unsigned long)rows[i].r_addend;
 }
 
-/* The class of the program, and its name, which the copy has behind its end. */
+/* Return the program's class; read its true path, which the copy has after the interpreter's. */
 static enum th_class read_copy(const struct start *s)
 {
 	for (unsigned long i = 0; i < s->part_count; i++) {
@@ -97,7 +97,7 @@ static enum th_class read_copy(const struct start *s)
 	return TH_CLASS_STATIC;
 }
 
-/* Go makes processes that share its memory, and its stacks are ours to give back. */
+/* Go creates processes that share its memory: after an exec they could not release a stack. */
 static void leave_processes(bool go)
 {
 	for (unsigned int nr = 0; go && nr < TH_CALLS; nr++)
@@ -130,7 +130,7 @@ static void patch(const struct start *s, bool go)
 
 unsigned long th_bare_start(long *sp);
 
-/* Returns where the program begins. */
+/* Start the library in a static program; return the program's entry point. */
 unsigned long th_bare_start(long *sp)
 {
 	struct start s = {0};

@@ -5,15 +5,15 @@
 
 #include "core.h"
 
-#define TH_TABLE "TRACEHINT_HINTS" /* beside it lie the copies that are executed (enter.c) */
+#define TH_TABLE "TRACEHINT_HINTS" /* enter.c stores copies of programs next to this file */
 
-/* enter.c: executes a static program so that it is entered; returns where that could not be. */
+/* enter.c: execute a static program with the library; returns on failure. */
 void th_exec_entered(const struct th_call *call, enum th_class class, char *const *envp);
 
-/* bare.S: where the kernel begins, and where sites of Go lead to. */
+/* bare.S: the entries for sites of Go programs. */
 extern const char th_bare_entry[], th_bare_fork_after[];
 
-/* bare.c: whether the call asked for the program's own name, which it has now: not the copy's. */
+/* bare.c: whether the call read the program's own path; sets the result to the original's path. */
 bool th_true_exe(struct th_call *call);
 bool th_is_bare(void);
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whether the calls of a C library arrive in th_dispatch. What makes a recording has tried the library
- * of its own machine (collectors/preload/collector.py); in a process with another one (a container, another
- * root), or where its code could not be changed, its functions are called here, once as in a
- * process without threads and once as in one with threads. Their arguments make each fail
- * in the kernel; a call that arrives goes no further than th_dispatch.
+ * Checks that the calls of a C library pass through th_dispatch. The recorder has tried the library
+ * of its own machine (collectors/preload/collector.py). In a process with one that the site file
+ * does not have (a container, another root), its functions are called here, once as in a process
+ * without threads and once as in one with threads. Their arguments make each of them fail in the
+ * kernel; a call that arrives goes no further than th_dispatch.
  */
 #include <elf.h>
 #include <link.h>
 #include "sites.h"
 
 #define DT_GNU_HASH_TAG 0x6ffffef5
-#define NOT_AN_ARGUMENT (-1L) /* neither a descriptor nor an address nor flags */
+#define NOT_AN_ARGUMENT (-1L) /* not a valid descriptor, address or flag */
 
-/* Calls that the recorder looks at (record/rows.inc). Those by another name are inner ones. */
+/* Functions for calls that the recorder observes (record/rows.inc); names with __ are internal. */
 static const char *const functions[] = {
 	"read",
 	"write",
@@ -84,7 +84,7 @@ static bool find_symbols(const struct link_map *map, struct symbols *s)
 static unsigned long find_symbol(const struct symbols *s, const char *name, unsigned char type)
 {
 	unsigned int hash = 5381, buckets = s->hash[0], first = s->hash[1];
-	const unsigned int *bucket = s->hash + 4 + s->hash[2] * 2; /* behind 64-bit words */
+	const unsigned int *bucket = s->hash + 4 + s->hash[2] * 2; /* after the Bloom filter */
 	const unsigned int *chain = bucket + buckets;
 
 	for (const char *c = name; *c; c++)
@@ -117,7 +117,7 @@ static bool all_arrive(const struct symbols *s)
 	return true;
 }
 
-/* Whether all calls of the C library arrive, of threads as well. */
+/* Whether all calls of the C library pass through th_dispatch, with and without threads. */
 bool th_check_calls(const struct link_map *map)
 {
 	unsigned char actions[TH_CALLS], quick[TH_QUICK];

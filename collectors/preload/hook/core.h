@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the hook core tell each other. */
+/* Interface between the parts of the hook core. */
 #ifndef TRACEHINT_HOOK_CORE_H
 #define TRACEHINT_HOOK_CORE_H
 
 #include "../hook.h"
 
-/* What dispatch does with a call, beside telling observers. */
+/* How dispatch handles a call. */
 enum th_action {
-	TH_ACT_BEFORE = 1 << 0, /* tell observers */
+	TH_ACT_BEFORE = 1 << 0, /* call observers */
 	TH_ACT_AFTER = 1 << 1,
 	TH_ACT_CREATES = 1 << 2, /* may make a file */
 	TH_ACT_EXEC = 1 << 3,
 	TH_ACT_FORK = 1 << 4,
-	TH_ACT_EXE = 1 << 5,   /* may read the name of an entered program (bare.c) */
+	TH_ACT_EXE = 1 << 5,   /* may read the path of a static program (bare.c) */
 	TH_ACT_MAPS = 1 << 6,  /* may load an object that has system calls of its own (later.c) */
 	TH_ACT_CHECK = 1 << 7, /* is only counted (check.c) */
 };
 
-#define TH_SITES "TRACEHINT_SITES" /* names the file of known sites (sites.h) */
+#define TH_SITES "TRACEHINT_SITES" /* names the site file (sites.h) */
 #define TH_FORKING 256
 #define TH_QUICK 19 /* numbers up to pwrite64 */
 
-/* In a page that is zeroed in children by fork. */
+/* State of a process, in memory that is zeroed in children by fork. */
 struct th_state {
 	int pid;
-	unsigned int vforks; /* children of vfork that run in this memory now */
-	unsigned int shared; /* a process was made that shares it for good */
+	unsigned int vforks; /* children of vfork that currently run in this memory */
+	unsigned int shared; /* a process was created that keeps sharing the memory */
 	struct th_forking {
 		int tid; /* 0: free */
 		unsigned int flags;
 		unsigned long long began;
-	} forking[TH_FORKING]; /* threads that make a process just now */
+	} forking[TH_FORKING]; /* threads that are creating a process */
 };
 
 extern unsigned char th_actions[TH_CALLS]; /* enum th_action by number */
-extern unsigned char th_quick[TH_QUICK];   /* whether th_quick_after is told, by number */
+extern unsigned char th_quick[TH_QUICK];   /* whether th_quick_after handles the call, by number */
 extern unsigned long th_checked;	   /* calls that arrived with TH_ACT_CHECK */
 extern struct th_state *th_state;
 
@@ -61,13 +61,13 @@ bool th_dispatch_cancel(struct th_call *call, const void *function, const int *t
 bool th_may_create(const struct th_call *call);
 void th_fork_before(const struct th_call *call);
 void th_fork_after(const struct th_call *call);
-/* `script`, where given: set where the path is one, whose interpreter's class is returned. */
+/* `script` (may be NULL) is set if the path is a script; the class is that of its interpreter. */
 enum th_class th_classify(int dirfd, const char *path, int flags, bool *script);
 
 void th_leave(void *at, size_t bytes);
 void th_unleave(void *at);
 
-/* Counts of sites patched and of those in text that could not be written. */
+/* Numbers of patched sites and of sites in code that could not be written. */
 struct th_patched {
 	unsigned int sites, failed;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that made a file: an open that may create and found it empty, a link of an O_TMPFILE. */
+/* Detects new files: an open that may create and returns an empty file, a link of an O_TMPFILE. */
 #include <linux/fcntl.h>
 #include <linux/openat2.h>
 #include <linux/stat.h>
@@ -7,7 +7,7 @@
 
 #define AT_EMPTY_PATH 0x1000
 
-/* Where the arguments of an open lie; -1: there is none. */
+/* Positions of the arguments of an open; -1: none. */
 static const struct open_row {
 	short nr;
 	signed char dir, path, flags;
@@ -27,7 +27,7 @@ static bool is_empty_file(int fd)
 	       (facts.stx_mode & S_IFMT) == S_IFREG && !facts.stx_size;
 }
 
-/* The row of an open; NULL: another call. */
+/* Return the row of an open; NULL: another call. */
 static const struct open_row *open_row(const struct th_call *call)
 {
 	for (unsigned int i = 0; i < sizeof(opens) / sizeof(*opens); i++)
@@ -36,7 +36,7 @@ static const struct open_row *open_row(const struct th_call *call)
 	return NULL;
 }
 
-/* Whether it is an open that makes its file where there is none. */
+/* Whether it is an open that creates a missing file. */
 bool th_may_create(const struct th_call *call)
 {
 	const struct open_row *row = open_row(call);
@@ -61,7 +61,7 @@ static bool opened(const struct th_call *call)
 	return true;
 }
 
-/* The descriptor in "/proc/self/fd/N" or the like, -1 where there is none. */
+/* Return the descriptor in "/proc/self/fd/N" or similar; -1: none. */
 static int descriptor_in(const char *path)
 {
 	int fd = 0;
@@ -77,7 +77,7 @@ static int descriptor_in(const char *path)
 	return *at ? fd : -1;
 }
 
-/* A name for a file that had none, which is open here. */
+/* Report a file that was open without a name and now has one. */
 static void linked(const struct th_call *call)
 {
 	const char *from = (const char *)call->arg[1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every call of interest passes here: the call itself, then the observers. */
+/* Makes every call of interest, and calls the observers before and after it. */
 #include <asm/errno.h>
 #include "bare.h"
 
@@ -10,7 +10,7 @@ unsigned long th_checked;
 static const struct {
 	unsigned short nr;
 	unsigned char action;
-} own[] = {
+} core_calls[] = {
 	{__NR_open, TH_ACT_CREATES},  {__NR_openat, TH_ACT_CREATES}, {__NR_openat2, TH_ACT_CREATES},
 	{__NR_creat, TH_ACT_CREATES}, {__NR_link, TH_ACT_CREATES},   {__NR_linkat, TH_ACT_CREATES},
 	{__NR_execve, TH_ACT_EXEC},   {__NR_execveat, TH_ACT_EXEC},  {__NR_clone, TH_ACT_FORK},
@@ -19,9 +19,9 @@ static const struct {
 };
 
 #define MAX_OBSERVERS 8
-static const struct th_observer *on[MAX_OBSERVERS];
+static const struct th_observer *enabled[MAX_OBSERVERS];
 static unsigned int observers;
-static unsigned char wanted_before[TH_CALLS], wanted[TH_CALLS]; /* by whom: one bit each */
+static unsigned char wanted_before[TH_CALLS], wanted[TH_CALLS]; /* one bit per observer */
 static bool creations;
 
 long th_dispatch(struct th_call *call);
@@ -34,7 +34,7 @@ static void want(const unsigned short *calls, unsigned char *by_whom, enum th_ac
 	}
 }
 
-/* Moves of bytes that one observer alone wants, after the call. */
+/* Set th_quick for transfers that a single observer wants, and only after the call. */
 static void choose_quick(void)
 {
 	static const unsigned char calls[] = {__NR_read, __NR_write, __NR_pread64, __NR_pwrite64};
@@ -43,11 +43,11 @@ static void choose_quick(void)
 		unsigned int who = wanted[calls[i]];
 
 		if (who && !(who & (who - 1)) && th_actions[calls[i]] == TH_ACT_AFTER)
-			th_quick[calls[i]] = on[__builtin_ctz(who)]->quick;
+			th_quick[calls[i]] = enabled[__builtin_ctz(who)]->quick;
 	}
 }
 
-/* Turn on the observers that the environment names; false where there are none. */
+/* Start the observers that the environment enables; false: none. */
 bool th_dispatch_start(const struct th_program *program)
 {
 	for (const struct th_observer *const *at = th_observers; *at; at++) {
@@ -59,12 +59,12 @@ bool th_dispatch_start(const struct th_program *program)
 		want((*at)->before_calls, wanted_before, TH_ACT_BEFORE);
 		want((*at)->calls, wanted, TH_ACT_AFTER);
 		creations |= !!(*at)->created;
-		on[observers++] = *at;
+		enabled[observers++] = *at;
 	}
-	for (unsigned int i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if ((creations || own[i].action != TH_ACT_CREATES) &&
-		    own[i].action != (th_is_bare() ? TH_ACT_MAPS : TH_ACT_EXE))
-			th_actions[own[i].nr] |= own[i].action;
+	for (unsigned int i = 0; i < sizeof(core_calls) / sizeof(*core_calls); i++)
+		if ((creations || core_calls[i].action != TH_ACT_CREATES) &&
+		    core_calls[i].action != (th_is_bare() ? TH_ACT_MAPS : TH_ACT_EXE))
+			th_actions[core_calls[i].nr] |= core_calls[i].action;
 	choose_quick();
 	return observers > 0;
 }
@@ -87,90 +87,90 @@ static bool is_in(const unsigned short *calls, int nr)
 	return false;
 }
 
-/* Whether some observer would want calls of this number, on or not. */
+/* Whether any observer, enabled or not, wants calls of this number. */
 bool th_wanted_by_any(int nr)
 {
 	for (const struct th_observer *const *at = th_observers; *at; at++)
 		if (is_in((*at)->before_calls, nr) || is_in((*at)->calls, nr))
 			return true;
-	for (unsigned int i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if (own[i].nr == nr)
+	for (unsigned int i = 0; i < sizeof(core_calls) / sizeof(*core_calls); i++)
+		if (core_calls[i].nr == nr)
 			return true;
 	return false;
 }
 
-#define TELL(method, ...)                                                                          \
+#define NOTIFY(method, ...)                                                                        \
 	for (unsigned int i = 0; i < observers; i++)                                               \
-		if (on[i]->method)                                                                 \
-	on[i]->method(__VA_ARGS__)
+		if (enabled[i]->method)                                                            \
+	enabled[i]->method(__VA_ARGS__)
 
 void th_created(int dirfd, const char *path, int fd)
 {
-	TELL(created, dirfd, path, fd);
+	NOTIFY(created, dirfd, path, fd);
 }
 
-static void tell_before(struct th_call *call)
+static void notify_before(struct th_call *call)
 {
 	for (unsigned int who = wanted_before[call->nr]; who; who &= who - 1)
-		on[__builtin_ctz(who)]->before(call);
+		enabled[__builtin_ctz(who)]->before(call);
 }
 
-static void tell_after(const struct th_call *call)
+static void notify_after(const struct th_call *call)
 {
 	for (unsigned int who = wanted[call->nr]; who; who &= who - 1)
-		on[__builtin_ctz(who)]->after(call);
+		enabled[__builtin_ctz(who)]->after(call);
 }
 
-static inline __attribute__((always_inline)) long make(const struct th_call *call)
+static inline __attribute__((always_inline)) long make_call(const struct th_call *call)
 {
 	return th_sys6(call->nr, call->arg[0], call->arg[1], call->arg[2], call->arg[3],
 		       call->arg[4], call->arg[5]);
 }
 
-/* Returns where no observer has another command, or it could not be started. */
+/* Execute the command that an observer has instead; returns if there is none or it fails. */
 static void execute_other(const struct th_call *call)
 {
 	for (unsigned int i = 0; i < observers; i++) {
 		size_t bytes = 0;
-		char **argv = on[i]->replacing ? on[i]->replacing(call, &bytes) : NULL;
+		char **argv = enabled[i]->replacing ? enabled[i]->replacing(call, &bytes) : NULL;
 
 		if (!argv)
 			continue;
 		struct th_call other = {.nr = __NR_execve,
 					.arg = {(long)argv[0], (long)argv, call->arg[2]}};
 
-		TELL(executing, &other, TH_CLASS_DYNAMIC);
-		th_exec_instead(&other, bytes, on[i]->variable);
-		TELL(not_executed, &other);
+		NOTIFY(executing, &other, TH_CLASS_DYNAMIC);
+		th_exec_instead(&other, bytes, enabled[i]->variable);
+		NOTIFY(not_executed, &other);
 	}
 }
 
 static long execute(struct th_call *call)
 {
 	if (!th_exec_readable(call))
-		return make(call);
+		return make_call(call);
 	execute_other(call);
 	enum th_class class = th_exec_class(call);
 
-	TELL(executing, call, class);
+	NOTIFY(executing, call, class);
 	call->ret = th_exec(call, class);
-	TELL(not_executed, call);
+	NOTIFY(not_executed, call);
 	return call->ret;
 }
 
 void th_tell_incomplete(void)
 {
-	TELL(incomplete);
+	NOTIFY(incomplete);
 }
 
 void th_tell_forking(unsigned long flags, unsigned long long *began)
 {
-	TELL(forking, flags, began);
+	NOTIFY(forking, flags, began);
 }
 
 void th_tell_forked(long pid, unsigned long flags, unsigned long long began)
 {
-	TELL(forked, pid, flags, began);
+	NOTIFY(forked, pid, flags, began);
 }
 
 static long check(struct th_call *call)
@@ -179,14 +179,14 @@ static long check(struct th_call *call)
 	return call->ret = -EBADF;
 }
 
-static void tell_done(struct th_call *call, unsigned char action)
+static void notify_done(struct th_call *call, unsigned char action)
 {
 	if ((action & TH_ACT_CREATES) && !th_failed(call->ret))
 		th_check_created(call);
 	if ((action & TH_ACT_MAPS) && !th_failed(call->ret))
 		th_mapped(call);
 	if (action & TH_ACT_AFTER)
-		tell_after(call);
+		notify_after(call);
 }
 
 long th_dispatch(struct th_call *call)
@@ -194,26 +194,26 @@ long th_dispatch(struct th_call *call)
 	unsigned char action = (unsigned long)call->nr < TH_CALLS ? th_actions[call->nr] : 0;
 
 	if (!action)
-		return make(call);
+		return make_call(call);
 	if (action & (TH_ACT_EXEC | TH_ACT_CHECK))
 		return action & TH_ACT_CHECK ? check(call) : execute(call);
 	if ((action & TH_ACT_EXE) && th_true_exe(call))
 		return call->ret;
 	if (action & TH_ACT_BEFORE)
-		tell_before(call);
-	call->ret = make(call);
-	tell_done(call, action);
+		notify_before(call);
+	call->ret = make_call(call);
+	notify_done(call, action);
 	return call->ret;
 }
 
-#pragma weak th_quick_after /* not there with observers of others */
+#pragma weak th_quick_after /* missing if linked with other observers */
 
-#define CANCELED 8 /* in the thread's state */
+#define CANCELED 8 /* bit of the thread's state */
 
 /*
- * A call in which the thread can be cancelled: `function` of the C library makes it. False: go on there
- * as if we were not. A static program's unwinder does not find our frames: there only calls that may
- * make a file are ours, they hardly wait, and a thread that is cancelled meanwhile ends at its next call.
+ * Makes a cancellable call by `function` of the C library. False: continue there unobserved. The
+ * unwinder of a static program does not find the library's frames: only calls that may create a
+ * file are intercepted there. They rarely block; a thread cancelled then ends at its next call.
  */
 bool th_dispatch_cancel(struct th_call *call, const void *function, const int *thread)
 {
@@ -226,10 +226,10 @@ bool th_dispatch_cancel(struct th_call *call, const void *function, const int *t
 	if (th_is_bare() && ((*thread & CANCELED) || !th_may_create(call)))
 		return false;
 	if (action & TH_ACT_BEFORE)
-		tell_before(call);
-	call->ret = th_is_bare() ? make(call) : th_call_cancel(call, function, thread);
+		notify_before(call);
+	call->ret = th_is_bare() ? make_call(call) : th_call_cancel(call, function, thread);
 	if (call->nr >= TH_QUICK || !th_quick[call->nr])
-		tell_done(call, action);
+		notify_done(call, action);
 	else if (call->ret > 0)
 		th_quick_after(call->arg[0], (unsigned long)call->nr, call->arg[3], call->ret);
 	return true;

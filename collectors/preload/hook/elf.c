@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a program is, from the first bytes of its file. A script is what its interpreter is. */
+/* Classifies a program by the headers of its file; a script has the class of its interpreter. */
 #include <elf.h>
 #include <linux/fcntl.h>
 #include <linux/stat.h>
@@ -56,7 +56,7 @@ static uint64_t in_file(const Elf64_Phdr *parts, unsigned int n, uint64_t addres
 	return 0;
 }
 
-/* Whether it needs the shared run-time library of the address sanitizer. */
+/* Whether the program needs the shared run-time library of AddressSanitizer. */
 static bool needs_asan(int fd, const Elf64_Phdr *parts, unsigned int n, const Elf64_Phdr *dynamic)
 {
 	Elf64_Dyn tag;
@@ -73,7 +73,7 @@ static bool needs_asan(int fd, const Elf64_Phdr *parts, unsigned int n, const El
 		else if (tag.d_tag == DT_STRTAB)
 			strings = in_file(parts, n, tag.d_un.d_ptr);
 		if (strings && tag.d_tag != DT_NEEDED && count)
-			break; /* DT_NEEDED come first */
+			break; /* DT_NEEDED entries are first */
 	}
 	for (unsigned int i = 0; strings && i < count; i++)
 		if (read_name(fd, name, strings + needed[i]) && th_starts(name, "libasan.so"))
@@ -123,7 +123,7 @@ static enum th_class class_of_elf(int fd, const Elf64_Ehdr *head)
 	return class == TH_CLASS_DYNAMIC && go ? TH_CLASS_GO : class;
 }
 
-/* The interpreter of "#! NAME arguments", ended by NUL in place. */
+/* Return the interpreter of "#! NAME arguments", terminated in place. */
 static const char *script_interpreter(char *line)
 {
 	char *at = line + 2;
@@ -186,7 +186,7 @@ enum th_class th_classify(int dirfd, const char *path, int flags, bool *script)
 
 __attribute__((visibility("default"))) int tracehint_class(const char *path);
 
-/* For the recorder and `tracehint doctor`, which load the library to ask. */
+/* For the recorder and `tracehint doctor`, which load the library to call this. */
 int tracehint_class(const char *path)
 {
 	return (int)th_classify(TH_AT_FDCWD, path, 0, NULL);

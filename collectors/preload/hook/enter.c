@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Static programs: no loader reads LD_PRELOAD there, but the kernel loads what a program's headers
- * name as its interpreter. So a copy is executed whose headers name this library (bare.c goes on
- * there). It lies beside the rule table, is made once per program and run, and has behind its end the
- * name of the program that it was. Whatever is in the way, the program itself is executed.
+ * Starts static programs with the library. No loader reads LD_PRELOAD for them, but the kernel
+ * loads the interpreter that a program's headers name. So a copy is executed whose headers name
+ * this library (bare.c runs then). It is stored next to the rule table, is made once per program
+ * and run, and ends with the path of the original. If anything fails, the original is executed.
  */
 #include <elf.h>
 #include <linux/fcntl.h>
@@ -17,7 +17,7 @@
 #define MAX_PATH 2048
 #define AT_EMPTY_PATH 0x1000
 #define X_OK 1
-#define PT_GO_FLAGS 0x65041580 /* says nothing to the kernel of today */
+#define PT_GO_FLAGS 0x65041580 /* ignored by current kernels */
 #ifndef PT_GNU_PROPERTY	       /* before glibc 2.32 */
 #define PT_GNU_PROPERTY 0x6474e553
 #endif
@@ -49,7 +49,7 @@ static bool add_number(struct copy *c, unsigned long number)
 	return add(c, digits, 17);
 }
 
-/* TABLE.programs/WHICH-FILE/NAME; the directories are made. */
+/* Set the path TABLE.programs/FILE-IDENTITY/NAME and create its directories. */
 static bool name_copy(struct copy *c, const char *name)
 {
 	const struct statx *f = &c->facts;
@@ -68,7 +68,7 @@ static bool name_copy(struct copy *c, const char *name)
 	return add(c, "/", 1) && add(c, name, th_len(name));
 }
 
-/* The part of the headers that can be given up, or -1. */
+/* Return the index of a program header that can be overwritten, or -1. */
 static int spare_part(const Elf64_Phdr *parts, unsigned int n)
 {
 	static const unsigned int spare[] = {PT_NOTE, PT_GO_FLAGS, PT_GNU_PROPERTY};
@@ -84,7 +84,7 @@ static int spare_part(const Elf64_Phdr *parts, unsigned int n)
 	return found;
 }
 
-/* The loader itself is static, too, and reads LD_PRELOAD. */
+/* The loader is a static program too, but it reads LD_PRELOAD. */
 static bool is_loader(const char *name)
 {
 	return th_starts(name, "ld-") || th_starts(name, "ld.so") || th_starts(name, "ld64.");
@@ -95,7 +95,7 @@ static bool put_at(int fd, const void *bytes, size_t n, size_t at)
 	return th_sys(__NR_pwrite64, fd, bytes, n, at) == (long)n;
 }
 
-/* The program's own name, behind that of the interpreter. */
+/* Write the program's own path after that of the interpreter. */
 static bool put_name(const struct copy *c, int to, size_t at)
 {
 	char name[32], true_path[1024];
@@ -144,7 +144,7 @@ static bool write_copy(const struct copy *c, int to, enum th_class class)
 		      sizeof(head) + (size_t)spare * sizeof(*parts));
 }
 
-/* Under a name of its own first: who executes it finds it whole. */
+/* Write to a temporary name first, so that other processes execute complete copies only. */
 static bool make_copy(struct copy *c, enum th_class class)
 {
 	size_t length = c->length;
@@ -169,7 +169,7 @@ static bool make_copy(struct copy *c, enum th_class class)
 	return true;
 }
 
-/* By this user or by root. */
+/* Whether an executable copy exists that this user or root made. */
 static bool is_made(const struct copy *c)
 {
 	long fd = th_open_trusted(c->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From a patched site to C and back. A trampoline (sites.c) calls th_entry with the registers of
- * the system call, 128 bytes below the program's stack: leaf functions use those. As after the
- * system call itself, all registers but rax, rcx and r11 are as before. r11 is the site's address.
+ * From a patched site to C and back. A trampoline (patch.c) calls th_entry with the registers of
+ * the system call, 128 bytes below the program's stack pointer: leaf functions use those bytes.
+ * All registers but rax, rcx and r11 are preserved, as by the call. r11 points past the site.
  *
- * Calls that make a process must not have a frame of ours on the stack while they run, the child
- * may return over it or have another stack: th_entry then returns to the trampoline's second
+ * Calls that create a process must not have a frame of the library on the stack while they run: the
+ * child may return over it or have another stack. th_entry then returns to the trampoline's second
  * part, which makes the call and calls th_fork_entry_after in the parent.
  *
- * Reads and writes are told to th_quick_after where nobody else wants them: no struct is filled.
+ * th_quick_after handles reads and writes that no other observer wants: no struct is filled.
  */
 #include <asm/unistd.h>
 
 #define TH_CALLS 512
-#define FORK_PART 19 /* from after the first call in the trampoline to its second part */
+#define FORK_PART 19 /* from the end of the first call in the trampoline to its second part */
 
 .text
 .macro save what
@@ -25,7 +25,7 @@
 	.cfi_adjust_cfa_offset -8
 .endm
 .macro enter
-	save %r11 /* the site, for who unwinds: threads are cancelled within a call */
+	save %r11 /* the site, for unwinders: threads are cancelled within a call */
 	.cfi_offset %rip, -(8 + 128 + 8)
 	save $0	  /* th_call.note */
 	save %rax /* th_call.ret */
@@ -51,15 +51,15 @@
 	restore %r11
 	.cfi_register %rip, %r11
 .endm
-/* The caller is the site, not the trampoline, which no table describes: 8 bytes of its call and
-   128 left alone lie between. */
+/* The caller is the site, not the trampoline, which has no unwind table. In between are the 8 bytes
+   of the trampoline's return address and the 128 unused bytes. */
 .macro begin_at_site
 	.cfi_startproc
 	.cfi_def_cfa %rsp, 8 + 128
 	.cfi_register %rip, %r11
 .endm
 
-.weak th_quick_after /* not there with observers of others */
+.weak th_quick_after /* missing if linked with other observers */
 .hidden th_quick_after
 
 .globl th_entry
@@ -139,9 +139,9 @@ th_fork_entry_after:
 .size th_fork_entry_after, . - th_fork_entry_after
 
 /*
- * In place of __syscall_cancel_arch, whose address is in r11: rdi is the thread's state, rsi the number;
- * rdx, rcx, r8, r9 and two words on the stack are the arguments. An ordinary frame: a thread that is
- * cancelled is unwound through it. Calls of no interest go straight on.
+ * Replaces __syscall_cancel_arch, whose address is in r11: rdi is the thread's state, rsi the
+ * number; rdx, rcx, r8, r9 and two words on the stack are the arguments. The frame is ordinary,
+ * because a cancelled thread is unwound through it. Calls of no interest continue in the original.
  */
 .hidden th_actions
 .globl th_cancel_entry
@@ -191,7 +191,7 @@ th_cancel_entry:
 	.cfi_endproc
 .size th_cancel_entry, . - th_cancel_entry
 
-/* th_call_cancel(call, function, thread): calls the function that th_cancel_entry is in place of. */
+/* th_call_cancel(call, function, thread): call the function that th_cancel_entry replaces. */
 .globl th_call_cancel
 .hidden th_call_cancel
 .type th_call_cancel, @function

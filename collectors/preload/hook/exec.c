@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * Exec: the next program gets the library and the observers' variables, whatever environment the
- * caller made for it; a program that breaks below a preloaded library gets its environment without
- * it.
+ * Exec: passes the library and the observers' variables on to the next program, whatever
+ * environment the caller made for it. A program that breaks below a preloaded library gets its
+ * environment without it.
  */
 #include <asm/errno.h>
 #include <linux/fcntl.h>
@@ -20,7 +19,7 @@ static struct {
 	char *entry; /* NAME=value */
 } carried[MAX_CARRIED];
 static unsigned int carried_count;
-/* The entries, our path ...: programs may write over theirs. */
+/* Copies of the entries, the library's path ...: programs may overwrite the originals. */
 static __attribute__((section(".texts"))) char texts[MAX_TEXT];
 static size_t texts_used;
 static const char *own_path = "";
@@ -53,7 +52,7 @@ char *th_keep(const char *a, const char *b)
 	return at;
 }
 
-/* Our own entry of LD_PRELOAD. */
+/* Find the entry of this library in LD_PRELOAD. */
 static void find_own_path(const char *preload)
 {
 	for (const char *at = preload; at && *at;) {
@@ -75,14 +74,14 @@ static void find_own_path(const char *preload)
 	}
 }
 
-/* Other variables that observers need in the next program, beside those that turn them on. */
+/* Pass a variable on to the next program. */
 void th_carry(const char *name, const char *value)
 {
 	char *prefix = th_keep(name, "=");
 
 	if (!prefix || carried_count == MAX_CARRIED)
 		return;
-	texts_used--; /* over the end of the prefix */
+	texts_used--; /* overwrite the NUL of the prefix */
 	if (!th_keep(value, ""))
 		return;
 	carried[carried_count].name = name;
@@ -112,18 +111,18 @@ void th_exec_start(const struct th_program *program)
 	}
 }
 
-/* Whether the loader would find the library; where it does not, it says so in the program's output. */
+/* Whether the loader can find the library; else it writes an error to the program's output. */
 static bool is_there(void)
 {
 	return !th_failed(th_sys(__NR_access, own_path, 4 /* R_OK */));
 }
 
-/* Not there with observers of others. */
+/* Missing if linked with other observers. */
 #pragma weak th_program_key
 #pragma weak th_program_class
 #pragma weak th_program_is
 
-/* Programs that were executed before are known by one call. */
+/* Programs that were executed before are not read again. */
 static enum th_class class_of_path(const char *path)
 {
 	unsigned long long key = th_program_key ? th_program_key(path) : 0;
@@ -138,7 +137,7 @@ static enum th_class class_of_path(const char *path)
 	return class;
 }
 
-/* By a copy that fails where a load would be a signal. Where it is forbidden, all counts as mapped. */
+/* Tested by a copy, which fails where a load would raise a signal. If forbidden: always true. */
 static bool is_mapped(unsigned long at)
 {
 	char byte;
@@ -164,7 +163,7 @@ bool th_readable(const void *at, size_t n)
 	return true;
 }
 
-/* `page`: one that is known to be mapped; most texts of a program lie on a few. */
+/* `page`: a page that is known to be mapped; most strings of a program are on a few pages. */
 static bool byte_readable(const void *byte, unsigned long *page)
 {
 	unsigned long at = (unsigned long)byte;
@@ -201,7 +200,7 @@ static bool list_readable(char *const *list, unsigned long *page)
 	return false;
 }
 
-/* Else the call fails with EFAULT. */
+/* Whether the arguments of the call can be read; otherwise it fails with EFAULT. */
 bool th_exec_readable(const struct th_call *call)
 {
 	bool at = call->nr == __NR_execveat;
@@ -227,7 +226,7 @@ static bool refuses_preload(enum th_class class)
 	       class == TH_CLASS_APART;
 }
 
-/* Where our path stands in a value of LD_PRELOAD, or NULL. */
+/* Return the position of the library's path in a value of LD_PRELOAD, or NULL. */
 static const char *ours_in(const char *preload)
 {
 	size_t n = th_len(own_path);
@@ -266,7 +265,7 @@ static bool is_carried(const char *entry)
 	return th_starts(entry, PRELOAD "=");
 }
 
-/* "LD_PRELOAD=" and the given value with our path, or without it; at `to`. */
+/* Write "LD_PRELOAD=" and the given value with or without the library's path; NULL: empty. */
 static char *write_preload(char *to, const char *given, bool enter)
 {
 	const char *ours = given ? ours_in(given) : NULL;
@@ -293,7 +292,7 @@ static char *write_preload(char *to, const char *given, bool enter)
 	return at > to + sizeof(PRELOAD) ? to : NULL;
 }
 
-/* The environment for the next program in one piece of memory, or NULL; `without` a variable. */
+/* Return the environment for the next program in one mapping, or NULL; omits `without`. */
 static char **make_environment(char *const *envp, bool enter, const char *without, size_t *bytes)
 {
 	const char *given = th_variable(envp, PRELOAD);
@@ -333,7 +332,7 @@ static long make_call(const struct th_call *call, char *const *envp, enum th_cla
 	return th_sys(__NR_execveat, call->arg[0], call->arg[1], call->arg[2], envp, call->arg[4]);
 }
 
-/* Returns only where it failed. */
+/* Returns only on failure. */
 long th_exec(const struct th_call *call, enum th_class class)
 {
 	char *const *envp = (char *const *)call->arg[call->nr == __NR_execve ? 2 : 3];
@@ -354,7 +353,7 @@ long th_exec(const struct th_call *call, enum th_class class)
 	return ret;
 }
 
-/* Another command, whose words take so many bytes. Returns where it could not be started. */
+/* Execute another command, whose arguments occupy `bytes`. Returns only on failure. */
 void th_exec_instead(const struct th_call *call, size_t bytes, const char *without)
 {
 	void *argv = (void *)call->arg[1];

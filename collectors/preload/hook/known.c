@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * Uses the file of known sites. Looking for them takes over a millisecond per program, and to change
- * them a copy of each of their pages; mapping changed code takes some microseconds. A list of sites
- * is looked at again before it is used; code is taken by its build identifier.
+ * Uses the site file. A search for sites takes more than a millisecond per program, and patching
+ * them copies each of their pages; mapping patched code takes some microseconds. Each site of a
+ * list is verified before it is used; patched code is identified by its build identifier.
  */
 #include <elf.h>
 #include <linux/fcntl.h>
@@ -97,7 +96,7 @@ static bool map_at(unsigned char *at, size_t bytes, int protection, int flags, l
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
-/* Whether the island finds the entries: the library is the third of the loader's objects. */
+/* Whether the stubs find the entries: the library must be the third in the loader's list. */
 static bool is_third(const unsigned char *list)
 {
 	const struct link_map *map = *(const struct link_map *const *)list;
@@ -122,7 +121,7 @@ static bool way_ready(const struct known_file *file, const struct known *known,
 	       is_third(start + known->list_at);
 }
 
-/* Map the changed code over that of the object. */
+/* Map the patched code over that of the object. */
 bool image_use(const struct known_file *file, const struct known *known, const struct text *text)
 {
 	unsigned char *start = page_of(text->start), *island = start - TH_KNOWN_APART;

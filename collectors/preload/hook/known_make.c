@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * Makes the file of known sites (sites.h) in the recorder. The code is that of the objects' files:
- * that of this process may be changed already.
+ * Makes the site file (sites.h) in the recorder. The code is read from the objects' files, because
+ * that of this process may be patched already.
  */
 #include <elf.h>
 #include <linux/fcntl.h>
@@ -11,7 +10,7 @@
 #define AT_EMPTY_PATH 0x1000
 #define MAP_PRIVATE_NORESERVE 0x4022
 
-/* An object's file in memory, and its code in a place that its trampolines reach. */
+/* The mapped file of an object, and a copy of its code within reach of its trampolines. */
 struct making {
 	unsigned char *base; /* of the file */
 	size_t size;
@@ -41,7 +40,7 @@ static bool map_file(struct making *m, const char *path)
 	return true;
 }
 
-/* The code, where the file has it as it is mapped: all of glibc's objects. */
+/* Return the code segment if it has the same offset in file and memory, as all glibc objects do. */
 static const Elf64_Phdr *code_of(const struct making *m)
 {
 	const Elf64_Ehdr *head = (const void *)m->base;
@@ -81,7 +80,7 @@ static bool copy_code(struct making *m)
 	return true;
 }
 
-static unsigned int keep_any(struct site *sites, unsigned int n)
+static unsigned int drop_unwanted_sites(struct site *sites, unsigned int n)
 {
 	unsigned int kept = 0;
 
@@ -96,7 +95,7 @@ static bool put_at(long fd, const void *bytes, size_t n, size_t at)
 	return th_sys(__NR_pwrite64, fd, bytes, n, at) == (long)n;
 }
 
-/* Where an object's data end: behind them lies what is left of their last page, for nobody. */
+/* Return the end of an object's data; the rest of its last page is unused. */
 static unsigned long data_end(const struct making *m)
 {
 	const Elf64_Ehdr *head = (const void *)m->base;
@@ -109,7 +108,7 @@ static unsigned long data_end(const struct making *m)
 	return end;
 }
 
-/* The loader takes memory behind its data, but it has the list of objects. False: neither. */
+/* Use slots after the data or, in the loader, which uses that space, its list; false: neither. */
 static bool find_way(const struct making *m, const struct link_map *map, struct known *known)
 {
 	unsigned long first = m->code->p_vaddr & ~(TH_PAGE - 1), end = data_end(m);
@@ -123,7 +122,7 @@ static bool find_way(const struct making *m, const struct link_map *map, struct 
 	return known->list_at || known->slots_at;
 }
 
-/* The trampolines: behind the code, where its last page has room, or apart. */
+/* Write the trampolines: after the code if its last page has space for them, else apart. */
 static bool put_island(struct making *m, long fd, struct known *known)
 {
 	unsigned char *start = page_of(m->text.start), *island = m->room;
@@ -141,7 +140,7 @@ static bool put_island(struct making *m, long fd, struct known *known)
 	return !known->island_at || put_at(fd, island, to_pages(bytes), known->island_at);
 }
 
-/* Writes list, trampolines and code behind `*end` of the file, and moves that. */
+/* Write list, trampolines and code to the file at `*end`, and advance it. */
 static bool put_object(struct making *m, const struct link_map *map, long fd, struct known *known,
 		       size_t *end)
 {
@@ -150,7 +149,7 @@ static bool put_object(struct making *m, const struct link_map *map, long fd, st
 
 	th_copy(known->id, build_id(m->base), TH_BUILD_ID);
 	known->count = find_sites(&m->text, m->sites, TH_MAX_SITES);
-	known->count = keep_any(m->sites, known->count);
+	known->count = drop_unwanted_sites(m->sites, known->count);
 	for (unsigned int i = 0; i < known->count; i++) {
 		cancels |= !!m->sites[i].cancel;
 		m->offsets[i] = (unsigned int)(site_mark(&m->sites[i]) - m->text.start);
@@ -160,7 +159,7 @@ static bool put_object(struct making *m, const struct link_map *map, long fd, st
 	known->text_at = known->island_at + (unsigned int)to_pages(island_size(known->count));
 	known->text_bytes = (unsigned int)to_pages((size_t)(m->text.end - start));
 	*end = known->text_at + known->text_bytes;
-	/* by the loader's list an entry is found through a register that is an argument there */
+	/* the stubs that use the loader's list change rcx, an argument of cancellable calls */
 	return find_way(m, map, known) && (known->slots_at || !cancels) &&
 	       put_island(m, fd, known) &&
 	       put_at(fd, m->offsets, known->count * 4UL, known->sites_at) &&
@@ -184,7 +183,7 @@ static bool make(struct making *m, const struct link_map *map, long fd, struct k
 
 __attribute__((visibility("default"))) int tracehint_sites(int fd);
 
-/* Write the file for the objects of this process to the empty file `fd`; how many, or 0. */
+/* Write the site file for the objects of this process to the empty `fd`; returns their number. */
 int tracehint_sites(int fd)
 {
 	size_t bytes = TH_MAX_SITES * (sizeof(struct site) + 4), end = TH_PAGE;

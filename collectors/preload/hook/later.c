@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Objects with system calls of their own that are loaded while the program runs: a second C library
- * (dlmopen), libaio. The loader maps their code and nobody runs it yet: this is when it is changed.
+ * Patches objects with system calls of their own that are loaded while the program runs: a second C
+ * library (dlmopen), libaio. This happens when the loader maps their code, before it is executed.
  */
 #include <linux/stat.h>
 #include "bare.h"
@@ -9,7 +9,7 @@
 
 #define PROT_EXEC 4
 #define MAP_ANONYMOUS 0x20
-#define MOST 32 /* of one process: what a trampoline took is not given back */
+#define MOST 32 /* objects per process: trampolines are never unmapped */
 #define MAX_NAME 512
 #define AT_EMPTY_PATH 0x1000
 
@@ -30,7 +30,7 @@ void th_mapped(const struct th_call *call)
 	struct statx facts;
 	unsigned long from = (unsigned long)call->arg[5], length = (unsigned long)call->arg[1];
 
-	/* where a part without code follows, more is mapped at first than the file has */
+	/* if a segment without code follows, the first mapping is longer than the file */
 	if (th_failed(th_sys(__NR_statx, call->arg[4], "", AT_EMPTY_PATH, STATX_SIZE, &facts)) ||
 	    from >= facts.stx_size)
 		return;

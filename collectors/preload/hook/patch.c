@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Leads system-call sites to th_entry: a jump to a trampoline near by for each. */
+/* Redirects system-call sites to th_entry: each jumps to its own trampoline nearby. */
 #include "bare.h"
 #include "sites.h"
 
 #define TRAMPOLINE 96
-#define STUB 32 /* of an island there is one for each entry before the trampolines */
+#define STUB 32 /* an island begins with one stub per entry */
 #define STUBS (ENTRIES * STUB)
-#define REACH (1UL << 30) /* jumps reach 2 GiB; the library itself lies in between */
+#define REACH (1UL << 30) /* jumps reach 2 GiB; the object itself is in between */
 
 static unsigned char *put(unsigned char *at, const void *bytes, size_t n)
 {
@@ -23,14 +23,14 @@ static unsigned char *put_relative(unsigned char *at, const char *opcode, size_t
 	return put(at, &offset, 4);
 }
 
-/* In place of a function's call, which begins with its arguments where they are. */
+/* Write the code that replaces the call of a function; the arguments are in place already. */
 static void write_cancel(unsigned char *at, const struct site *site, const unsigned char *stubs)
 {
 	at = put_relative(at, "\x4c\x8d\x1d", 3, site->cancel); /* lea function, %r11 */
 	put_relative(at, "\xe9", 1, stubs + ENTRY_CANCEL * STUB);
 }
 
-/* See entry.S; `stubs` lead to the entries. */
+/* Write the trampoline of a site, see entry.S; `stubs` jump to the entries. */
 static void write_trampoline(unsigned char *at, const struct site *site, const unsigned char *stubs)
 {
 	static const char down[] = "\x48\x8d\x64\x24\x80", up[] = "\x48\x8d\xa4\x24\x80\0\0\0";
@@ -71,15 +71,15 @@ size_t island_size(unsigned int sites)
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
-static const char *const usual[ENTRIES] = {th_entry, th_fork_entry_after, th_cancel_entry};
+static const char *const own_entries[ENTRIES] = {th_entry, th_fork_entry_after, th_cancel_entry};
 
 void entries_of(unsigned int entry[ENTRIES])
 {
 	for (unsigned int i = 0; i < ENTRIES; i++)
-		entry[i] = (unsigned int)(usual[i] - __ehdr_start);
+		entry[i] = (unsigned int)(own_entries[i] - __ehdr_start);
 }
 
-/* To an entry. By the loader's list: rcx is free, the system call would change it. */
+/* Write a jump to an entry. With the loader's list it uses rcx, which a system call changes too. */
 static void write_stub(unsigned char *at, const struct way *way, enum entry which)
 {
 	static const char third[] = "\x48\x8b\x49\x18" /* mov 24(%rcx), %rcx: l_next */
@@ -120,13 +120,13 @@ void lead_sites(unsigned char *island, const struct site *sites, unsigned int n)
 
 void write_slots(unsigned char *slots)
 {
-	th_copy(slots, usual, sizeof(usual));
+	th_copy(slots, own_entries, sizeof(own_entries));
 }
 
-/* Memory that jumps from `near` reach. */
+/* Map memory within reach of jumps from `near`. */
 static unsigned char *map_near(const unsigned char *near, size_t bytes)
 {
-	/* below the code; a static program has no room there, and its heap above it */
+	/* below the code, or far above that of a static program, whose heap follows it */
 	unsigned long at = (unsigned long)near - (1UL << 20);
 
 	if (at < REACH)
@@ -144,7 +144,7 @@ static unsigned char *map_near(const unsigned char *near, size_t bytes)
 	return NULL;
 }
 
-/* In this process alone: a copy of each page that has sites. */
+/* Patch sites in this process alone, which copies each page that has sites. */
 static bool patch(const struct text *text, const struct site *sites, unsigned int n,
 		  const char *const *entries)
 {
@@ -166,7 +166,7 @@ static bool patch(const struct text *text, const struct site *sites, unsigned in
 	return true;
 }
 
-/* Without those of calls that nobody wants to see. */
+/* Drop sites of calls that no observer wants; return the number of the rest. */
 static unsigned int keep_wanted(struct site *sites, unsigned int n)
 {
 	unsigned int kept = 0;
@@ -187,14 +187,14 @@ static void patch_alone(const struct text *text, const struct known *known, stru
 	unsigned int n = known ? known_sites(known, text, sites) : 0;
 
 	n = keep_wanted(sites, n ? n : find_sites(text, sites, TH_MAX_SITES));
-	if (n && patch(text, sites, n, usual))
+	if (n && patch(text, sites, n, own_entries))
 		done->sites += n;
 	else
 		done->failed += n;
 	th_sys(__NR_munmap, sites, bytes);
 }
 
-/* Another program's code than that of a library; how many sites it has. */
+/* Patch the code of a static program; return the number of its sites, or 0 if that fails. */
 unsigned int th_patch_text(const struct text *text, const char *const *entries)
 {
 	size_t bytes = TH_MAX_SITES * sizeof(struct site);
@@ -210,7 +210,7 @@ unsigned int th_patch_text(const struct text *text, const char *const *entries)
 	return n;
 }
 
-/* That of an object which was just mapped. */
+/* Patch the code of an object that was just mapped. */
 void th_patch_later(const struct text *text)
 {
 	struct th_patched done = {0, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which process this is, and calls that make another one. */
+/* Identity of this process, and calls that create another one. */
 #include "core.h"
 
 #define MADV_NOHUGEPAGE 15
@@ -8,14 +8,14 @@
 
 struct th_state *th_state;
 
-/* Memory of children of vfork, which their exec leaves behind; zeroed in children by fork too. */
+/* Mappings that children of vfork leave behind by exec; also zeroed in children by fork. */
 static struct th_left {
 	int pid; /* 0: free */
 	void *at;
 	size_t bytes;
-} * left;
+} * left_mappings;
 
-/* Mapped once, given out in pieces that lie together: fewer pages are touched. */
+/* Mapped once and divided into adjacent pieces, so that fewer pages are touched. */
 static char *wiped;
 static size_t wiped_left;
 
@@ -31,10 +31,10 @@ void *th_map_wiped(size_t bytes)
 			wiped = NULL;
 			return NULL;
 		}
-		/* where huge pages are the rule, one would be 2 MiB of each process */
+		/* where huge pages are the default, one would use 2 MiB of each process */
 		th_sys(__NR_madvise, wiped, WIPED, MADV_NOHUGEPAGE);
-		wiped_left = WIPED - TH_FORKING * sizeof(*left);
-		left = (struct th_left *)(wiped + wiped_left);
+		wiped_left = WIPED - TH_FORKING * sizeof(*left_mappings);
+		left_mappings = (struct th_left *)(wiped + wiped_left);
 	}
 	if (bytes > wiped_left)
 		return NULL;
@@ -76,8 +76,8 @@ static unsigned long clone_flags(const struct th_call *call)
 	return call->nr == __NR_vfork ? TH_CLONE_VM | TH_CLONE_VFORK : 0;
 }
 
-/* Remember what this thread is about to do; false where there is no room. */
-static bool remember(unsigned int flags, unsigned long long began)
+/* Store the flags of the process that this thread is about to create; false: no space. */
+static bool store_fork(unsigned int flags, unsigned long long began)
 {
 	int tid = (int)th_sys(__NR_gettid);
 
@@ -94,8 +94,8 @@ static bool remember(unsigned int flags, unsigned long long began)
 	return false;
 }
 
-/* What it was; 0, and nothing began, where there was no room. */
-static unsigned long recall(unsigned long long *began)
+/* Return the stored flags and set `began`; if there was no space, return 0. */
+static unsigned long take_fork(unsigned long long *began)
 {
 	int tid = (int)th_sys(__NR_gettid);
 
@@ -111,7 +111,7 @@ static unsigned long recall(unsigned long long *began)
 	return 0;
 }
 
-/* The state must be right before there are two processes. */
+/* Update the state before there are two processes. */
 void th_fork_before(const struct th_call *call)
 {
 	unsigned long flags = clone_flags(call);
@@ -125,11 +125,11 @@ void th_fork_before(const struct th_call *call)
 	else if (flags & TH_CLONE_VM && !thread)
 		th_state->shared = 1;
 	th_tell_forking(flags, &began);
-	if (!remember((unsigned int)flags, began) && vfork)
-		th_state->shared = 1; /* the count stays too high: slow, but right */
+	if (!store_fork((unsigned int)flags, began) && vfork)
+		th_state->shared = 1; /* the count stays too high: slow, but correct */
 }
 
-/* The parent gives this memory back after the exec of its child of vfork. */
+/* Let the parent unmap this memory after the exec of its child by vfork. */
 void th_leave(void *at, size_t bytes)
 {
 	int pid = th_pid();
@@ -137,34 +137,34 @@ void th_leave(void *at, size_t bytes)
 	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++) {
 		int none = 0;
 
-		if (!__atomic_compare_exchange_n(&left[i].pid, &none, pid, false, __ATOMIC_SEQ_CST,
-						 __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&left_mappings[i].pid, &none, pid, false,
+						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			continue;
-		left[i].bytes = bytes;
-		left[i].at = at;
+		left_mappings[i].bytes = bytes;
+		left_mappings[i].at = at;
 		return;
 	}
 }
 
-/* The exec failed. */
+/* Undo th_leave after a failed exec. */
 void th_unleave(void *at)
 {
 	for (unsigned int i = 0; i < TH_FORKING && th_vforked(); i++)
-		if (left[i].at == at && left[i].pid == th_pid()) {
-			left[i].at = NULL;
-			__atomic_store_n(&left[i].pid, 0, __ATOMIC_SEQ_CST);
+		if (left_mappings[i].at == at && left_mappings[i].pid == th_pid()) {
+			left_mappings[i].at = NULL;
+			__atomic_store_n(&left_mappings[i].pid, 0, __ATOMIC_SEQ_CST);
 		}
 }
 
 static void give_back(int pid)
 {
 	for (unsigned int i = 0; i < TH_FORKING; i++) {
-		if (__atomic_load_n(&left[i].pid, __ATOMIC_SEQ_CST) != pid)
+		if (__atomic_load_n(&left_mappings[i].pid, __ATOMIC_SEQ_CST) != pid)
 			continue;
-		if (left[i].at)
-			th_sys(__NR_munmap, left[i].at, left[i].bytes);
-		left[i].at = NULL;
-		__atomic_store_n(&left[i].pid, 0, __ATOMIC_SEQ_CST);
+		if (left_mappings[i].at)
+			th_sys(__NR_munmap, left_mappings[i].at, left_mappings[i].bytes);
+		left_mappings[i].at = NULL;
+		__atomic_store_n(&left_mappings[i].pid, 0, __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -172,7 +172,7 @@ static void give_back(int pid)
 void th_fork_after(const struct th_call *call)
 {
 	unsigned long long began = 0;
-	unsigned long flags = recall(&began);
+	unsigned long flags = take_fork(&began);
 
 	if ((flags & TH_CLONE_VFORK) && (flags & TH_CLONE_VM) && !(flags & TH_CLONE_THREAD)) {
 		__atomic_sub_fetch(&th_state->vforks, 1, __ATOMIC_SEQ_CST);

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the system-call sites of the C library and the loader. These forms have room for a jump of
+ * Finds the system-call sites of the C library and the loader. These forms have space for a jump of
  * five bytes, which leads to th_entry (patch.c):
- *   mov $nr,%eax; syscall                   the mov becomes the jump, the syscall stays
- *   syscall; cmp $-4096 or -4095,%rax       the jump takes the place of both
+ *   mov $nr,%eax; syscall                   the jump replaces the mov, the syscall stays
+ *   syscall; cmp $-4096 or -4095,%rax       the jump replaces both
  *   syscall; cmp $-4096,%eax                the same
- *   mov N(%rsp),%rax; syscall               as the first: calls that a thread can be cancelled in, of
- *                                           glibc 2.41 and later, in a process without threads
- *   mov N(%rbp),%rax; syscall               the same with frame pointers: the jump takes a byte more
+ *   mov N(%rsp),%rax; syscall               as the first: calls with cancellation of glibc 2.41 and
+ *                                           later, in a process without threads
+ *   mov N(%rbp),%rax; syscall               the same with frame pointers: the jump is a byte longer
  * In a process with threads the same glibc makes those calls in __syscall_cancel_arch, whose
- * instruction must stay where it is: a thread is cancelled by where it stands. The one call of
- * that function is led to th_cancel_entry.
- * All calls of glibc 2.31 to 2.40 that move data or names have one of the first three. No jump of
- * glibc leads to the comparison of those with one. Sites whose number is known and of no interest
- * stay as they are.
+ * syscall must not be moved: cancellation depends on its address. The only call of that function is
+ * redirected to th_cancel_entry. All calls of glibc 2.31 to 2.40 that move data or names have one
+ * of the first three forms. No jump in glibc leads to the comparison of those that have one. Sites
+ * with a known number of no interest stay as they are.
  */
 #include <elf.h>
 #include <link.h>
 #include "sites.h"
 
-/* Objects whose sites are patched: names begin with these. */
+/* Prefixes of the names of objects whose sites are patched. */
 static const char *const objects[] = {
 	"libc.so.6",  "ld-linux-x86-64.so.2", "libpthread.so.0",
 	"librt.so.1", "libaio.so.1",	      "liburing.so.2",
 };
 
-/* Bytes of the instruction before the syscall `p` that takes the number from the stack, or 0. */
+/* Return the size of an instruction before the syscall `p` that loads the number from the stack. */
 static unsigned char stack_load(const struct text *text, const unsigned char *p)
 {
 	if (p - 5 >= text->start && th_same(p - 5, "\x48\x8b\x44\x24", 4))
@@ -35,15 +34,15 @@ static unsigned char stack_load(const struct text *text, const unsigned char *p)
 	return 0;
 }
 
-/* __syscall_cancel_arch, written by hand; a build for CET begins it with endbr64. */
-static const char cancel_head[] = "\x8b\x07\xf6\x07\x08\x0f\x85"; /* and where that jumps to */
+/* __syscall_cancel_arch, an assembly function; a build for CET begins it with endbr64. */
+static const char cancel_head[] = "\x8b\x07\xf6\x07\x08\x0f\x85"; /* then the target of the jump */
 static const char cancel_code[] =
 	"\x49\x89\xfb\x48\x89\xf0\x48\x89\xd7\x48\x89\xce\x4c\x89\xc2\x4d\x89\xca"
 	"\x4c\x8b\x44\x24\x08\x4c\x8b\x4c\x24\x10\x4c\x89\x5c\x24\x08\x0f\x05\xc3";
 static const char endbr64[] = "\xf3\x0f\x1e\xfa";
 #define CANCEL_HEAD (sizeof(cancel_head) - 1 + 4)
-#define CANCEL_MARK (CANCEL_HEAD + sizeof(cancel_code) - 1 - 3) /* of the syscall */
-#define CANCEL_NEAR (1L << 18)					/* of its caller */
+#define CANCEL_MARK (CANCEL_HEAD + sizeof(cancel_code) - 1 - 3) /* offset of the syscall */
+#define CANCEL_NEAR (1L << 18)					/* maximum distance of its caller */
 
 static unsigned char *cancel_at(const struct text *text, unsigned char *p)
 {
@@ -56,7 +55,7 @@ static unsigned char *cancel_at(const struct text *text, unsigned char *p)
 	return head - 4 >= text->start && th_same(head - 4, endbr64, 4) ? head - 4 : head;
 }
 
-/* The one call of that function. */
+/* Find the only call of that function. */
 static bool cancel_site(const struct text *text, unsigned char *p, struct site *site)
 {
 	unsigned char *function = cancel_at(text, p), *call = NULL;
@@ -72,7 +71,7 @@ static bool cancel_site(const struct text *text, unsigned char *p, struct site *
 		if (at + 5 + to != function)
 			continue;
 		if (call)
-			return false; /* not as any glibc that is known */
+			return false; /* unlike all known versions of glibc */
 		call = at;
 	}
 	*site = (struct site){.at = call, .length = 5, .nr = -1, .cancel = function};
@@ -89,8 +88,8 @@ unsigned char *site_mark(const struct site *site)
 /* Whether a site begins at or before the `0f 05` at `p`. */
 bool site_at(const struct text *text, unsigned char *p, struct site *site)
 {
-	bool told = p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2;
-	unsigned char before = told ? 5 : stack_load(text, p);
+	bool has_number = p - 5 >= text->start && p[-5] == 0xb8 && !p[-2] && !p[-1] && p[-3] < 2;
+	unsigned char before = has_number ? 5 : stack_load(text, p);
 
 	site->cancel = NULL;
 	if (before) {
@@ -98,7 +97,7 @@ bool site_at(const struct text *text, unsigned char *p, struct site *site)
 		site->length = before + 2;
 		site->compare = 0;
 		site->before = before;
-		site->nr = told ? p[-4] | p[-3] << 8 : -1;
+		site->nr = has_number ? p[-4] | p[-3] << 8 : -1;
 		return true;
 	}
 	if (p + 8 > text->end)
@@ -143,7 +142,7 @@ unsigned int find_sites(const struct text *text, struct site *sites, unsigned in
 	return n;
 }
 
-/* The executable segment of a loaded object; false where it cannot be told. */
+/* Find the executable segment of a loaded object; false: none found. */
 bool find_text(const struct link_map *map, struct text *text)
 {
 	const Elf64_Ehdr *head = (const void *)map->l_addr; /* shared objects begin with it */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The loader calls this before the program begins. */
+/* Constructor of the library, which the loader calls before the program begins. */
 #include "sites.h"
 
 #define MAX_OBJECTS 1024
@@ -7,8 +7,8 @@
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
 /*
- * Of the libraries of two installations in one process, one alone can lead the calls: each would
- * return into the other's jumps. It is the first of the loader's list.
+ * With the libraries of two installations in one process only one may patch sites: each would
+ * return into the other's jumps. It is the first in the loader's list.
  */
 static bool is_first(void)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The first program of a job that a batch system started: it becomes the recorder of the job, which
- * runs the program as its child. The environment tells who is first: TRACEHINT_JOB is the job that
- * the processes above are known to belong to, and what the batch system says is another one.
+ * Replaces the first program of a batch job by the recorder of the job, which runs the program as
+ * its child. The environment shows which program is the first: TRACEHINT_JOB is the job of the
+ * parent processes, while the batch system's variables name another one.
  *
- * TRACEHINT_JOBS is PYTHON:SCRIPT (collectors/preload/jobs.py). Where either is not there, on a node
- * without that directory or after the run has ended, the program runs as ever.
+ * TRACEHINT_JOBS is PYTHON:SCRIPT (collectors/preload/jobs.py). If either does not exist, on a node
+ * without that directory or after the end of the run, the program runs unmodified.
  */
 #include "../hook.h"
 
@@ -13,23 +13,23 @@
 #define ARENA "TRACEHINT_RECORD"
 #define MOST_TEXT 512
 #define MOST_WORDS 65536
-#define OUR_WORDS 5 /* python, -IS, script, program and the end */
+#define OUR_WORDS 5 /* python, -IS, script, program and NULL */
 
-/* As VARIABLES of collectors/preload/jobs.py, its twin: tests/test_run_jobs.py compares both. */
+/* The same as VARIABLES of collectors/preload/jobs.py: tests/test_run_jobs.py compares both. */
 static const char *const variables[] = {
 	"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURMD_NODENAME",
 	"PBS_JOBID",	"LSB_JOBID",	 "LSB_JOBINDEX",
 };
 
-enum { STEP = 1, PROCESS, NODE }; /* their places */
+enum { STEP = 1, PROCESS, NODE }; /* indexes of `variables` */
 
-/* What does not hold on another node, or outside the processes of the run. */
+/* Variables that are not valid on another node, or outside the processes of the run. */
 static const char *const left_out[] = {JOB "=", ARENA "=", "TRACEHINT_RECORDING="};
 
 static TH_LARGE char mark[sizeof(JOB) + MOST_TEXT];
 static TH_LARGE char python[4096], executable[4096];
 
-/* "TRACEHINT_JOB=" and the values, a slash behind each. False: no job, or its name is too long. */
+/* Write "TRACEHINT_JOB=" and the values, each with a slash after it. False: no job, or too long. */
 static bool write_mark(char *const *envp)
 {
 	size_t used = sizeof(JOB);
@@ -51,7 +51,7 @@ static bool write_mark(char *const *envp)
 	return any;
 }
 
-static size_t count(char *const *words)
+static size_t count_words(char *const *words)
 {
 	size_t n = 0;
 
@@ -73,7 +73,7 @@ static bool can_be_used(const char *path, int how)
 	return !th_failed(th_sys(__NR_access, path, how));
 }
 
-/* PYTHON:SCRIPT apart; the script, or NULL where one of them cannot be used here. */
+/* Split PYTHON:SCRIPT; return the script, or NULL if one of them cannot be used here. */
 static const char *script_of(const char *value)
 {
 	size_t n = 0;
@@ -91,14 +91,14 @@ static const char *script_of(const char *value)
 
 static void become_recorder(const char *script, const struct th_program *program)
 {
-	size_t words = count(program->argv), variables_there = count(program->envp);
+	size_t words = count_words(program->argv), variables_there = count_words(program->envp);
 	long n = th_sys(__NR_readlink, "/proc/self/exe", executable, sizeof(executable) - 1);
 	char **table = th_map((words + variables_there + OUR_WORDS + 2) * sizeof(*table));
 	char **argv = table, **envp = table + words + OUR_WORDS;
 	size_t kept = 0;
 
 	if (!table || th_failed(n) || words == MOST_WORDS || variables_there == MOST_WORDS)
-		return; /* the table goes with the program */
+		return; /* the table is freed when the program ends */
 	executable[n] = '\0';
 	argv[0] = python;
 	argv[1] = (char *)"-IS";
@@ -109,12 +109,12 @@ static void become_recorder(const char *script, const struct th_program *program
 		if (!is_left_out(program->envp[i]))
 			envp[kept++] = program->envp[i];
 	envp[kept++] = mark;
-	th_sys(__NR_execve, python, argv, envp); /* comes back where it cannot be: then as ever */
+	th_sys(__NR_execve, python, argv, envp); /* on failure the program runs unmodified */
 }
 
 /*
- * Whether both are the same but for step and process: of one job, on one node that has a name. What
- * srun starts there from the job's own programs records where they do.
+ * Whether both are the same except for step and process: one job, on one node with a known name. A
+ * program that srun starts there for one of the job's programs records to the same file.
  */
 static bool is_step_of(const char *known, const char *own)
 {
@@ -148,7 +148,7 @@ static bool start(const char *value, const struct th_program *program)
 
 	if (script)
 		become_recorder(script, program);
-	return true; /* it observes nothing, but what breaks below the library gets none (exec.c) */
+	return true; /* without calls, but exec.c must keep the library from some programs */
 }
 
 const struct th_observer th_job = {.variable = "TRACEHINT_JOBS", .start = start};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Programs that a workflow engine starts for its tasks: another one is started in their place, which
- * asks on which node of the allocation the task runs (adapters/place/dispatch.py). A task is known
- * by its arguments, which an earlier run had as well. What submits jobs to a batch system is known by
- * its name (adapters/place/submissions.py).
+ * Replaces the programs that a workflow engine executes for its tasks by a dispatcher, which
+ * chooses the node of the allocation for the task (adapters/place/dispatch.py). A task is
+ * recognised by its arguments, which an earlier run had too. Programs that submit jobs to a batch
+ * system are recognised by their names (adapters/place/submissions.py).
  *
- * The table that TRACEHINT_PLACE names has the checksums of the tasks' arguments, of a name those of
- * an empty argument and the name, and the words of the program in their place, to which the task's
- * program and its arguments are added. That program does not get the variable, so that a task is
- * placed once.
+ * TRACEHINT_PLACE names a table: checksums of the tasks' arguments, checksums of program names (of
+ * an empty argument and the name), and the words of the dispatcher's command line, to which the
+ * task's program and its arguments are appended. The dispatcher does not get the variable, so that
+ * a task is placed once.
  */
 #include "../hook.h"
 #include "../tag/hinter.h"
@@ -21,7 +21,7 @@
 
 static const struct place_table {
 	char magic[8];
-	uint32_t buckets, words; /* a power of two; words follow, each ended by NUL */
+	uint32_t buckets, words; /* buckets: a power of two; words: after them, ended by NUL */
 	uint64_t checksum[];	 /* 0: free */
 } * table;
 
@@ -30,7 +30,7 @@ static const char *words_of(const struct place_table *t)
 	return (const char *)(t->checksum + t->buckets);
 }
 
-/* As many words as it says, each with its end. */
+/* Whether the table contains the stated number of words, each ended by NUL. */
 static bool has_words(const struct place_table *t, size_t size)
 {
 	const char *at = words_of(t), *end = (const char *)t + size;
@@ -55,7 +55,7 @@ static bool start(const char *value, const struct th_program *program)
 	return true;
 }
 
-/* FNV-1a of one word more, its NUL included. */
+/* Add one more word, including its NUL, to an FNV-1a checksum. */
 static uint64_t add(uint64_t sum, const char *word)
 {
 	do
@@ -64,7 +64,7 @@ static uint64_t add(uint64_t sum, const char *word)
 	return sum;
 }
 
-/* Of the arguments; `count`: how many there are. */
+/* Return the checksum of the arguments; set `count` to their number. */
 static uint64_t checksum(char *const *argv, size_t *count)
 {
 	uint64_t sum = FNV_START;
@@ -97,7 +97,7 @@ static bool is_named(const char *program)
 	return is_task(add(add(FNV_START, ""), name));
 }
 
-/* Memory for the words in front, the program, its arguments and the end. */
+/* Return a list of the words, the program, its arguments and NULL; NULL: not a task. */
 static char **replacing(const struct th_call *call, size_t *bytes)
 {
 	const char *program = (const char *)call->arg[0];
@@ -108,7 +108,7 @@ static char **replacing(const struct th_call *call, size_t *bytes)
 		return NULL;
 	if ((!is_task(checksum(argv, &count)) && !is_named(program)) || count == MOST_WORDS)
 		return NULL;
-	/* who looks for a program in PATH tries each directory */
+	/* a search in PATH tries to execute the name in each directory */
 	if (th_failed(th_sys(__NR_access, program, X_OK)))
 		return NULL;
 	*bytes = (table->words + count + 2) * sizeof(char *);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* libaio's requests: what was asked for; results are known to who reaps them only. */
+/* Requests of libaio, recorded as submitted: only the code that reaps them has their results. */
 #include <linux/aio_abi.h>
 #include "record.h"
 
@@ -48,7 +48,7 @@ static void submitted(struct rec *rec, const struct iocb *request)
 		len);
 }
 
-/* Before the call: the program may use the requests again at once. */
+/* Called before io_submit, because the program may reuse the requests right after it. */
 void aio_submit(struct rec *rec, struct th_call *c)
 {
 	struct iocb *const *list = (struct iocb *const *)c->arg[2];

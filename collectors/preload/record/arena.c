@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Places for records. The file is mapped in windows; blocks are taken from the disk by units, before
- * they are given out, so that a full disk is an error here and no SIGBUS in the program.
+ * Allocation of records. The file is mapped in windows. Disk blocks are allocated in units before
+ * their space is used, so that a full disk is an error here and no SIGBUS in the program.
  */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
@@ -11,16 +11,16 @@
 #define WINDOW (64ULL << 20)
 #define RLIMIT_AS 9
 #define WINDOWS 512
-#define ZEROS (64UL << 10) /* larger pieces: a process that needs one page pays for all of it */
-#define WAITS 2000	   /* moments for which another process may make a unit */
+#define ZEROS (64UL << 10) /* of larger pieces a process would pay for all to use a page */
+#define WAITS 2000	   /* rounds of waiting for a unit that another process makes */
 #define TRIES 64
 #define CHUNK 4096U
 #define CHUNK_MOST 65536U
 #define MAX_FOLDER 4000
 
 struct th_arena *arena;
-static bool nameless;	   /* the recorder holds it open, and `path` is its descriptor in /proc */
-static char *first_window; /* most recordings have no other */
+static bool nameless;	   /* an unnamed file: `path` is the recorder's descriptor in /proc */
+static char *first_window; /* the only one of most recordings */
 static TH_LARGE char *windows[WINDOWS];
 static const char *path;
 static unsigned long long window_size = WINDOW;
@@ -60,7 +60,7 @@ static char *map_window(int fd, unsigned long long i)
 	return (char *)at;
 }
 
-/* A program that has little address space keeps most of it: a recording of 2 GiB can be reached then. */
+/* With limited address space, use small windows: they reach 2 GiB of the recording. */
 static void choose_window(void)
 {
 	unsigned long long limit[2] = {~0ULL, 0};
@@ -70,7 +70,7 @@ static void choose_window(void)
 		window_size = TH_UNIT;
 }
 
-/* A program that cannot be recorded is counted, where the recording can be reached. */
+/* Count a program that cannot be recorded, if the recording can be opened. */
 void arena_missed(const char *value)
 {
 	int fd = choose_path(value) ? open_file() : -1;
@@ -88,7 +88,7 @@ void arena_missed(const char *value)
 	th_sys(__NR_munmap, head, TH_ARENA_PAGE);
 }
 
-/* Whether this process may open the recording, as a program that it executes must. */
+/* Whether this process can open the recording, as a program that it executes must do. */
 bool arena_reachable(void)
 {
 	int fd = open_file();
@@ -98,13 +98,13 @@ bool arena_reachable(void)
 	return fd >= 0;
 }
 
-/* In a name space of its own for users or processes, a program cannot reach one without a name. */
+/* Whether an unnamed recording is out of reach, as in another user or PID namespace. */
 bool arena_out_of_reach(void)
 {
 	return nameless && !arena_reachable();
 }
 
-/* `value`: the directory that the file is in, or the file itself in /proc. */
+/* Map the arena. `value`: its directory, or the file itself in /proc. */
 bool arena_open(const char *value)
 {
 	int fd = choose_path(value) ? open_file() : -1;
@@ -114,18 +114,18 @@ bool arena_open(const char *value)
 	struct statx facts;
 
 	choose_window();
-	/* a shorter file has no page to look at */
+	/* a shorter file has no page to read */
 	if (!th_failed(th_sys(__NR_statx, fd, "", 0x1000, STATX_SIZE, &facts)) &&
 	    facts.stx_size >= sizeof(*arena))
 		arena = (struct th_arena *)map_window(fd, 0);
 	th_sys(__NR_close, fd);
-	if (arena) /* written first, although nothing is changed: one fault, not two */
+	if (arena) /* a write that changes nothing: one page fault instead of two */
 		__asm__ volatile("lock orl $0, %0" : "+m"(arena->epochs));
 	return arena && arena->magic == TH_ARENA_MAGIC && arena->version == TH_ARENA_VERSION;
 }
 
-/* Zeros are written where that is no signal to the program: its pages are there in large pieces
- * then, and touching one costs a tenth of what a page costs that the file system makes itself. */
+/* Write zeros, unless RLIMIT_FSIZE could make that a signal: the unit is then cached in large
+ * pieces, and touching a page costs a tenth of a page that the file system has to create. */
 static void write_zeros(int fd, unsigned long long at)
 {
 	unsigned long long limit[2] = {0, 0};
@@ -139,7 +139,7 @@ static void write_zeros(int fd, unsigned long long at)
 	th_sys(__NR_munmap, zeros, ZEROS);
 }
 
-/* Nobody uses a unit before it is ready, so that nothing is overwritten here. */
+/* Allocate a unit. No process uses it before it is ready, so nothing is overwritten. */
 static bool unit_make(unsigned long long unit)
 {
 	unsigned long long have = arena->allocated, end = (unit + 1) * TH_UNIT;
@@ -169,7 +169,7 @@ static bool unit_wait(const unsigned char *state)
 	return false;
 }
 
-/* NONE: no room on the disk. CLAIMED: who makes it takes long, or was killed. */
+/* Return the state of a unit. NONE: disk full. CLAIMED: its maker is slow, or was killed. */
 static enum th_unit unit_use(unsigned long long unit)
 {
 	unsigned char *state = &arena->units[unit],
@@ -184,8 +184,8 @@ static enum th_unit unit_use(unsigned long long unit)
 	return found;
 }
 
-/* A place in a unit that is ready; what is left of one that cannot be used stays empty. 0: none. */
-static unsigned long long place(unsigned int size)
+/* Return an offset in a ready unit, or 0. The rest of a unit that cannot be used stays empty. */
+static unsigned long long allocate_space(unsigned int size)
 {
 	for (unsigned int i = 0; i < TRIES; i++) {
 		unsigned long long at = __atomic_fetch_add(&arena->used, size, __ATOMIC_SEQ_CST);
@@ -224,7 +224,7 @@ static char *window_of(unsigned long long at)
 
 struct th_chunk *chunk_new(unsigned int kind, unsigned int size, unsigned int epoch)
 {
-	unsigned long long at = place(size);
+	unsigned long long at = allocate_space(size);
 	char *window = at ? window_of(at) : NULL;
 
 	if (!window) {
@@ -260,7 +260,7 @@ static void *take_first(struct th_process_page *page)
 	return n < TH_FIRST ? &page->first[n] : NULL;
 }
 
-/* Room of `size` bytes (a multiple of 8) in a chunk of this kind; NULL: none to be had. */
+/* Allocate `size` bytes (a multiple of 8) in a chunk of this kind; NULL: not possible. */
 void *record_new(struct rec *rec, unsigned int kind, unsigned int size)
 {
 	struct th_chunk *chunk = rec->chunks[kind];
@@ -270,7 +270,7 @@ void *record_new(struct rec *rec, unsigned int kind, unsigned int size)
 		at = take(chunk, size);
 	if (at)
 		return at;
-	/* the first is a page, each later one is larger: many processes are short */
+	/* the first chunk is a page, later ones are larger: many processes are short */
 	unsigned int wanted = chunk && chunk->size >= CHUNK ? chunk->size * 2 : CHUNK;
 
 	if (wanted > CHUNK_MOST)
@@ -284,7 +284,7 @@ void *record_new(struct rec *rec, unsigned int kind, unsigned int size)
 	return take(chunk, size);
 }
 
-/* Of something in the arena; 0 for what is elsewhere. */
+/* Return the offset of an address in the arena; 0: it is elsewhere. */
 unsigned long long arena_offset(const void *at)
 {
 	for (unsigned long long i = 0; i < WINDOWS; i++) {
@@ -296,7 +296,7 @@ unsigned long long arena_offset(const void *at)
 	return 0;
 }
 
-/* Returns the text's identifier; 0: no room. */
+/* Store a text and return its identifier; 0: no space. */
 unsigned int text_put(struct rec *rec, unsigned int dir, const char *text, unsigned int len)
 {
 	unsigned int size = (unsigned int)(sizeof(struct th_text) + len + 7) & ~7U;

@@ -42,7 +42,7 @@ unsigned int arguments_size(char *const *argv)
 	return copy_texts(NULL, TH_MAX_ARGV, argv, false, &cut);
 }
 
-/* Arguments and markers, behind each other. */
+/* Store the arguments, followed by the task markers. */
 void put_arguments(struct rec *rec, char *const *argv, char *const *envp)
 {
 	bool cut = false;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Closed files: what is known of them is written in short, and the place of the episode is used
- * again. A page of the arena costs a microsecond or two, so its room is a good part of an open's
- * cost.
+ * Closed files: a short record replaces the episode, whose memory is reused. A page of the arena
+ * costs one or two microseconds, so the space of an episode is a good part of an open's cost.
  */
 #include "record.h"
 
@@ -38,10 +37,10 @@ static void shorten(struct th_brief *to, const struct th_episode *ep, unsigned l
 	to->write_ops = (unsigned int)ep->write_ops;
 	to->seq_ops = (unsigned int)ep->seq_ops;
 	to->small_ops = (unsigned int)ep->small_ops;
-	__atomic_store_n(&to->kind, TH_BRIEF, __ATOMIC_RELEASE); /* last: it is whole */
+	__atomic_store_n(&to->kind, TH_BRIEF, __ATOMIC_RELEASE); /* last: the record is complete */
 }
 
-/* Nobody else knows the episode. It stays as it is where no place is wanted. */
+/* Shorten a closed episode that nothing else refers to, if its memory is needed. */
 void episode_closed(struct rec *rec, struct th_episode *ep)
 {
 	unsigned int i = 0;
@@ -53,7 +52,7 @@ void episode_closed(struct rec *rec, struct th_episode *ep)
 	unsigned long long last =
 		ep->inner.last_ns > ep->outer.last_ns ? ep->inner.last_ns : ep->outer.last_ns;
 
-	/* first: a page that is touched the first time is where most are killed */
+	/* first, because most kills happen when a page is touched for the first time */
 	struct th_brief *to = record_new(rec, TH_BRIEF, sizeof(*to));
 
 	if (!to)
@@ -64,7 +63,7 @@ void episode_closed(struct rec *rec, struct th_episode *ep)
 	shorten(to, ep, last);
 	ep->kind = 0;
 	__atomic_store_n(&rec->spares[i], ep,
-			 __ATOMIC_RELEASE); /* one of two threads' is not used */
+			 __ATOMIC_RELEASE); /* of two threads, one loses its spare */
 }
 
 struct th_episode *episode_spare(struct rec *rec)

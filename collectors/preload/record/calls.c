@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The recorder's line in observers.c: its rows by number. */
+/* The recorder as an observer: passes calls by number to the handlers of rows.inc. */
 #include "handlers.h"
 #include "process.h"
 
@@ -23,7 +23,7 @@ static const unsigned short wanted[] = {
 #undef AFTER
 #undef AROUND
 
-/* They say nothing of a process that has done nothing yet: it gets no record by them. */
+/* Calls that do not begin the record of a process which has made no other call yet. */
 static const unsigned char quiet[TH_CALLS] = {
 	[__NR_close] = 1, [__NR_dup] = 1,	  [__NR_dup2] = 1,  [__NR_dup3] = 1,
 	[__NR_fcntl] = 1, [__NR_close_range] = 1, [__NR_lseek] = 1,
@@ -46,7 +46,7 @@ static bool start(const char *value, const struct th_program *program)
 	return false;
 }
 
-/* A switch and no table of functions: the loader would have to write each one's address. */
+/* A switch instead of a table of functions, whose addresses the loader would have to write. */
 #define AFTER(nr, after)
 #define BEFORE(nr, before)                                                                         \
 	case __NR_##nr:                                                                            \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* For the recorder, which loads the library to ask: the two clocks of a recording side by side. */
+/* Clocks: the time stamp counter with CLOCK_BOOTTIME, also for the recorder, and CPU time. */
 #include "record.h"
 
 #define CLOCK_BOOTTIME 7

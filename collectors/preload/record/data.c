@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that move bytes. */
+/* Calls that transfer bytes. */
 #include <linux/fcntl.h>
 #include <linux/fs.h>
 #include "handlers.h"
@@ -23,7 +23,7 @@ void do_pread(struct rec *rec, const struct th_call *c)
 		      (unsigned long)c->ret);
 }
 
-/* With O_APPEND a positioned write goes to the end, whatever was asked for. */
+/* With O_APPEND a positioned write appends, whatever its offset is. */
 void do_pwrite(struct rec *rec, const struct th_call *c)
 {
 	unsigned int flags = c->nr == __NR_pwritev2 ? (unsigned int)c->arg[5] : 0;
@@ -39,7 +39,7 @@ void do_pwrite(struct rec *rec, const struct th_call *c)
 	moved(rec, c->arg[0], TH_OP(TH_WRITE, TH_HOW_WRITE, 0), at, (unsigned long)c->ret);
 }
 
-/* Where a call left its offset argument; without one, the file position (-1). */
+/* Return the offset before the call advanced it by `n`; without one, the file position (-1). */
 static long long began_at(long offset, long n)
 {
 	return offset ? *(const long long *)offset - n : -1;

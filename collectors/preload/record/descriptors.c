@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that make, copy and give up descriptors, and move their positions. */
+/* Calls that open, duplicate and close descriptors, and change their positions. */
 #include <linux/fcntl.h>
 #include <linux/openat2.h>
 #include <linux/stat.h>
@@ -31,7 +31,7 @@ static struct open_args open_args(const struct th_call *c)
 	return (struct open_args){(int)c->arg[0], (const char *)c->arg[1], (unsigned int)c->arg[2]};
 }
 
-/* Whether an open that may create a file did so: it was not there before. */
+/* Note whether an open creates its file, which it may do if the file does not exist. */
 void before_open(struct rec *rec, struct th_call *c)
 {
 	struct open_args args = open_args(c);

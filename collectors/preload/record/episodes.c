@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Episodes of open files. Threads that use a descriptor of another one have a share of its episode
- * each, so nothing is locked.
+ * Episodes of open files. Each thread that uses a descriptor of another thread has its own share of
+ * the episode, so nothing is locked.
  */
 #include <linux/stat.h>
 #include "record.h"
 
-#define TAKEN 1UL /* a place in the table, by a thread that fills it just now */
+#define TAKEN 1UL /* an entry of the table that a thread is filling */
 
 static unsigned int birth(const struct statx *facts)
 {
@@ -62,7 +62,7 @@ static void same_file(struct th_episode *ep, const struct th_episode *from)
 	ep->next = ~0ULL;
 }
 
-/* One that counts apart and is added to `from`. */
+/* Return a partial episode that counts separately; its counts are to be added to `from`. */
 struct th_episode *episode_part(struct rec *rec, const struct th_episode *from)
 {
 	struct th_episode *ep = record_new(rec, TH_EPISODE, sizeof(*ep));
@@ -74,14 +74,14 @@ struct th_episode *episode_part(struct rec *rec, const struct th_episode *from)
 	same_file(ep, from);
 	ep->open_id = from->open_id;
 	ep->epoch = from->epoch;
-	/* a thread that lost its place to another one has two: told apart all the same */
+	/* unique: a thread that lost its entry to another thread has two shares */
 	ep->tid = __atomic_add_fetch(&rec->share_count, 1, __ATOMIC_RELAXED);
 	ep->state = (from->state & ~(TH_EP_CREATED | TH_EP_TRUNCATED)) | TH_EP_PARTIAL;
 	ep->kind = TH_EPISODE;
 	return ep;
 }
 
-/* The episode that this thread counts in. */
+/* Return the episode in which this thread counts. */
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd)
 {
 	unsigned long thread = this_thread();
@@ -89,7 +89,7 @@ struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd)
 	return slot->owner == thread || !slot->ep ? slot->ep : episode_share(rec, slot, fd, thread);
 }
 
-/* That of another thread than the slot's, or of a ring, which counts by itself. */
+/* Return the share of a thread that does not own the slot; it is created if there is none. */
 struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, unsigned long thread)
 {
 	struct th_episode *own = slot->ep;
@@ -105,7 +105,7 @@ struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, un
 		struct th_episode *ep = share->ep;
 
 		if (__atomic_load_n(&share->thread, __ATOMIC_ACQUIRE) == thread)
-			return ep; /* no other thread has just taken the place */
+			return ep; /* no other thread has replaced the entry */
 	}
 	struct share *place = &rec->shares[hash];
 

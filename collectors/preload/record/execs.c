@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Programs that are about to be executed, and those that cannot be entered. */
+/* Exec: ends the record of a process, and records programs that cannot load the library. */
 #include "process.h"
 
 #define MAX_PATH 4096
 
-/* The program that cannot be entered: what is known of it is written here. */
-static void successor(struct rec *rec, const struct th_call *call, enum th_class class)
+/* Record the next program here, because it does not load the library. */
+static void record_successor(struct rec *rec, const struct th_call *call, enum th_class class)
 {
 	bool at = call->nr == __NR_execveat;
 	char *const *argv = (char *const *)call->arg[at ? 2 : 1];
@@ -29,13 +29,13 @@ static void successor(struct rec *rec, const struct th_call *call, enum th_class
 	page->unentered = class;
 	put_arguments(&next, argv, envp);
 	__atomic_fetch_add(&arena->remounts, 1, __ATOMIC_RELAXED);
-	rec->page->proc.hashed = page->proc.epoch; /* void where the exec fails */
+	rec->page->proc.hashed = page->proc.epoch; /* void if the exec fails */
 }
 
 void process_executing(const struct th_call *call, enum th_class class)
 {
-	/* of a child that does nothing else before, its parent and the program tell all, where both
-	 * number processes alike */
+	/* a child that did nothing else needs no record: its parent and the program have all facts
+	 * if both have the same PID namespace */
 	bool silent =
 		class == TH_CLASS_DYNAMIC && !rec_begun() && !image.foreign && !image.other_space;
 	struct rec *rec = silent || class == TH_CLASS_UNREADABLE ? NULL : rec_here();
@@ -46,7 +46,7 @@ void process_executing(const struct th_call *call, enum th_class class)
 		class = TH_CLASS_FOREIGN;
 	slots_settle(rec);
 	if (class != TH_CLASS_DYNAMIC)
-		successor(rec, call, class);
+		record_successor(rec, call, class);
 	rec->page->proc.cpu_ns = cpu_used();
 	rec->page->proc.end_ns = now_ticks();
 	rec->page->proc.kind = TH_EXEC;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the kernel says of an open file. */
+/* Attributes of an open file. */
 #include <linux/stat.h>
 #include "record.h"
 
 #define AT_EMPTY_PATH 0x1000
 
-/* A name, though the kernel would do without one: Valgrind reports NULL as an error of the program. */
+/* The name is empty and not NULL, because Valgrind reports NULL as an error of the program. */
 long facts_of(long fd, unsigned int mask, struct statx *facts)
 {
 	return th_sys(__NR_statx, fd, "", AT_EMPTY_PATH, mask, facts);

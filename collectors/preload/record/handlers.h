@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who looks at which system call (rows.inc). */
+/* Handlers of system calls (rows.inc). */
 #ifndef TRACEHINT_HANDLERS_H
 #define TRACEHINT_HANDLERS_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a descriptor is for: a file with data, a pipe, a directory, or nothing of interest. */
+/* Kinds of descriptors: a file with data, a pipe, a directory, or nothing of interest. */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 #include "record.h"
@@ -8,7 +8,7 @@
 
 static const unsigned int no_data[] = TH_NO_DATA;
 
-/* What was found out about devices without a disk: number, and whether it has data. */
+/* Cache for devices without a disk: number, and whether their files have data. */
 static TH_LARGE struct {
 	unsigned int dev, has_data;
 } devices[MAX_DEVICES];

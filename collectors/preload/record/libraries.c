@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The libraries that the loader mapped before this one ran: each as one open and the range that is
- * mapped, as if the loader's calls had been seen.
+ * Records the libraries that the loader mapped before this one ran: each as one open and one mapped
+ * range, as if the calls of the loader had been recorded.
  */
 #include <link.h>
 #include <linux/fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Processes that are made, waited for, and end. */
+/* Processes: creation, waits and exits. */
 #include "process.h"
 
-static void event(struct rec *rec, enum th_event_kind kind, int pid, int status,
-		  unsigned long long t)
+static void put_event(struct rec *rec, enum th_event_kind kind, int pid, int status,
+		      unsigned long long t)
 {
 	struct th_event *out = record_new(rec, TH_EVENT, sizeof(*out));
 
@@ -20,10 +20,10 @@ static void event(struct rec *rec, enum th_event_kind kind, int pid, int status,
 
 void process_waited(struct rec *rec, int pid, int status)
 {
-	event(rec, TH_EVENT_WAIT, pid, status, now_ticks());
+	put_event(rec, TH_EVENT_WAIT, pid, status, now_ticks());
 }
 
-/* From now on a child may move the positions of these descriptors. */
+/* From now on a child may move the positions of the open descriptors. */
 void process_forking(unsigned long flags, unsigned long long *began)
 {
 	struct rec *rec = rec_here();
@@ -45,12 +45,12 @@ void process_forked(long pid, unsigned long flags, unsigned long long began)
 	struct rec *rec = (flags & TH_CLONE_THREAD) || pid <= 0 ? NULL : rec_here();
 
 	if (rec && began)
-		event(rec, TH_EVENT_FORK, (int)pid, 0, began);
-	else if (rec) /* more threads made processes at once than are remembered */
+		put_event(rec, TH_EVENT_FORK, (int)pid, 0, began);
+	else if (rec) /* too many threads created processes at once */
 		lose(rec, TH_LOST_LIFECYCLE, 1);
 }
 
-/* A child that did nothing writes nothing: its parent saw it begin and end. */
+/* A child that did nothing has no record: its parent records its start and end. */
 void process_exits(int code)
 {
 	struct rec *rec = rec_begun() ? rec_here() : NULL;

@@ -1,14 +1,13 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * Mapped files: the range that is mapped, an upper bound of what is touched. A few mappings are
- * remembered, for those that grow (mremap) or become writable later (mprotect).
+ * Mapped files: records the mapped range, an upper bound of the accessed bytes. Some mappings are
+ * remembered, because they may grow (mremap) or become writable later (mprotect).
  */
 #include <linux/mman.h>
 #include "record.h"
 
-/* `len` cut to what the file has behind `start`; 0: nothing. */
-static unsigned long long within(unsigned long long start, unsigned long long len,
-				 unsigned long long size)
+/* Return `len` limited to the bytes of the file after `start`; 0: none. */
+static unsigned long long limit_to_file(unsigned long long start, unsigned long long len,
+					unsigned long long size)
 {
 	if (start >= size)
 		return 0;
@@ -38,7 +37,7 @@ static void map_remember(struct rec *rec, const struct mapping *new)
 static void map_used(struct rec *rec, const struct mapping *m, unsigned long long start,
 		     unsigned long long len, bool read, bool written)
 {
-	len = within(start, len, m->size);
+	len = limit_to_file(start, len, m->size);
 	if (!len)
 		return;
 	if (read)
@@ -95,7 +94,7 @@ static struct mapping *find(struct rec *rec, unsigned long at)
 	return NULL;
 }
 
-/* The range that was added. */
+/* Record the added range. */
 void map_mremap(struct rec *rec, const struct th_call *c)
 {
 	unsigned long before = (unsigned long)c->arg[1], after = (unsigned long)c->arg[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that are counted by kind, and those that cannot be looked into. */
+/* Calls that are counted by kind, and calls whose accesses are unknown. */
 #include <linux/fcntl.h>
 #include "handlers.h"
 
@@ -20,7 +20,7 @@ void count_unknown(struct rec *rec, const struct th_call *c)
 	lose(rec, TH_LOST_UNKNOWN_CALL, 1);
 }
 
-/* What a ring moves is not seen: counted are rings, and requests that are submitted by a call. */
+/* Transfers by io_uring are not recorded: counts rings, and requests that a call submits. */
 void do_uring(struct rec *rec, const struct th_call *c)
 {
 	unsigned int n = c->nr == __NR_io_uring_setup ? 1 : (unsigned int)c->ret;
@@ -36,7 +36,7 @@ void do_stat(struct rec *rec, const struct th_call *c)
 	bool by_fd = (c->nr == __NR_newfstatat && (c->arg[3] & AT_EMPTY_PATH)) ||
 		     (c->nr == __NR_statx && (c->arg[2] & AT_EMPTY_PATH));
 
-	if (!by_fd) /* no path is looked up */
+	if (!by_fd) /* by descriptor no path is looked up */
 		count_meta(rec, TH_META_STAT, c);
 }
 

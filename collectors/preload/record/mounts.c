@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where names mean something else than to the recorder: in another mount namespace, or below another
- * root directory. Absolute names of such a process are relative to a text that begins with a zero
- * byte and holds its table of mounts; schemas/spool/mount_names.py makes names of outside of both.
+ * Processes in another mount namespace or below another root directory than the recorder. Their
+ * absolute names are relative to a text, which has a zero byte and their mount table. From both,
+ * schemas/spool/mount_names.py makes names that are valid for the recorder.
  */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 #include "process.h"
 
-#define MOST (256U << 10) /* MAX_TABLE there: of a longer table nothing is believed */
+#define MOST (256U << 10) /* MAX_TABLE there: a longer table is ignored */
 
-/* Numbers of mounts are those of one namespace. Before Linux 5.8 they are not told. */
+/* A mount id belongs to one namespace. Before Linux 5.8 statx does not report it. */
 static bool is_apart(void)
 {
 	struct statx facts;
@@ -25,7 +25,7 @@ static bool is_apart(void)
 	return space && space != arena->mounts;
 }
 
-/* Nothing where there is no /proc. */
+/* Read the mount table of this process; returns its size, 0 if there is no /proc. */
 static unsigned int read_table(char *to, unsigned int room)
 {
 	long fd = th_sys(__NR_openat, TH_AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC, 0);

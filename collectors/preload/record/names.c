@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that change names, after they succeeded. */
+/* Successful calls that change names. */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 #include "record.h"
 
 #define AT_SYMLINK_NOFOLLOW 0x100
 
-/* What lies at the name now; nothing where it is gone. */
-static void identify(struct th_spool_name *out, long dir, const char *path)
+/* Set the attributes of the file that has the name now, if there is one. */
+static void set_attributes(struct th_spool_name *out, long dir, const char *path)
 {
 	struct statx facts;
 
@@ -20,7 +20,7 @@ static void identify(struct th_spool_name *out, long dir, const char *path)
 	out->nlink = facts.stx_nlink;
 }
 
-/* The text of an old name; that of an open file where it is named by its descriptor. */
+/* Return the text of an old name; of a descriptor's name in /proc, that of the open file. */
 static unsigned int old_name(struct rec *rec, const struct name_change *change)
 {
 	int fd = 0;
@@ -48,8 +48,8 @@ void name_changed(struct rec *rec, const struct name_change *change)
 	if (change->op != TH_NAME_UNLINK && change->op != TH_NAME_RMDIR) {
 		bool second = change->new_path && change->op != TH_NAME_SYMLINK;
 
-		identify(&found, second ? change->new_dir : change->dir,
-			 second ? change->new_path : change->path);
+		set_attributes(&found, second ? change->new_dir : change->dir,
+			       second ? change->new_path : change->path);
 	}
 	struct th_spool_name *out = record_new(rec, TH_NAME, sizeof(*out));
 
@@ -62,5 +62,5 @@ void name_changed(struct rec *rec, const struct name_change *change)
 	out->off = old;
 	out->new_off = new;
 	out->size = change->size;
-	out->t_ns = now; /* last: it is whole */
+	out->t_ns = now; /* last: the record is complete */
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Texts of paths: as a call gave them, or as the kernel has them. */
+/* Texts of paths: as passed to a call, or as the kernel reports them. */
 #include "process.h"
 
 #define MAX_PATH 4096
@@ -20,7 +20,7 @@ static void own_name(char *to, long fd)
 	*to = '\0';
 }
 
-/* The path of an open file as the kernel has it; 0: not known. */
+/* Return the text of the kernel's path of an open file; 0: not known. */
 unsigned int path_asked(struct rec *rec, long fd, bool deleted)
 {
 	static const char gone[] = " (deleted)";
@@ -50,14 +50,14 @@ unsigned int path_of_fd(struct rec *rec, long fd)
 	return slot ? slot->path : 0;
 }
 
-/* Whether a path says something about this process only: the kernel knows what it meant. */
+/* Whether a path has its meaning in this process only; the kernel can resolve it. */
 bool path_is_own(const char *path)
 {
 	return th_starts(path, "/proc/") || th_starts(path, "/dev/fd/") ||
 	       th_starts(path, "/dev/std");
 }
 
-/* The text of a path as a call gave it. */
+/* Return the text of a path that was passed to a call. */
 unsigned int path_at(struct rec *rec, long dirfd, const char *path)
 {
 	size_t len = th_len(path);

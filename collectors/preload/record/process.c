@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * Process epochs: begun at the program's start, or at the first call of a child by fork; ended by
- * exec or exit. A child of vfork has its own record in memory that its parent gives back.
+ * Process epochs: they begin at the start of a program, or at the first call of a child by fork,
+ * and end by exec or exit. A child of vfork has its own record, in memory that its parent unmaps.
  */
 #include <linux/fcntl.h>
 #include "process.h"
@@ -11,7 +10,7 @@
 #define TEXT(x) #x
 #define TEXT_OF(x) TEXT(x)
 
-/* In the file, for who would load a library of another version (collector.py). */
+/* A mark in the file, by which collector.py detects a library of another version. */
 __attribute__((used)) static const char written_as[] =
 	"tracehint arena " TEXT_OF(TH_ARENA_VERSION) ";";
 
@@ -19,8 +18,8 @@ __attribute__((used)) static const char written_as[] =
 static struct own {
 	struct rec rec;
 	/*
-	 * `rec` is looked at by the child and by its parent's thread alone: others may be giving
-	 * theirs back.
+	 * Only the child and the thread of its parent may access `rec`: other threads may be
+	 * releasing theirs.
 	 */
 	struct vforked {
 		int pid; /* 0: free */
@@ -31,7 +30,7 @@ static struct own {
 struct rec *own_rec;
 struct image image;
 
-/* `text`: room of TH_PATH_ROOM bytes. */
+/* Return the text of the working directory. `text`: buffer of TH_PATH_ROOM bytes. */
 static unsigned int cwd_text(struct rec *rec, char *text)
 {
 	long n = th_sys(__NR_getcwd, text, TH_PATH_ROOM);
@@ -39,7 +38,7 @@ static unsigned int cwd_text(struct rec *rec, char *text)
 	return n > 1 && text[0] == '/' ? text_put(rec, rec->root, text, (unsigned int)n - 1) : 0;
 }
 
-/* A new epoch with `room` bytes for texts behind its record. */
+/* Create an epoch with `room` bytes for texts after its record. */
 struct th_process_page *epoch_new(unsigned int room)
 {
 	unsigned int epoch = __atomic_add_fetch(&arena->epochs, 1, __ATOMIC_SEQ_CST);
@@ -60,7 +59,7 @@ struct th_process_page *epoch_new(unsigned int room)
 	return page;
 }
 
-/* The number in the name of the link, as in `pid:[4026531836]`. 0: no /proc. */
+/* Return the number in a link's target, as in `pid:[4026531836]`. 0: no /proc. */
 unsigned int space_of(const char *link)
 {
 	char text[32];
@@ -73,13 +72,13 @@ unsigned int space_of(const char *link)
 	return number;
 }
 
-/* In a name space with a PID 1 of its own, numbers of processes are those of others outside. */
+/* Return the PID namespace: a PID means another process in another namespace. */
 static unsigned int space_now(void)
 {
 	return space_of("/proc/self/ns/pid");
 }
 
-/* Texts of the process go into the rest of its own chunk first. */
+/* Begin an epoch. The first texts of the process are stored in the rest of its own chunk. */
 static bool epoch_begin(struct rec *rec, unsigned int room, unsigned int space)
 {
 	struct th_process_page *page = epoch_new(room);
@@ -100,7 +99,7 @@ static bool epoch_begin(struct rec *rec, unsigned int room, unsigned int space)
 	return true;
 }
 
-/* What few processes use comes last. */
+/* Set the tables; those that few processes use are last. */
 static void set_tables(struct rec *rec, void *at, unsigned int slots)
 {
 	rec->slots = at;
@@ -139,7 +138,7 @@ static void child_begin(struct rec *rec, unsigned int parent, unsigned int slots
 	rec->foreign = image.foreign;
 }
 
-/* Programs of another user may not open the recording. */
+/* Note whether programs can open the recording, after a change of user. */
 void process_foreign(struct rec *rec)
 {
 	rec->foreign = !arena_reachable();
@@ -147,7 +146,7 @@ void process_foreign(struct rec *rec)
 		image.foreign = rec->foreign;
 }
 
-/* What it does by some calls of its C library is not seen. */
+/* Note that some calls of the C library are not recorded. */
 void process_incomplete(void)
 {
 	struct rec *rec = rec_here();
@@ -158,7 +157,7 @@ void process_incomplete(void)
 	rec->page->proc.unknown_call = TH_UNKNOWN_LIBC;
 }
 
-/* A filter may forbid the calls that are made here, in the children too. */
+/* Stop recording, in the children too: a filter may forbid the calls of the recorder. */
 void process_stopped(struct rec *rec)
 {
 	lose(rec, TH_LOST_CREDENTIALS, 1);
@@ -207,7 +206,7 @@ static struct rec *vforked_here(void)
 	return mine->rec->failed ? NULL : mine->rec;
 }
 
-/* The parent is back: its child by vfork has a memory of its own, or is gone. */
+/* Release the record of a child by vfork, which has executed a program or ended by now. */
 void vforked_done(int pid)
 {
 	struct vforked *its = vforked_of(pid);
@@ -245,7 +244,7 @@ struct rec *rec_here(void)
 
 bool process_start(const struct th_program *program)
 {
-	char text[TH_PATH_ROOM]; /* the stack is that of the program, which has not begun */
+	char text[TH_PATH_ROOM]; /* the program has not begun to use its stack */
 
 	own = th_map_wiped(sizeof(*own) + TH_SLOTS * sizeof(struct slot) + TABLES);
 	if (!own) {
@@ -280,7 +279,7 @@ void process_moved(struct rec *rec)
 		image.cwd = rec->cwd;
 }
 
-/* This process, or a child that has ended, may have mounted something. */
+/* Read the mount table again if this process, or a child that has ended, may have mounted. */
 void process_remounted(struct rec *rec)
 {
 	if (!image.mounts || image.remounts == arena->remounts || rec->root != image.mounts ||
@@ -290,7 +289,7 @@ void process_remounted(struct rec *rec)
 	process_moved(rec);
 }
 
-/* chroot: absolute names begin there from now on. */
+/* chroot: absolute names are relative to `root` from now on. */
 void process_rooted(struct rec *rec, unsigned int root)
 {
 	rec->root = root;

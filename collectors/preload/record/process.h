@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files about processes tell each other. */
+/* Interface between the files about processes. */
 #ifndef TRACEHINT_PROCESS_H
 #define TRACEHINT_PROCESS_H
 
@@ -8,22 +8,22 @@
 
 extern const struct th_observer th_recorder;
 
-/* Kept by a child by fork: who its parent was. */
+/* State that a child by fork inherits, such as the epoch of its parent. */
 struct image {
 	unsigned int epoch, cwd, exe, root, stopped, foreign;
-	unsigned int mounts;		 /* the table that `root` began as; 0: that of outside */
-	unsigned int remounts;		 /* those when it was read */
-	unsigned int space, other_space; /* of processes; enum other_space: of the children */
+	unsigned int mounts;		 /* mount table, the first `root`; 0: the recorder's */
+	unsigned int remounts;		 /* arena->remounts when it was read */
+	unsigned int space, other_space; /* PID namespace; enum other_space: of the children */
 };
 extern struct image image;
 
-/* Why a child's PID namespace may be another one. */
+/* Why a child may have another PID namespace. */
 enum other_space { TH_SPACE_CALLED = 1, TH_SPACE_CLONED = 2 };
 
 /* Zeroed in a child by fork. */
 extern struct rec *own_rec;
 
-/* This process's record where it has begun and nobody else runs in its memory; NULL: ask rec_here. */
+/* Return this process's record if it has begun and no other process runs in its memory, or NULL. */
 static inline struct rec *rec_quick(void)
 {
 	struct rec *rec = own_rec;
@@ -36,21 +36,21 @@ static inline struct rec *rec_quick(void)
 
 #define TH_PATH_ROOM 4096
 
-/* programs.c: the name of the program that begins, as the kernel has it. */
+/* programs.c: the kernel's path of the program that begins. */
 unsigned int program_name(struct rec *rec, const struct th_program *program, char *text);
-/* A long text that many processes have: the one that another process has put, or a new one. 0: no
- * room. */
+/* Store a long text that many processes have, or reuse the one of another process. 0: no
+ * space. */
 unsigned int shared_text(struct rec *rec, const char *text, unsigned int len);
 
-/* mounts.c: the text that absolute names are below; 0: they are as outside. */
+/* mounts.c: the text to which absolute names are relative; 0: none, as for the recorder. */
 unsigned int mounts_text(struct rec *rec);
 
-/* process.c: a new epoch with `room` bytes for texts behind its record; a namespace's number. */
+/* process.c: a new epoch with `room` bytes for texts after its record; a namespace's number. */
 struct th_process_page *epoch_new(unsigned int room);
 unsigned int space_of(const char *link);
 void vforked_done(int pid);
 
-/* arguments.c: bytes that the texts need; put arguments and markers behind each other. */
+/* arguments.c: size of the arguments; store arguments and task markers. */
 unsigned int arguments_size(char *const *argv);
 void put_arguments(struct rec *rec, char *const *argv, char *const *envp);
 

@@ -1,9 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * Programs that were executed before in this recording. To look into a program's header takes some 20
- * system calls, and its name as the kernel has it (/proc/self/exe) costs as much as ten; both are asked
- * for once. A program is known by the name that was executed and by the file it is now; names that are
- * relative or mean something in one process only are not remembered.
+ * Programs that were executed before in this recording. To read a program's headers takes some 20
+ * system calls, and its path from the kernel (/proc/self/exe) costs as much as ten; both are done
+ * once. A program is identified by the executed name and the current file; names that are relative
+ * or valid in one process only are not remembered.
  */
 #include <linux/stat.h>
 #include "process.h"
@@ -11,17 +10,17 @@
 #define TRIES 8
 #define MIX 0x9e3779b97f4a7c15ULL
 
-static unsigned long long mixed(unsigned long long hash, unsigned long long with)
+static unsigned long long mix(unsigned long long hash, unsigned long long with)
 {
 	hash = (hash ^ with) * MIX;
 	return hash ^ hash >> 32;
 }
 
-static unsigned long long of_file(unsigned long long hash, const struct statx *facts)
+static unsigned long long mix_file(unsigned long long hash, const struct statx *facts)
 {
-	hash = mixed(hash, facts->stx_ino);
-	hash = mixed(hash, (unsigned long long)facts->stx_dev_major << 32 | facts->stx_dev_minor);
-	return mixed(hash, facts->stx_mnt_id);
+	hash = mix(hash, facts->stx_ino);
+	hash = mix(hash, (unsigned long long)facts->stx_dev_major << 32 | facts->stx_dev_minor);
+	return mix(hash, facts->stx_mnt_id);
 }
 
 unsigned long long th_program_key(const char *path)
@@ -34,18 +33,18 @@ unsigned long long th_program_key(const char *path)
 	    th_failed(th_sys(__NR_statx, TH_AT_FDCWD, path, 0, mask, &facts)))
 		return 0;
 	for (const char *c = path; *c; c++)
-		hash = mixed(hash, (unsigned char)*c);
-	hash = of_file(hash, &facts);
-	hash = mixed(hash, facts.stx_size);
-	hash = mixed(hash, (unsigned long long)facts.stx_ctime.tv_sec);
-	hash = mixed(hash, facts.stx_ctime.tv_nsec);
-	/* names inside a chroot are others */
+		hash = mix(hash, (unsigned char)*c);
+	hash = mix_file(hash, &facts);
+	hash = mix(hash, facts.stx_size);
+	hash = mix(hash, (unsigned long long)facts.stx_ctime.tv_sec);
+	hash = mix(hash, facts.stx_ctime.tv_nsec);
+	/* inside a chroot the same name is another file */
 	if (th_failed(th_sys(__NR_statx, TH_AT_FDCWD, "/", 0, mask, &facts)))
 		return 0;
-	return of_file(hash, &facts) | 1;
+	return mix_file(hash, &facts) | 1;
 }
 
-/* Its place, or the one it may have; NULL: no room. */
+/* Return the entry of a key, or a free one for it; NULL: no space. */
 static struct th_program_known *place_of(unsigned long long key)
 {
 	for (unsigned int i = 0; i < TRIES; i++) {
@@ -78,8 +77,8 @@ void th_program_is(unsigned long long key, enum th_class class)
 		__atomic_store_n(&at->class, class + 1, __ATOMIC_RELAXED);
 }
 
-/* The path that the kernel was given. */
-static const char *executed(const struct th_program *program)
+/* Return the path that was passed to exec. */
+static const char *find_executed_path(const struct th_program *program)
 {
 	char *const *end = program->envp;
 
@@ -91,14 +90,14 @@ static const char *executed(const struct th_program *program)
 	return NULL;
 }
 
-/* The name of the program that begins; `text`: room of TH_PATH_ROOM bytes. */
+/* Return the path of the program that begins. `text`: buffer of TH_PATH_ROOM bytes. */
 unsigned int program_name(struct rec *rec, const struct th_program *program, char *text)
 {
-	const char *path = executed(program);
+	const char *path = find_executed_path(program);
 	unsigned long long key = path ? th_program_key(path) : 0;
 	struct th_program_known *known = key ? place_of(key) : NULL;
 
-	/* only programs themselves are there: the name of a script is not that of its interpreter */
+	/* scripts have no entry: /proc/self/exe is the path of their interpreter */
 	if (known && known->file != key)
 		known = NULL;
 	unsigned int exe = known ? __atomic_load_n(&known->exe, __ATOMIC_ACQUIRE) : 0;
@@ -113,13 +112,13 @@ unsigned int program_name(struct rec *rec, const struct th_program *program, cha
 	return exe;
 }
 
-/* A table of mounts, which many processes have. */
+/* Store a mount table, which many processes share, as if it were a program. */
 unsigned int shared_text(struct rec *rec, const char *text, unsigned int len)
 {
-	unsigned long long key = mixed(MIX, len);
+	unsigned long long key = mix(MIX, len);
 
 	for (unsigned int i = 0; i < len; i++)
-		key = mixed(key, (unsigned char)text[i]);
+		key = mix(key, (unsigned char)text[i]);
 	th_program_is(key |= 1, TH_CLASS_DYNAMIC);
 	struct th_program_known *at = place_of(key);
 	bool known = at && at->file == key;

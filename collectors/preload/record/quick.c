@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reads and writes of a file that this thread opened and nobody shares: most calls of most programs.
- * All else goes the way of every call.
+ * Fast path for reads and writes of a file that this thread opened and does not share: most calls
+ * of most programs. Other calls use the general path.
  */
 #include "process.h"
 #include "runs.h"
 
 /* Returns whether it is recorded. */
-static inline bool quickly(struct rec *rec, struct slot *slot, unsigned long nr, long long offset,
-			   unsigned long long len)
+static inline bool record_quickly(struct rec *rec, struct slot *slot, unsigned long nr,
+				  long long offset, unsigned long long len)
 {
 	bool write = nr == __NR_write || nr == __NR_pwrite64, placed = nr > __NR_write;
 	unsigned int op_how =
@@ -36,8 +36,8 @@ static inline bool quickly(struct rec *rec, struct slot *slot, unsigned long nr,
 	return true;
 }
 
-static __attribute__((noinline, cold)) void slowly(long fd, unsigned long nr, long long offset,
-						   long len)
+static __attribute__((noinline, cold)) void record_slowly(long fd, unsigned long nr,
+							  long long offset, long len)
 {
 	struct th_call call = {.nr = (long)nr, .arg = {fd, 0, 0, offset}, .ret = len};
 
@@ -49,6 +49,6 @@ void th_quick_after(long fd, unsigned long nr, long long offset, long len)
 	struct rec *rec = rec_quick();
 
 	if (!rec || (unsigned long)fd >= TH_SLOTS ||
-	    !quickly(rec, &rec->slots[fd], nr, offset, (unsigned long long)len))
-		slowly(fd, nr, offset, len);
+	    !record_quickly(rec, &rec->slots[fd], nr, offset, (unsigned long long)len))
+		record_slowly(fd, nr, offset, len);
 }

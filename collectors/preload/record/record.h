@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the recorder tell each other. */
+/* Interface between the parts of the recorder. */
 #ifndef TRACEHINT_RECORD_H
 #define TRACEHINT_RECORD_H
 
 #include "../arena.h"
 #include "../hook.h"
 
-#define TH_SLOTS 65536	   /* descriptors that are followed */
+#define TH_SLOTS 65536	   /* descriptors that are recorded */
 #define TH_VFORK_SLOTS 256 /* in a child of vfork */
 #define TH_SHARES 2048	   /* threads' shares of episodes */
 
@@ -17,14 +17,14 @@ enum slot_kind { SLOT_NONE, SLOT_BUSY, SLOT_FILE, SLOT_PIPE, SLOT_DIR, SLOT_OTHE
 struct slot {
 	struct th_episode *ep;
 	unsigned long owner;  /* the thread that counts in `ep` itself */
-	long long pos;	      /* of the file position, where nobody else moves it */
+	long long pos;	      /* the file position, if no other process moves it */
 	unsigned int path;    /* directories: for relative names */
-	unsigned int forks;   /* of the process when it was opened */
+	unsigned int forks;   /* value of rec->forks when it was opened */
 	unsigned char kind;   /* enum slot_kind */
 	unsigned char shared; /* others may move the position */
 	unsigned char append;
 	unsigned char writes;
-	unsigned char held; /* its episode is known elsewhere: HELD_* */
+	unsigned char held; /* other references to its episode: HELD_* */
 };
 
 struct share {
@@ -40,12 +40,12 @@ struct share {
 /* A mapped file. */
 struct mapping {
 	unsigned long at, len;		/* len 0: free */
-	unsigned long long start, size; /* in the file; of it when it was mapped */
+	unsigned long long start, size; /* offset in the file; its size when mapped */
 	struct th_episode *ep;
 	bool shared, written;
 };
 
-/* What is known of this process; zeroed in a child by fork. */
+/* Recording state of this process; zeroed in a child by fork. */
 struct rec {
 	struct th_process_page *page; /* NULL: not begun */
 	struct slot *slots;
@@ -53,14 +53,14 @@ struct rec {
 	unsigned int share_count;
 	unsigned int slot_count, top; /* top: above the highest descriptor in use */
 	unsigned int epoch, cwd;
-	unsigned int root;    /* of all absolute names, after chroot; 0: the whole tree */
+	unsigned int root;    /* text: root of absolute names; 0: the recorder's */
 	unsigned int foreign; /* programs that it executes may not open the recording */
-	unsigned int failed;  /* no place in the arena: nothing is recorded */
+	unsigned int failed;  /* nothing is recorded: no space in the arena, or a filter */
 	unsigned int forks;
 	struct th_chunk *chunks[TH_BRIEF + 1];
-	struct th_episode *spares[TH_SPARES];  /* of closed files, to be used again */
-	const struct th_text *texts[TH_TEXTS]; /* put lately */
-	unsigned int maps_lost;		       /* more mappings than are remembered */
+	struct th_episode *spares[TH_SPARES];  /* of closed files, for reuse */
+	const struct th_text *texts[TH_TEXTS]; /* stored recently */
+	unsigned int maps_lost;		       /* some mappings are not remembered */
 	struct mapping *maps;		       /* TH_MAPS of them */
 };
 
@@ -72,7 +72,7 @@ static inline unsigned long long now_ticks(void)
 	return (unsigned long long)high << 32 | low;
 }
 
-/* Tells threads apart without a call: the address of their own block. */
+/* Identifies a thread without a call, by the address of its control block. */
 static inline unsigned long this_thread(void)
 {
 	unsigned long at;
@@ -144,10 +144,10 @@ struct th_episode *episode_spare(struct rec *rec);
 
 /* slots.c */
 struct slot *slot_at(struct rec *rec, long fd);
-struct slot *slot_use(struct rec *rec, long fd); /* begins an episode where there is none */
+struct slot *slot_use(struct rec *rec, long fd); /* begins an episode if there is none */
 void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flags, bool created);
 void slot_closed(struct rec *rec, long fd);
-void slot_settle(struct rec *rec, long fd); /* the size, before it may be closed */
+void slot_settle(struct rec *rec, long fd); /* store the size before a close */
 void slots_settle(struct rec *rec);
 struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *facts,
 			       unsigned long flags, unsigned int state);

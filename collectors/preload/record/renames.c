@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that make, change and remove names. */
+/* Calls that create, change and remove names. */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 #include "handlers.h"
@@ -7,8 +7,8 @@
 #define AT_REMOVEDIR 0x200
 #define RENAME_EXCHANGE_FLAG 2
 
-static void changed(struct rec *rec, const struct th_call *c, enum th_name_op op, int dir, int path,
-		    int new_dir, int new_path)
+static void record_name_change(struct rec *rec, const struct th_call *c, enum th_name_op op,
+			       int dir, int path, int new_dir, int new_path)
 {
 	struct name_change change = {
 		.op = op,
@@ -30,22 +30,22 @@ void do_rename(struct rec *rec, const struct th_call *c)
 	bool exchange = c->nr == __NR_renameat2 && (c->arg[4] & RENAME_EXCHANGE_FLAG);
 
 	count_meta(rec, TH_META_RENAME, c);
-	changed(rec, c, exchange ? TH_NAME_EXCHANGE : TH_NAME_RENAME, at ? 0 : -1, at ? 1 : 0,
-		at ? 2 : -1, at ? 3 : 1);
+	record_name_change(rec, c, exchange ? TH_NAME_EXCHANGE : TH_NAME_RENAME, at ? 0 : -1,
+			   at ? 1 : 0, at ? 2 : -1, at ? 3 : 1);
 }
 
 void do_link(struct rec *rec, const struct th_call *c)
 {
 	bool at = c->nr == __NR_linkat;
 
-	changed(rec, c, TH_NAME_LINK, at ? 0 : -1, at ? 1 : 0, at ? 2 : -1, at ? 3 : 1);
+	record_name_change(rec, c, TH_NAME_LINK, at ? 0 : -1, at ? 1 : 0, at ? 2 : -1, at ? 3 : 1);
 }
 
 void do_symlink(struct rec *rec, const struct th_call *c)
 {
 	bool at = c->nr == __NR_symlinkat;
 
-	changed(rec, c, TH_NAME_SYMLINK, at ? 1 : -1, at ? 2 : 1, -1, 0);
+	record_name_change(rec, c, TH_NAME_SYMLINK, at ? 1 : -1, at ? 2 : 1, -1, 0);
 }
 
 void do_unlink(struct rec *rec, const struct th_call *c)
@@ -54,7 +54,7 @@ void do_unlink(struct rec *rec, const struct th_call *c)
 	bool dir = c->nr == __NR_rmdir || (at && (c->arg[2] & AT_REMOVEDIR));
 
 	count_meta(rec, TH_META_UNLINK, c);
-	changed(rec, c, dir ? TH_NAME_RMDIR : TH_NAME_UNLINK, at ? 0 : -1, at, -1, -1);
+	record_name_change(rec, c, dir ? TH_NAME_RMDIR : TH_NAME_UNLINK, at ? 0 : -1, at, -1, -1);
 }
 
 void do_mkdir(struct rec *rec, const struct th_call *c)
@@ -62,12 +62,12 @@ void do_mkdir(struct rec *rec, const struct th_call *c)
 	bool at = c->nr == __NR_mkdirat;
 
 	count_meta(rec, TH_META_MKDIR, c);
-	changed(rec, c, TH_NAME_MKDIR, at ? 0 : -1, at, -1, -1);
+	record_name_change(rec, c, TH_NAME_MKDIR, at ? 0 : -1, at, -1, -1);
 }
 
 void do_truncate(struct rec *rec, const struct th_call *c)
 {
-	changed(rec, c, TH_NAME_TRUNCATE, -1, 0, -1, -1);
+	record_name_change(rec, c, TH_NAME_TRUNCATE, -1, 0, -1, -1);
 }
 
 void do_mknod(struct rec *rec, const struct th_call *c)

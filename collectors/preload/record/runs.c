@@ -14,7 +14,7 @@ static void send_run(struct rec *rec, struct th_episode *ep)
 	out->run_seq = ep->run_seq++;
 	out->open_id = ep->open_id;
 	out->run = ep->outer;
-	out->kind = TH_EXTENT; /* last: it is whole */
+	out->kind = TH_EXTENT; /* last: the record is complete */
 }
 
 static void run_break(struct rec *rec, struct th_episode *ep)
@@ -29,7 +29,7 @@ static void run_break(struct rec *rec, struct th_episode *ep)
 	ep->outer = ep->inner;
 }
 
-/* No more accesses come: what is open becomes records. */
+/* End the runs of an episode: open runs become records. */
 void run_end(struct rec *rec, struct th_episode *ep)
 {
 	run_break(rec, ep);
@@ -48,7 +48,7 @@ static void run_begin(struct rec *rec, struct th_episode *ep, unsigned int op_ho
 	run_start(&ep->inner, op_how, start, len, now);
 }
 
-/* An access of `len` bytes at `start`; truncations have no length and never join. */
+/* Add an access of `len` bytes at `start`; truncations have no length and never join a run. */
 void run_add(struct rec *rec, struct th_episode *ep, unsigned int op_how, unsigned long long start,
 	     unsigned long long len)
 {
@@ -84,7 +84,7 @@ static void pipe_op(struct th_episode *ep, unsigned int op, unsigned long long l
 	count_op(ep, op, ~0ULL, len);
 }
 
-/* Where an operation of `len` bytes at the file position began. */
+/* Return the offset at which an operation of `len` bytes at the file position began. */
 static long long position(struct rec *rec, struct slot *slot, long fd, unsigned long long len,
 			  unsigned int op)
 {
@@ -101,7 +101,7 @@ static long long position(struct rec *rec, struct slot *slot, long fd, unsigned 
 	return at;
 }
 
-/* `len` bytes moved on `fd` at `pos`; pos -1: up to where the file position is now. */
+/* Record a transfer of `len` bytes on `fd` at `pos`; -1: up to the current file position. */
 void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigned long long len)
 {
 	struct slot *slot = slot_use(rec, fd);
@@ -123,7 +123,7 @@ void moved(struct rec *rec, long fd, unsigned int op_how, long long pos, unsigne
 	release(slot);
 }
 
-/* A range that is known although nothing moved: mapped, truncated, deallocated. */
+/* Record a range without an observed transfer: mapped, submitted, truncated, deallocated. */
 void touched(struct rec *rec, long fd, unsigned int op_how, unsigned long long start,
 	     unsigned long long len)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every operation does to its episode. */
+/* Updates of an episode by its operations. */
 #ifndef TRACEHINT_RUNS_H
 #define TRACEHINT_RUNS_H
 
 #include "../../ebpf/runs.h"
 #include "record.h"
 
-/* Whether an operation at `start` goes on where `in` ended, as one more of the same kind. */
+/* Whether an operation at `start` continues the run `in`: adjacent, of the same kind, no pause. */
 static inline bool goes_on(const struct th_run *in, unsigned int op_how, unsigned long long start,
 			   unsigned long long now)
 {
@@ -24,7 +24,7 @@ static inline void run_grow(struct th_run *in, unsigned long long len, unsigned 
 	in->last_ns = now;
 }
 
-/* A signal handler may close the descriptor meanwhile: the episode's place is not used again then. */
+/* Keep the episode's memory from reuse: a signal handler may close the descriptor meanwhile. */
 static inline void hold(struct slot *slot)
 {
 	slot->held |= HELD_CALL;

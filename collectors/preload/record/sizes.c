@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calls that change a file by ranges without moving bytes to or from memory. */
+/* Calls that change ranges of a file without a transfer to or from memory. */
 #include <linux/fs.h>
 #include "handlers.h"
 
@@ -11,8 +11,8 @@ void do_ftruncate(struct rec *rec, const struct th_call *c)
 		(unsigned long)c->arg[1], 0);
 }
 
-/* All that lies behind is copied to another place within the file. */
-static void shifted(struct rec *rec, const struct th_call *c, bool inserted)
+/* Record a shift of all bytes after a range, as a copy within the file. */
+static void record_shift(struct rec *rec, const struct th_call *c, bool inserted)
 {
 	unsigned long long offset = (unsigned long)c->arg[2], len = (unsigned long)c->arg[3];
 	unsigned long long from = inserted ? offset : offset + len;
@@ -39,7 +39,7 @@ void do_fallocate(struct rec *rec, const struct th_call *c)
 		touched(rec, (int)c->arg[0], TH_OP(TH_DEALLOCATE, TH_HOW_FALLOCATE, 0), offset,
 			len);
 	else if (mode & (8 | 32) /* COLLAPSE_RANGE, INSERT_RANGE */)
-		shifted(rec, c, mode & 32);
+		record_shift(rec, c, mode & 32);
 	else if (mode & 16 /* ZERO_RANGE */)
 		touched(rec, (int)c->arg[0], TH_OP(TH_WRITE, TH_HOW_FALLOCATE, 0), offset, len);
 	/* other modes reserve space and change no byte */

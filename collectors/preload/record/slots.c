@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Descriptors of this process and their open episodes. A descriptor that was not seen to be
- * opened (inherited, passed, made by dup) begins an episode when it is used first.
+ * Descriptors of this process and their open episodes. If the open of a descriptor was not recorded
+ * (inherited, passed, made by dup), its episode begins when it is used first.
  */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
@@ -9,7 +9,7 @@
 
 #define SPINS 2000
 
-static long ask(long fd, struct statx *facts)
+static long read_facts(long fd, struct statx *facts)
 {
 	return facts_of(fd, STATX_BASIC_STATS | STATX_BTIME, facts);
 }
@@ -19,7 +19,7 @@ struct slot *slot_at(struct rec *rec, long fd)
 	return (unsigned long)fd < rec->slot_count ? &rec->slots[fd] : NULL;
 }
 
-/* It only rises: where it was another one meanwhile, another thread has raised it. */
+/* Raise rec->top. If it changed meanwhile, another thread has raised it: it never falls. */
 static void raise_top(struct rec *rec, unsigned int top)
 {
 	unsigned int before = __atomic_load_n(&rec->top, __ATOMIC_RELAXED);
@@ -29,7 +29,7 @@ static void raise_top(struct rec *rec, unsigned int top)
 		;
 }
 
-/* Fill a slot for what is open at `fd`; its kind comes last, others may wait for it. */
+/* Fill a slot for the open `fd`. Its kind is set last, because other threads may wait for it. */
 static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int path,
 		       unsigned long flags, unsigned int state)
 {
@@ -37,12 +37,12 @@ static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int
 	enum slot_kind kind = SLOT_OTHER;
 	struct th_episode *ep = NULL;
 
-	if (!th_failed(ask(fd, &facts)))
+	if (!th_failed(read_facts(fd, &facts)))
 		kind = slot_kind_of(fd, &facts, flags);
 	if (!path && (kind == SLOT_FILE || kind == SLOT_DIR))
 		path = path_asked(rec, fd, !facts.stx_nlink);
 	if (kind == SLOT_FILE && (state & TH_EP_INHERITED) && !path)
-		kind = SLOT_OTHER; /* memory that has a descriptor */
+		kind = SLOT_OTHER; /* a memory file (memfd) */
 	if (kind == SLOT_FILE || kind == SLOT_PIPE)
 		ep = episode_new(rec, fd, &facts, flags,
 				 state | (kind == SLOT_PIPE ? TH_EP_PIPE : 0));
@@ -65,7 +65,7 @@ static void slot_begin(struct rec *rec, struct slot *slot, long fd, unsigned int
 	__atomic_store_n(&slot->kind, kind, __ATOMIC_RELEASE);
 }
 
-/* The slot of a descriptor; NULL where it is beyond the table. */
+/* Return the slot of a descriptor and begin its episode if needed; NULL: not available. */
 struct slot *slot_use(struct rec *rec, long fd)
 {
 	struct slot *slot = slot_at(rec, fd);
@@ -89,7 +89,7 @@ struct slot *slot_use(struct rec *rec, long fd)
 			   TH_EP_INHERITED);
 		return slot;
 	}
-	/* another thread is at it, or this one is and got a signal */
+	/* another thread is filling it, or this one, and a signal handler runs */
 	for (unsigned int i = 0; i < SPINS; i++) {
 		if (__atomic_load_n(&slot->kind, __ATOMIC_ACQUIRE) > SLOT_BUSY)
 			return slot;
@@ -108,7 +108,7 @@ void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flag
 		lose(rec, TH_LOST_TABLE, 1);
 		return;
 	}
-	slot_closed(rec, fd); /* by a call that was not seen */
+	slot_closed(rec, fd); /* by a call that was not recorded */
 	slot_begin(rec, slot, fd, path, flags, state);
 	if (slot->kind == SLOT_FILE && (state & TH_EP_TRUNCATED))
 		run_add(rec, slot->ep, TH_OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
@@ -136,7 +136,7 @@ void slot_settle(struct rec *rec, long fd)
 	struct slot *slot = slot_at(rec, fd);
 	struct statx facts;
 
-	if (!slot || slot->kind != SLOT_FILE || !slot->writes || th_failed(ask(fd, &facts)))
+	if (!slot || slot->kind != SLOT_FILE || !slot->writes || th_failed(read_facts(fd, &facts)))
 		return;
 	slot->ep->size_close = facts.stx_size;
 	slot->ep->nlink = facts.stx_nlink;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What names mean to the process, how its children ended, and when it must be left alone. */
+/* Working and root directories, mounts, waits, users, namespaces and seccomp filters. */
 #include <linux/stat.h>
 #include "handlers.h"
 #include "process.h"
@@ -39,7 +39,7 @@ void do_wait4(struct rec *rec, const struct th_call *c)
 	int status = c->ret > 0 && c->arg[1] ? *(const int *)c->arg[1] : 0x7f;
 
 	process_remounted(rec);
-	if ((status & 0xff) != 0x7f) /* stopped, or not asked for */
+	if ((status & 0xff) != 0x7f) /* 0x7f: stopped, or status not requested */
 		process_waited(rec, (int)c->ret, status);
 }
 
@@ -60,7 +60,7 @@ void do_credentials(struct rec *rec, const struct th_call *c)
 		process_foreign(rec);
 }
 
-/* Children are born in the name space that was made or joined; the process itself stays. */
+/* Children are created in the new or joined namespace; the process itself stays. */
 void do_spaces(struct rec *rec, const struct th_call *c)
 {
 	unsigned long asked = (unsigned long)c->arg[c->nr == __NR_setns];
@@ -70,7 +70,7 @@ void do_spaces(struct rec *rec, const struct th_call *c)
 		image.other_space |= TH_SPACE_CALLED;
 }
 
-/* A filter may forbid the calls that are made here: nothing more is recorded. */
+/* Stop recording, because a filter may forbid the calls of the recorder. */
 void do_seccomp(struct rec *rec, const struct th_call *c)
 {
 	bool filter = c->nr == __NR_seccomp ? c->arg[0] < 2 : c->arg[0] == PR_SET_SECCOMP_MODE;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A storage class of MooseFS by its own tool, on the open file (/proc/self/fd/N). The program must
- * see no child: exec gives every child the signal SIGCHLD, so the tool is started and waited for by
- * a process between, which is cloned without a signal and does not exec: wait(), SIGCHLD and the
- * counts of children stay the program's own. A tool that does not answer is killed.
+ * Sets a storage class of MooseFS with its tool, on the open file (/proc/self/fd/N). The program
+ * must not notice a child: exec sets a child's exit signal to SIGCHLD, so the tool is started and
+ * waited for by a process in between, cloned without a signal and without exec: wait(), SIGCHLD
+ * and the counts of children are not affected. A tool that takes too long is killed.
  */
 #include <linux/sched.h>
 #include <linux/wait.h>
@@ -29,7 +29,7 @@ struct pollfd32 {
 	short events, revents;
 };
 
-/* In the child: its standard streams go nowhere, and it becomes the tool. */
+/* In the child: redirect the standard streams to /dev/null and execute the tool. */
 static void become(const char *tool, const char *class, int fd)
 {
 	char path[32] = "/proc/self/fd/", digits[12];
@@ -37,7 +37,7 @@ static void become(const char *tool, const char *class, int fd)
 	uint32_t n = 14, count = 0;
 	long null = th_sys(__NR_openat, TH_AT_FDCWD, "/dev/null", O_RDWR_CLOEXEC, 0);
 
-	/* a file in the place of a standard stream moves out of the way */
+	/* a file with the number of a standard stream is moved */
 	if (fd < 3)
 		fd = (int)th_sys(__NR_fcntl, fd, 0 /* F_DUPFD */, 3);
 	for (int i = 0; i < 3; i++)
@@ -64,7 +64,7 @@ static bool name_fits(const char *name, size_t size)
 	return size > 0;
 }
 
-/* The process between: it runs no handler of the program, and ends as the tool ended. */
+/* The process in between: runs no handler of the program, and fails if the tool failed. */
 static void run_tool(const char *tool, const char *class, int fd)
 {
 	struct {
@@ -82,7 +82,7 @@ static void run_tool(const char *tool, const char *class, int fd)
 	long pid = th_sys(__NR_clone, SIGCHLD, 0, 0, 0, 0);
 
 	if (!pid) {
-		th_sys(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL); /* with the one between */
+		th_sys(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL); /* with the process in between */
 		th_sys(__NR_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof(before));
 		become(tool, class, fd);
 	}
@@ -91,19 +91,19 @@ static void run_tool(const char *tool, const char *class, int fd)
 	th_sys(__NR_exit_group, status ? 1 : 0);
 }
 
-/* Whether it ended in time; signals of the program do not shorten it. */
-static bool ends(int pidfd)
+/* Whether the process ended in time; signals of the program do not shorten the wait. */
+static bool wait_for_end(int pidfd)
 {
 	struct pollfd32 wait = {.fd = pidfd, .events = POLLIN};
 	int64_t patience[2] = {PATIENCE_S, 0};
 	long ready = -EINTR;
 
-	for (int i = 0; i < MAX_SIGNALS && ready == -EINTR; i++) /* what is left is written back */
+	for (int i = 0; i < MAX_SIGNALS && ready == -EINTR; i++) /* ppoll updates `patience` */
 		ready = th_sys(__NR_ppoll, &wait, 1, patience, 0, 0);
 	return ready == 1;
 }
 
-/* `tool` ends with a NUL. The name lies where a child finds it: the value's memory is wiped there. */
+/* `tool` ends with a NUL. The name is copied, because a child finds the value's memory zeroed. */
 long tag_class(const char *tool, const char *name, size_t size, int fd)
 {
 	char class[MAX_CLASS];
@@ -119,7 +119,7 @@ long tag_class(const char *tool, const char *name, size_t size, int fd)
 		run_tool(tool, class, fd);
 	if (th_failed(pid))
 		return pid;
-	bool ended = ends(pidfd);
+	bool ended = wait_for_end(pidfd);
 
 	if (!ended)
 		th_sys(__NR_kill, pid, SIGKILL);

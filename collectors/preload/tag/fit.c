@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * Whether a template fits a name. Each placeholder takes as much as leaves a fit for the rest, as
- * the regex of the template would: hintgen/hints/template.py has the same placeholders. At most two
- * of a template can end at more than one place; the steps that a name may cost bound the rest.
+ * Whether a template matches a name. Each placeholder takes as much as lets the rest match, as in
+ * the regex of the template: hintgen/hints/template.py has the same placeholders. At most two of a
+ * template have more than one possible end; the maximum of steps per name bounds the rest.
  */
 #include "table.h"
 
@@ -14,7 +13,7 @@ enum class { DIGIT = 1, HEX = 2, LETTER = 4, UNDERSCORE = 8, SEGMENT = 16 };
 /* The order of HOLES in hintgen/hints/template.py, after the literal. */
 enum kind { LITERAL, N, UUID, DATE, HASH, RANDOM, WORD, ALNUM, NAME, DIRS, KINDS };
 
-/* Placeholders of one run of characters. */
+/* Placeholders that match one run of characters. */
 static const struct {
 	uint8_t class, least;
 	uint16_t most;
@@ -45,7 +44,7 @@ struct name {
 	uint32_t length;
 };
 
-/* How many characters of the class follow, at most `most`. */
+/* Return how many characters of the class follow, at most `most`. */
 static uint32_t run_length(const struct name *n, uint32_t at, uint8_t class, uint32_t most)
 {
 	uint32_t length = 0;
@@ -55,7 +54,7 @@ static uint32_t run_length(const struct name *n, uint32_t at, uint8_t class, uin
 	return length;
 }
 
-/* `count` digits of the class from there on; false: not there. */
+/* Skip `count` characters of the class; false: there are fewer. */
 static bool take(const struct name *n, uint32_t *at, uint8_t class, uint32_t count)
 {
 	if (run_length(n, *at, class, count) < count)
@@ -93,7 +92,7 @@ static bool take_date(const struct name *n, uint32_t *at)
 	return take(n, at, DIGIT, 2);
 }
 
-/* Whole components with their slashes; none is possible too. */
+/* Skip whole components with their slashes, or none; return the end. */
 static uint32_t take_dirs(const struct name *n, uint32_t at)
 {
 	for (uint32_t i = 0; i < MAX_SEGMENTS; i++) {
@@ -106,7 +105,7 @@ static uint32_t take_dirs(const struct name *n, uint32_t at)
 	return at;
 }
 
-/* The first and the last place where a placeholder may end that begins at c->start. */
+/* Set the least and the greatest end of a placeholder that begins at c->start; false: none. */
 static bool begin(const struct name *n, uint32_t kind, struct tag_choice *c)
 {
 	uint32_t at = c->start;
@@ -129,7 +128,7 @@ static bool begin(const struct name *n, uint32_t kind, struct tag_choice *c)
 	return c->end >= c->least;
 }
 
-/* The next shorter end of a placeholder; false: there is none. */
+/* Set the next shorter end of a placeholder; false: there is none. */
 static bool shorten(const struct name *n, uint32_t kind, struct tag_choice *c)
 {
 	if (c->end <= c->least)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From a file's name to its settings and the record of them: see tag/hinter.h. */
+/* Finds, sets and notes the hints of a file: see tag/hinter.h. */
 #include "../trusted.h"
 #include "hinter.h"
 #include "store.h"
@@ -11,7 +11,7 @@
 #define ETIMEDOUT 110
 #define MAX_SETTINGS 64
 #define MAX_SILENT 3
-#define OWN ".tracehint/" /* our own directory below a root: never hinted */
+#define OWN ".tracehint/" /* tracehint's directory below a root: never hinted */
 
 struct stat64 { /* struct stat of the kernel on x86-64 */
 	uint64_t dev, ino, nlink;
@@ -66,7 +66,7 @@ uint32_t tag_name_of(long fd, char *out)
 	return th_failed(length) || length >= TAG_MAX_NAME || out[0] != '/' ? 0 : (uint32_t)length;
 }
 
-/* The last answer is kept: a program makes many files. It stays true until the next exec. */
+/* Return the type of the task. The last result is stored: it is valid until the next exec. */
 static uint32_t type_of(const struct hinter *h, struct tag_slot *slot, uint32_t pid)
 {
 	static uint64_t last; /* process and type */
@@ -124,7 +124,7 @@ void hinter_withhold(struct hinter *h, const struct tag_slot *slot, uint32_t pid
 	tag_note(&h->journal, record, slot->name);
 }
 
-/* One setting. A tool that was silent too often is not asked again: each time a program waits. */
+/* Apply one setting. After too many timeouts a tool is not run again: programs wait for it. */
 static long put(struct hinter *h, const struct tag_setting *setting, struct tag_slot *slot, int fd)
 {
 	long size = tag_value(&h->table, setting, slot->group, slot->value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Setting the hints of one new file, in the program that creates it. A hint is advice: what a store
- * answers is counted, with the first reasons in the journal.
+ * Sets the hints of a new file in the program that creates it. A hint is advice: errors of a store
+ * are counted, and the journal has the first one of each file.
  */
 #ifndef TRACEHINT_TAG_HINTER_H
 #define TRACEHINT_TAG_HINTER_H
@@ -15,7 +15,7 @@ struct hinter {
 	struct tag_journal journal;
 };
 
-/* What one file needs: more than a stack that may be a signal handler's holds. */
+/* Memory for one file, which is too large for a stack that may be a signal handler's. */
 struct tag_slot {
 	uint32_t taken;
 	struct tag_match match;
@@ -25,23 +25,23 @@ struct tag_slot {
 	char path[TAG_MAX_NAME], group[TAG_MAX_GROUP + 16], value[TAG_MAX_VALUE + 512];
 };
 
-/* A file in memory, for reading; NULL: it cannot be. */
+/* Map a trusted file for reading; NULL: not possible. */
 const void *tag_map(const char *path, size_t *size);
-/* The rule table and the journal beside it; false: there is no table. */
+/* Open the rule table and the journal next to it; false: there is no table. */
 bool hinter_open(struct hinter *h, const char *table);
-/* An open file's name without symbolic links and relative parts; its length, 0: it has none. */
+/* Get the path of an open file, without symbolic links; returns its length, 0: it has none. */
 uint32_t tag_name_of(long fd, char *out);
-/* The same from the path that made the file, where that tells it (name.c); 0: it does not. */
+/* The same from the path of the call that created the file; 0: not possible (name.c). */
 uint32_t tag_name_given(const struct tag_table *t, int dirfd, const char *path, char *out);
 /*
- * What is to be set on the file whose name of `length` bytes is in slot->path and which the process
- * makes, and why not.
+ * Find the hints for a file that the process creates and whose path of `length` bytes is in
+ * slot->path; returns TAG_C_SET, or why there are none.
  */
 enum tag_count hinter_find(const struct hinter *h, struct tag_slot *slot, uint32_t length,
 			   uint32_t pid);
-/* Note a file that gets no hint because of who makes it: slot->match was found for it. */
+/* Note a file without hints because of the type of its task; slot->match is its match. */
 void hinter_withhold(struct hinter *h, const struct tag_slot *slot, uint32_t pid);
-/* Set what was found on the open file, and note it. */
+/* Set the hints that were found on the open file, and note it. */
 void hinter_set(struct hinter *h, struct tag_slot *slot, int fd, uint32_t pid);
 
 #endif

@@ -12,7 +12,7 @@
 #define MAP_SHARED 1
 #define EOPNOTSUPP 95
 #define CLOCK_REALTIME 0
-#define RETRIES 4 /* chunks that may fill up under our hands */
+#define RETRIES 4 /* chunks that other threads may fill meanwhile */
 
 struct uts {
 	char sysname[65], nodename[65], rest[4 * 65];
@@ -22,7 +22,7 @@ struct timespec64 {
 	int64_t seconds, nanoseconds;
 };
 
-/* TABLE.journal.HOST, where HOST is made of plain characters. */
+/* Set the path TABLE.journal.HOST; a slash in HOST is replaced. */
 static bool name_journal(struct tag_journal *j, const char *table)
 {
 	static const char mark[] = ".journal.";
@@ -51,13 +51,13 @@ static void *map_part(long fd, uint64_t at, size_t size)
 	return th_failed(where) ? NULL : (void *)where;
 }
 
-/* The file is made whole (sparse) at once, so nothing that is written later makes it longer. */
 static long open_journal(const struct tag_journal *j)
 {
-	/* our own directory: a link there was put by `run` */
+	/* O_NOFOLLOW is not needed: in tracehint's own directory links are made by `run` */
 	return th_open_trusted(j->path, O_RDWR | O_CLOEXEC);
 }
 
+/* Make the file with its full size (sparse), so that no later write makes it longer. */
 static void make_journal(const struct tag_journal *j)
 {
 	static const char magic[] = TAG_JOURNAL_MAGIC;
@@ -65,7 +65,7 @@ static void make_journal(const struct tag_journal *j)
 		uint64_t soft, hard;
 	} limit = {0, 0};
 
-	/* beyond the limit a signal would come, for the program */
+	/* beyond the limit the program would get a signal */
 	th_sys(__NR_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, &limit);
 	if (limit.soft < TAG_JOURNAL_SIZE)
 		return;
@@ -74,13 +74,13 @@ static void make_journal(const struct tag_journal *j)
 
 	if (th_failed(fd))
 		return;
-	/* whoever comes at the same time does the same */
+	/* another process may do the same at the same time */
 	if (!th_failed(th_sys(__NR_ftruncate, fd, TAG_JOURNAL_SIZE)))
 		th_sys(__NR_pwrite64, fd, magic, 8, 0);
 	th_sys(__NR_close, fd);
 }
 
-/* Another process has made it, and not come to its mark yet: it may still be empty. */
+/* Whether another process has created the file, but not written its magic yet. */
 static bool is_half_made(long fd)
 {
 	char magic[8] = {0};
@@ -129,7 +129,7 @@ uint64_t tag_counted(const struct tag_journal *j, enum tag_count which)
 	return j->header ? __atomic_load_n(&j->header->counts[which], __ATOMIC_RELAXED) : 0;
 }
 
-/* Chunks in a row that nobody has; NULL: there are none to be had. */
+/* Allocate and map adjacent chunks; NULL: not possible. */
 static struct tag_chunk *map_chunks(struct tag_journal *j, uint32_t count)
 {
 	uint64_t size = (uint64_t)count * TAG_CHUNK;
@@ -150,8 +150,8 @@ static struct tag_chunk *map_chunks(struct tag_journal *j, uint32_t count)
 }
 
 /*
- * A new chunk in the place of `old`; false: there is none to be had. Most processes make a few
- * files; making disk space takes longer than all else that is done for a file.
+ * Replace `old` by a new chunk; false: not possible. Most processes create few files; allocating
+ * disk space takes longer than all other steps for a file.
  */
 static bool take_chunk(struct tag_journal *j, struct tag_chunk *old)
 {

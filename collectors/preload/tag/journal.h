@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was set on which file, and what a store refused: one file per host beside the rule table,
- * named TABLE.journal.HOST, shared by all processes there (adapters/creation/journal.py reads it).
- * A page of counts, then chunks of a page; a process takes a chunk when it first has something to
- * say. Mapped and made of disk space beforehand, so a full disk, kill -9 and a limit on file sizes
- * leave the program alone.
+ * The journal: the files for which hints were set, and errors of the store. One file per host next
+ * to the rule table, TABLE.journal.HOST, which all processes there share
+ * (adapters/creation/journal.py reads it). It has a page of counts, then chunks of a page; a
+ * process allocates a chunk for its first record. Disk space is allocated before it is mapped, so
+ * that a full disk, kill -9 and a limit on file sizes do not affect the program.
  */
 #ifndef TRACEHINT_TAG_JOURNAL_H
 #define TRACEHINT_TAG_JOURNAL_H
@@ -13,7 +13,7 @@
 
 #define TAG_JOURNAL_MAGIC "THJRNL\0\2"
 #define TAG_CHUNK 4096u
-#define TAG_RUN 16u		     /* chunks that are made at once for who has filled one */
+#define TAG_RUN 16u		     /* chunks allocated together after the first is full */
 #define TAG_JOURNAL_SIZE (1ul << 30) /* sparse */
 
 enum tag_count {
@@ -28,7 +28,7 @@ enum tag_count {
 	TAG_C_REFUSED,
 	TAG_C_DROPPED,
 	TAG_C_NAMELESS,
-	TAG_C_SILENT, /* questions that a store's tool left without an answer */
+	TAG_C_SILENT, /* timeouts of a store's tool */
 	TAG_COUNTS
 };
 
@@ -38,15 +38,15 @@ struct tag_journal_header {
 	uint64_t counts[TAG_COUNTS];
 };
 
-/* `size` is stored last: a record without it was cut off by a crash. */
+/* `size` is stored last: a record without it was interrupted by a crash. */
 struct tag_record {
 	uint32_t size;	/* with the path, a multiple of 8 */
 	uint32_t error; /* of the first setting that failed; 0: none did */
 	uint32_t pid;
 	uint16_t path_size, root;
-	uint64_t failed;   /* a bit for each setting of the file, the first is the lowest */
+	uint64_t failed;   /* one bit per setting of the file, the first is the lowest */
 	uint64_t t_ns;	   /* since the epoch */
-	uint32_t type;	   /* of the task that made it, as in the table's makers */
+	uint32_t type;	   /* of the task that created it, as in the table's makers */
 	uint32_t withheld; /* 1: nothing was set, because of that type */
 };
 

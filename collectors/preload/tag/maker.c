@@ -1,15 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * The type of the task that a process belongs to, asked of /proc when a file is made for which a
- * rule wants to know it: see tag/word.h. Processes are not followed for it, so it costs nothing where
- * no rule asks.
+ * The type of the task to which a process belongs (tag/word.h), read from /proc when it creates a
+ * file for which a rule depends on the type. Processes are not tracked for this, so it costs
+ * nothing where no rule depends on it.
  */
 #include "word.h"
 
 #define GENERATIONS 64
 #define O_RDONLY_CLOEXEC 02000000
 
-/* /proc/PID/NAME into `out`; its bytes, at most `room`, 0: not to be had. */
+/* Read /proc/PID/NAME into `out`; returns its size, at most `room`; 0: not available. */
 static size_t read_of(uint32_t pid, const char *name, char *out, size_t room)
 {
 	char path[64] = "/proc/", digits[12];
@@ -37,7 +36,7 @@ static size_t read_of(uint32_t pid, const char *name, char *out, size_t room)
 	return got;
 }
 
-/* The fourth word of /proc/PID/stat; the second one, in brackets, may hold anything. */
+/* Return the fourth word of /proc/PID/stat; the second, in brackets, may contain anything. */
 static uint32_t parent_of(uint32_t pid, char *text, size_t room)
 {
 	size_t size = read_of(pid, "/stat", text, room), at = size;

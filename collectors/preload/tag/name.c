@@ -1,13 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * A new file's name from what the program gave. The kernel tells it for any descriptor, but a look
- * into /proc/self/fd costs as much as three other calls: it is left where the name given is true as
- * it stands, below the working directory or a root, without a link on its way.
+ * A new file's name from the path of the call. The kernel reports the name of any descriptor, but a
+ * readlink in /proc/self/fd costs as much as three other calls. It is omitted if the given path is
+ * the true one already: below the working directory or a root, without symbolic links.
  */
 #include "hinter.h"
 
 #define EINVAL 22
-#define MOST_LOOKS 2 /* at parts of a name; a third one costs as much as /proc does */
+#define MOST_LOOKS 2 /* readlink calls per name; a third one costs as much as /proc */
 
 static bool is_link(const char *path)
 {
@@ -16,8 +15,8 @@ static bool is_link(const char *path)
 	return th_sys(__NR_readlink, path, &first, 1) != -EINVAL;
 }
 
-/* Whether the name holds nothing but plain parts, of which none is a link; it is as given after. */
-static bool is_true(const char *whole, char *name)
+/* Whether all parts of the name are plain and none is a link; the name is restored. */
+static bool is_plain_name(const char *whole, char *name)
 {
 	unsigned int looks = 0;
 
@@ -29,15 +28,15 @@ static bool is_true(const char *whole, char *name)
 		if (end == part || (*part == '.' && (end == part + 1 || part[1] == '.')) ||
 		    looks++ == MOST_LOOKS)
 			return false;
-		char there = *end;
+		char end_char = *end;
 
 		*end = '\0';
 		bool link = is_link(whole);
 
-		*end = there;
+		*end = end_char;
 		if (link)
 			return false;
-		if (!there)
+		if (!end_char)
 			return true;
 		part = end;
 	}
@@ -55,7 +54,7 @@ uint32_t tag_name_given(const struct tag_table *t, int dirfd, const char *path, 
 
 		if (th_failed(n) || *out != '/')
 			return 0;
-		base = (size_t)n; /* with its NUL, where the slash goes */
+		base = (size_t)n; /* with its NUL, which the slash replaces */
 		out[base - 1] = '/';
 	}
 	if (base + size >= TAG_MAX_NAME)
@@ -64,9 +63,9 @@ uint32_t tag_name_given(const struct tag_table *t, int dirfd, const char *path, 
 	uint32_t length = (uint32_t)(base + size);
 
 	if (base)
-		return is_true(out + base, out + base) ? length : 0;
+		return is_plain_name(out + base, out + base) ? length : 0;
 	uint32_t below = length;
 	const char *name = tag_below(t, out, &below, &root);
 
-	return name && is_true(out, out + (name - out)) ? length : 0;
+	return name && is_plain_name(out, out + (name - out)) ? length : 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Extended attributes and layouts by fsetxattr; a storage class of MooseFS in its own words. */
+/* Applies settings: attributes and layouts by fsetxattr, storage classes by the tool of MooseFS. */
 #include "store.h"
 
 #define EINVAL 22
 #define MAX_KEY 255
 
-/* The key of a setting ends with a NUL that is not counted; of a class it is the tool's path. */
+/* A key ends with a NUL that is not counted; of a storage class it is the path of the tool. */
 long tag_put(const struct tag_table *t, const struct tag_setting *s, int fd, const char *value,
 	     size_t size)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Looking a name up in the rule table: by its exact text, else by the rules whose ends fit. */
+/* Looks a name up in the rule table: by its exact text, else by rules whose two ends match. */
 #include "table.h"
 
 static const uint32_t crc_nibble[16] = {
@@ -8,7 +8,7 @@ static const uint32_t crc_nibble[16] = {
 	0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
 };
 
-/* As zlib's: begun with 0, what it gave goes in with the next part. */
+/* The same as zlib's: start with 0, and pass each result on with the next part. */
 uint32_t tag_crc(uint32_t crc, const void *data, uint32_t size)
 {
 	const uint8_t *byte = data;
@@ -72,7 +72,7 @@ const char *tag_below(const struct tag_table *t, const char *path, uint32_t *len
 	return NULL;
 }
 
-/* The name itself; false: not known. */
+/* Look up the exact name; false: not found. */
 static bool look_up_exact(const struct tag_table *t, const char *name, uint32_t length,
 			  struct tag_match *m)
 {
@@ -113,8 +113,8 @@ static bool excluded(const struct tag_table *t, const struct tag_rule *rule, con
 	return false;
 }
 
-/* Whether a rule is for files of whoever makes this one. */
-static bool is_for(const struct tag_table *t, const struct tag_rule *rule, struct tag_match *m)
+/* Whether a rule applies to the type of the task that creates the file. */
+static bool fits_type(const struct tag_table *t, const struct tag_rule *rule, struct tag_match *m)
 {
 	const uint32_t *types = tag_rows(t, rule->types.at, rule->types.count, sizeof(*types));
 
@@ -134,8 +134,8 @@ static const struct tag_rule *rule_of(const struct tag_table *t, uint32_t number
 	return number < t->header->rules.count ? rules + number : NULL;
 }
 
-/* The rules lie in the order in which they go first: the first that fits wins, unless one of
- * the same rank says something else. */
+/* Rules are stored in order of precedence: the first that matches wins, unless another one of
+ * the same rank has different settings. */
 static void weigh(const struct tag_table *t, uint32_t number, const char *name, uint32_t length,
 		  struct tag_match *m)
 {
@@ -146,7 +146,7 @@ static void weigh(const struct tag_table *t, uint32_t number, const char *name, 
 	if (!rule || (best && rule->rank > best->rank))
 		return;
 	if (!tag_fit(t, rule->parts, name, length, m) || excluded(t, rule, name, length, m) ||
-	    !is_for(t, rule, m))
+	    !fits_type(t, rule, m))
 		return;
 	if (!best || rule->rank < best->rank)
 		m->answer = TAG_FOUND;
@@ -175,7 +175,7 @@ static uint32_t slashes_of(const char *name, uint32_t length)
 	return n;
 }
 
-/* Rules whose prefix and suffix, cut to a combo's lengths, are those of the name. */
+/* Weigh rules whose prefix and suffix, cut to a combo's lengths, equal those of the name. */
 static void weigh_combo(const struct tag_table *t, uint16_t combo, uint16_t slashes,
 			const char *name, uint32_t length, struct tag_match *m)
 {
@@ -221,5 +221,5 @@ void tag_look_up(const struct tag_table *t, const char *name, uint32_t length, u
 	if (m->answer != TAG_FOUND)
 		return;
 	m->set = rule_of(t, m->rule)->set;
-	tag_fit(t, rule_of(t, m->rule)->parts, name, length, m); /* again, for what it catches */
+	tag_fit(t, rule_of(t, m->rule)->parts, name, length, m); /* again, for the captures */
 }

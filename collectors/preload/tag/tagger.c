@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tagger: sets a file's hints after the open that made it and before anybody can write to it.
- * On when TRACEHINT_HINTS names a rule table. Nothing of it ever reaches the program.
+ * The tagger: sets a file's hints after the open that created it, before the program can write to
+ * it. Enabled if TRACEHINT_HINTS names a rule table. Its errors never reach the program.
  */
 #include <linux/fcntl.h>
 #include <linux/stat.h>
@@ -35,8 +35,8 @@ static bool is_writable_and_empty(int fd)
 }
 
 /*
- * A shell makes the file of `program > file` before it becomes the program, when nobody knows yet
- * who will write to it. So a program looks once more, before its first byte.
+ * A shell creates the file of `program > file` before it executes the program, when the type of its
+ * writer is not known yet. So a program looks up its output files again before its first byte.
  */
 static void redirected(int fd)
 {
@@ -70,7 +70,7 @@ static bool ends_with(const char *text, uint32_t length, const char *end, uint32
 	return length >= size && th_same(text + length - size, end, size);
 }
 
-/* The file's name; a file of O_TMPFILE is asked for by the name that it just got. */
+/* Get the file's name; returns its length. A file of O_TMPFILE is looked up by its new name. */
 static uint32_t name_at(int dirfd, const char *path, int fd, char *out)
 {
 	static const char gone[] = " (deleted)";

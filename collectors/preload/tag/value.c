@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The values for one file: the group's name from what the placeholders took, the host's name. */
+/* Values of the settings of a file, with the group's name (from captures) or the host's name. */
 #include "table.h"
 
 #define CUT (TAG_MAX_GROUP - 9) /* characters before the checksum of a name that was changed */
@@ -16,7 +16,7 @@ static bool plain(char c)
 	       c == ':' || c == '-';
 }
 
-/* Bytes of the character that begins here: 1 for a byte that is not UTF-8. */
+/* Return the size of the character that begins here: 1 for a byte that is not UTF-8. */
 static uint32_t character(const uint8_t *s, uint32_t left)
 {
 	uint32_t size = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
@@ -38,7 +38,7 @@ static uint32_t character(const uint8_t *s, uint32_t left)
 	return size;
 }
 
-/* A name that is being made: as `safe_name` of hintgen/hints/vocabulary.py makes it. */
+/* A group's name under construction: the same as `safe_name` of hintgen/hints/vocabulary.py. */
 struct group {
 	char *out;
 	uint32_t length, crc;
@@ -74,7 +74,7 @@ static void add(struct group *g, const char *text, uint32_t size, bool letters)
 	}
 }
 
-static void end(struct group *g)
+static void finish_name(struct group *g)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -106,7 +106,7 @@ static bool group_name(const struct tag_table *t, const struct tag_set *set,
 		add(&g, "-", 1, false);
 		add(&g, name + c->start, c->end - c->start, set->group == 2);
 	}
-	end(&g);
+	finish_name(&g);
 	*length = g.length;
 	return true;
 }
@@ -144,10 +144,10 @@ static long append(const struct tag_table *t, struct tag_text text, char *out, u
 	return at + text.size;
 }
 
-/* The short name of this host. */
+/* Write the short name of this host; return its length. */
 static uint32_t host_name(char *out)
 {
-	struct uts *u = (void *)out; /* there is room */
+	struct uts *u = (void *)out; /* `out` is large enough */
 	uint32_t n = 0;
 
 	if (th_failed(th_sys(__NR_uname, u)))

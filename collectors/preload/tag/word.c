@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
 /*
- * The word by which a process is known: its program, or the script that it interprets. Made of its
- * command line alone, as schemas/commandline/programs.py makes it of a recorded one.
+ * The word that identifies a process: its program, or the script that it interprets. Made from its
+ * command line alone, as schemas/commandline/programs.py does for a recorded one.
  */
 #include "word.h"
 
@@ -22,7 +21,7 @@ static bool is_listed(const char *list, const char *word, size_t size)
 	return false;
 }
 
-/* The next word, or NULL: there is none that is whole. */
+/* Return the next word; NULL: no complete one is left. */
 static const char *next(struct words *w, size_t *size)
 {
 	const char *word = w->at;
@@ -36,7 +35,7 @@ static const char *next(struct words *w, size_t *size)
 	return NULL;
 }
 
-/* The last component, without the dash of a login shell. */
+/* Return the last component, without the dash of a login shell. */
 static struct tag_word base_of(const char *path, size_t size)
 {
 	const char *base = path, *end = path + size;
@@ -72,7 +71,7 @@ static struct tag_word shell_script(struct words w)
 	return none;
 }
 
-/* `-e`, or flags that end with it: `-lne`; not `-Mre`. */
+/* Whether it is `-e`, or flags that end with it: `-lne`; not `-Mre`. */
 static bool is_text_option(const struct interpreter *by, const char *word, size_t size)
 {
 	if (is_listed(by->texts, word, size))
@@ -108,7 +107,7 @@ static struct tag_word script(struct words w, const struct interpreter *by)
 	return none;
 }
 
-/* python3.11 is python */
+/* Return the interpreter of this name without its version: python3.11 is python. */
 static const struct interpreter *interpreter_of(struct tag_word name)
 {
 	static const char version[] = "0123456789.-";

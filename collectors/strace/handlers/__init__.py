@@ -1,4 +1,4 @@
-"""What each system call does to the state: the functions that calls.py names."""
+"""Effects of system calls on the state: the functions named in calls.py."""
 
 from __future__ import annotations
 

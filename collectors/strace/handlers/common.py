@@ -1,4 +1,4 @@
-"""Small helpers that all handlers share."""
+"""Helpers shared by all handlers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEAD_FD = re.compile(rb"(-?\d+)(?:" + ANNOTATION + rb")?", re.DOTALL)
 
 
 def parse_result(result: bytes) -> int | None:
-    """The call's result, None where it failed or never returned (`= ?`)."""
+    """Return the call's result; None if it failed or never returned (`= ?`)."""
     try:
         value = int(result, 0)
     except ValueError:
@@ -36,7 +36,7 @@ def parse_result(result: bytes) -> int | None:
 
 
 def head_fd(st: State, thread: Thread, args: bytes, t_ns: int) -> tuple[int, Ofd | None]:
-    """The descriptor that is the first argument."""
+    """Return the descriptor in the first argument and its open description, if known."""
     first = args.partition(b",")[0]
     try:
         fd = int(first, 0)
@@ -50,7 +50,7 @@ def head_fd(st: State, thread: Thread, args: bytes, t_ns: int) -> tuple[int, Ofd
 def _lookup_annotation(
     st: State, thread: Thread, args: bytes, first: bytes, t_ns: int
 ) -> tuple[int, Ofd | None]:
-    """`3</path>`: looked up once per open description, then compared as bytes."""
+    """Look up `3</path>`: decoded once per open description, then compared as bytes."""
     digits = first.partition(b"<")[0]
     if digits.isdigit() and len(digits) < 8:
         ofd = thread.table.fds.get(int(digits))
@@ -65,7 +65,7 @@ def _lookup_annotation(
 
 
 def directory(thread: Thread, dirfd: bytes) -> bytes | None:
-    """The path of a `dirfd` argument; None where it is unknown."""
+    """Return the path of a `dirfd` argument; None if it is unknown."""
     fd, note, _ = descriptor(dirfd)
     if fd == AT_FDCWD:
         if note is not None and note != thread.fs.cwd:
@@ -80,6 +80,6 @@ def directory(thread: Thread, dirfd: bytes) -> bytes | None:
 def path_at(
     st: State, thread: Thread, dirfd: bytes | None, arg: bytes, *, follow: bool = False
 ) -> bytes:
-    """The absolute path of a path argument, symbolic links resolved as far as known."""
+    """Return the absolute path of a path argument, symbolic links resolved as far as known."""
     folder = directory(thread, dirfd) if dirfd is not None else None
     return real(st, absolute(thread, string(arg), folder), follow=follow)

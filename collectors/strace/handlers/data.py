@@ -1,4 +1,4 @@
-"""Calls that move bytes: reads and writes, copies between descriptors, mapped and cut ranges."""
+"""Calls that transfer or remove bytes: reads, writes, copies, mappings, truncations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _at_position(st: State, thread: Thread, call: Call, op: str) -> None:
 
 
 def pread(st: State, thread: Thread, call: Call) -> None:
-    """pread64, preadv, preadv2: at an offset of their own."""
+    """pread64, preadv, preadv2: at an explicit offset."""
     _at_offset(st, thread, call, "read")
 
 
@@ -78,12 +78,12 @@ def _at_offset(st: State, thread: Thread, call: Call, op: str) -> None:
     before = ofd.offset
     step(st, thread, ofd, fd, at, n, op, call.t_ns, call.end_ns)
     if at is not None:
-        ofd.offset = before  # positioned calls leave the shared offset alone
+        ofd.offset = before  # positioned calls do not move the shared offset
     ofd.append = was
 
 
 def _offset(call: Call) -> tuple[int | None, bool | None]:
-    """The position argument (None: the shared offset) and what RWF_APPEND or RWF_NOAPPEND says.
+    """Return the position argument (None: the shared offset) and whether to append (see _append).
 
     Decoded and raw output (`-e raw=...`) differ: raw preadv has a high half of the position.
     """
@@ -107,7 +107,7 @@ def _offset(call: Call) -> tuple[int | None, bool | None]:
 
 
 def _append(how: bytes) -> bool | None:
-    """What the flags of one call say about O_APPEND, as names or as a number; None: nothing."""
+    """Return whether RWF flags (names or a number) set or clear O_APPEND; None: neither."""
     bits = int(how, 0) if how[:1].isdigit() else 0
     if b"RWF_APPEND" in how or bits & _RWF_APPEND:
         return True
@@ -115,14 +115,14 @@ def _append(how: bytes) -> bool | None:
 
 
 def count_interrupted(st: State, thread: Thread, call: Call) -> None:
-    """The thread ended within a call, `args` is `write(0x3, ...`: what it moved is not known."""
+    """Count a call in which the thread ended (`args`: `write(0x3, ...`): its bytes are unknown."""
     found = _MOVING.match(call.args)
     if found is not None:
         count_unfinished(st, thread, found[1])
 
 
 def count_unfinished(st: State, thread: Thread, args: bytes) -> None:
-    """A call that moves bytes never returned (`= ?`): count it when a file is concerned."""
+    """Count a data transfer that never returned (`= ?`), if one of its descriptors is a file."""
     for arg in split_args(args)[:3]:
         digits = arg.partition(b"<")[0]
         ofd = thread.table.fds.get(number(digits)) if digits[:1].isdigit() else None
@@ -132,7 +132,7 @@ def count_unfinished(st: State, thread: Thread, args: bytes) -> None:
 
 
 def _position(text: bytes) -> int:
-    """A file offset; int() is faster than a pattern, and this is a hot path."""
+    """Parse a file offset; int() is faster than a regular expression, and this is a hot path."""
     at = int(text, 0)
     if not 0 <= at < LIMIT:
         raise MalformedError(text[:80])
@@ -140,7 +140,7 @@ def _position(text: bytes) -> int:
 
 
 def lseek(st: State, thread: Thread, call: Call) -> None:
-    """lseek(fd, offset, whence): its result is the offset, and with SEEK_END the size."""
+    """lseek(fd, offset, whence): the result is the new offset; SEEK_END also reveals the size."""
     result = parse_result(call.result)
     _, ofd = head_fd(st, thread, call.args, call.t_ns)
     if result is None or ofd is None:
@@ -163,11 +163,11 @@ def llseek(st: State, thread: Thread, call: Call) -> None:
 
 _SHIFTS = (b"COLLAPSE_RANGE", b"INSERT_RANGE")
 _CHANGING = (b"ZERO_RANGE", b"PUNCH_HOLE", *_SHIFTS)
-_MAX_MAPS = 65_536  # of one process, remembered for mremap
+_MAX_MAPS = 65_536  # mappings per process that are kept for mremap
 
 
 def mmap(st: State, thread: Thread, call: Call) -> None:
-    """mmap(addr, length, prot, flags, fd, offset): the mapped range, an upper bound."""
+    """mmap(addr, length, prot, flags, fd, offset): the range is an upper bound of the accesses."""
     if parse_result(call.result) is None:
         return
     if b"MAP_ANON" in call.args:
@@ -181,7 +181,7 @@ def mmap(st: State, thread: Thread, call: Call) -> None:
         return
     start, length = number(args[5]), number(args[1])
     shared = b"MAP_SHARED" in args[3]
-    ops = _ops(args[2], shared=shared)
+    ops = _allowed_accesses(args[2], shared=shared)
     for op in sorted(ops):
         access.record_mapping(st, thread, ofd, fd, op, start, length, call.t_ns)
     at = number(call.result)
@@ -193,8 +193,8 @@ def mmap(st: State, thread: Thread, call: Call) -> None:
             thread.group.bounded[at] = mapping
 
 
-def _ops(prot: bytes, *, shared: bool) -> frozenset[str]:
-    """What a protection allows; writes to a private mapping stay with the process."""
+def _allowed_accesses(prot: bytes, *, shared: bool) -> frozenset[str]:
+    """Return the accesses that a protection allows; private mappings do not write to the file."""
     ops = {"read"} if b"PROT_READ" in prot or b"PROT_EXEC" in prot else set()
     if shared and b"PROT_WRITE" in prot:
         ops.add("write")
@@ -202,14 +202,14 @@ def _ops(prot: bytes, *, shared: bool) -> frozenset[str]:
 
 
 def _cut_mappings(thread: Thread, at: int, length: int) -> None:
-    """These addresses mean something else from now on."""
+    """Drop the bounded mappings that overlap a range of addresses that was mapped anew."""
     bounded = thread.group.bounded
     for old in [a for a, m in bounded.items() if a < at + length and at < a + m.length]:
         del bounded[old]
 
 
 def mprotect(st: State, thread: Thread, call: Call) -> None:
-    """mprotect(addr, length, prot), pkey_mprotect: a mapped range that may be used otherwise."""
+    """mprotect(addr, length, prot), pkey_mprotect: record accesses that are newly allowed."""
     bounded = thread.group.bounded
     if not bounded or parse_result(call.result) is None:
         return
@@ -217,7 +217,7 @@ def mprotect(st: State, thread: Thread, call: Call) -> None:
     low, high = number(at), number(at) + number(length)
     for address, m in bounded.items():
         first, last = max(low, address), min(high, address + m.length)
-        new = _ops(prot, shared=m.shared) - m.ops
+        new = _allowed_accesses(prot, shared=m.shared) - m.ops
         if first < last:
             for op in sorted(new):
                 start = m.start + first - address
@@ -225,7 +225,7 @@ def mprotect(st: State, thread: Thread, call: Call) -> None:
 
 
 def mremap(st: State, thread: Thread, call: Call) -> None:
-    """mremap(old, old_length, new_length, flags[, new]): the range that was added."""
+    """mremap(old, old_length, new_length, flags[, new]): record the added range."""
     if parse_result(call.result) is None:
         return
     old, before, after = (number(a) for a in split_args(call.args)[:3])
@@ -259,7 +259,7 @@ def truncate(st: State, thread: Thread, call: Call) -> None:
         rec.existed = True
         st.name_row(proc, rec, "open", path, None, call.t_ns)
     rec.size = number(size)
-    access.cut(rec, proc)
+    access.record_removal(rec, proc)
     st.extent(proc, rec, "truncate", "truncate", rec.size, 0, call.t_ns)
 
 
@@ -274,13 +274,13 @@ def ftruncate(st: State, thread: Thread, call: Call) -> None:
 
 def _cut_file(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, size: int) -> None:
     row = st.row(thread, ofd, fd, call.t_ns)
-    access.cut(ofd.file, row.proc)
+    access.record_removal(ofd.file, row.proc)
     ofd.file.size = size
     st.extent(row.proc, ofd.file, "truncate", "truncate", size, 0, call.t_ns, row.number)
 
 
 def fallocate(st: State, thread: Thread, call: Call) -> None:
-    """fallocate(fd, mode, offset, length): holes and zeroed ranges lose their bytes."""
+    """fallocate(fd, mode, offset, length): punched and zeroed ranges lose their bytes."""
     if parse_result(call.result) is None:
         return
     args = split_args(call.args)
@@ -301,12 +301,12 @@ def fallocate(st: State, thread: Thread, call: Call) -> None:
         _shift(st, thread, ofd, fd, call, start, length if kind == b"INSERT_RANGE" else -length)
     elif kind:
         row = st.row(thread, ofd, fd, call.t_ns)
-        access.cut(rec, row.proc)
+        access.record_removal(rec, row.proc)
         st.extent(row.proc, rec, "deallocate", "fallocate", start, length, call.t_ns, row.number)
 
 
 def _shift(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, start: int, by: int) -> None:
-    """All bytes from `start` on, or behind a piece cut out there, lie `by` further: a copy."""
+    """Record as a copy that all bytes from `start`, or after a removed range, move by `by`."""
     rec = ofd.file
     if rec.size is None:
         st.losses["unknown_calls", "fallocate of a file whose size is not known"] += 1
@@ -318,14 +318,14 @@ def _shift(st: State, thread: Thread, ofd: Ofd, fd: int, call: Call, start: int,
     keep = ofd.offset
     access.read(st, thread, ofd, fd, source, n, "fallocate", call.t_ns, call.end_ns)
     ofd.offset = keep
-    access.cut(rec, row.proc)
+    access.record_removal(rec, row.proc)
     access.write_at(st, thread, ofd, fd, target, n, "fallocate", call)
     if by > 0:
         st.extent(row.proc, rec, "deallocate", "fallocate", start, by, call.t_ns, row.number)
 
 
-# Whole files exchange their bytes, or the kernel reads and writes one as a disk from now on.
-_UNFOLLOWED = re.compile(
+# ioctls that exchange the bytes of two files, or let the kernel use a file as a block device.
+_UNTRACKED_IOCTLS = re.compile(
     rb", (?:LOOP_SET_FD|LOOP_CONFIGURE|LOOP_CHANGE_FD|XFS_IOC_SWAPEXT|EXT4_IOC_MOVE_EXT)\b"
 )
 _FIELD = re.compile(rb"(\w+)=(?:\[)?([^,}\]]+)")
@@ -351,7 +351,7 @@ def sendfile(st: State, thread: Thread, call: Call) -> None:
 
 
 def tee(st: State, thread: Thread, call: Call) -> None:
-    """tee(in, out, len, flags): from pipe to pipe, the bytes stay in the first one as well."""
+    """tee(in, out, len, flags): copy from pipe to pipe; the input pipe keeps the bytes."""
     n = parse_result(call.result)
     if n:
         args = split_args(call.args)
@@ -369,7 +369,7 @@ def vmsplice(st: State, thread: Thread, call: Call) -> None:
 
 
 def _moved_bytes(st: State, thread: Thread, call: Call) -> int:
-    """What the call returned; 0 where it failed or never returned."""
+    """Return the number of bytes moved; 0 if the call failed or never returned."""
     if call.result == b"?":
         count_unfinished(st, thread, call.args)
     return parse_result(call.result) or 0
@@ -386,7 +386,7 @@ def _copy_bytes(
     n: int,
     how: str,
 ) -> None:
-    """Bytes that went from one descriptor to the other inside the kernel."""
+    """Record a copy inside the kernel: a read of `source` and a write of `target`."""
     for arg, where, step in ((source, source_at, access.read), (target, target_at, access.write)):
         fd, note, _ = descriptor(arg)
         ofd = lookup(st, thread, fd, note, call.t_ns)
@@ -401,14 +401,14 @@ def _copy_bytes(
 
 
 def ioctl(st: State, thread: Thread, call: Call) -> None:
-    """FICLONE and FICLONERANGE copy by sharing blocks; FIOCLEX is a way to say FD_CLOEXEC."""
+    """FICLONE, FICLONERANGE copy by sharing blocks; FIOCLEX, FIONCLEX set and clear FD_CLOEXEC."""
     if parse_result(call.result) is None:
         return
     if b"FIOCLEX" in call.args or b"FIONCLEX" in call.args:
         fd = descriptor(split_args(call.args)[0])[0]
         change = set.add if b"FIOCLEX" in call.args else set.discard
         change(thread.table.cloexec, fd)
-    elif _UNFOLLOWED.search(call.args):
+    elif _UNTRACKED_IOCTLS.search(call.args):
         st.losses["unknown_calls", "ioctl that changes files"] += 1
     if b"FICLONE" not in call.args:
         return
@@ -429,7 +429,7 @@ def ioctl(st: State, thread: Thread, call: Call) -> None:
 
 
 def io_submit(st: State, thread: Thread, call: Call) -> None:
-    """io_submit(ctx, n, [{...}]): the requests that were taken; their results are not seen."""
+    """io_submit(ctx, n, [{...}]): record the accepted requests; their results are not logged."""
     taken = parse_result(call.result) or 0
     for found in list(_IOCB.finditer(call.args))[:taken]:
         fields = dict(_IOCB_FIELD.findall(found[0]))

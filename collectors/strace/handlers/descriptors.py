@@ -1,15 +1,15 @@
-"""Calls that make, copy, pass and close descriptors."""
+"""Calls that create, duplicate, pass and close descriptors."""
 
 from __future__ import annotations
 
 import os
 import re
 
-from tracehint.collectors.strace.access import cut
+from tracehint.collectors.strace.access import record_removal
 from tracehint.collectors.strace.finish import absolute, file_at, kind_of, lookup, new_file, real
 from tracehint.collectors.strace.handlers.common import directory, head_fd, parse_result
 from tracehint.collectors.strace.lexer import Call, descriptor, flags, number, split_args, string
-from tracehint.collectors.strace.model import Maybe, Ofd, Thread
+from tracehint.collectors.strace.model import MaybeCreation, Ofd, Thread
 from tracehint.collectors.strace.state import State
 
 _FLAG_BITS = {
@@ -23,7 +23,7 @@ _OPENAT2_FLAGS = re.compile(rb"flags=([^,}]*)")
 
 
 def flag_bits(names: frozenset[bytes]) -> int:
-    """O_* names as the number that was given to open."""
+    """Convert O_* names to the number passed to open."""
     bits = 0
     for name in names:
         bits |= _FLAG_BITS.get(name, 0)
@@ -107,7 +107,7 @@ def _add_open(
 def _session(
     st: State, thread: Thread, call: Call, ofd: Ofd, fd: int, how: frozenset[bytes], first: bool
 ) -> None:
-    """The row of this open: was the file made, was it truncated, which size had it."""
+    """Add the row of this open: whether the file was created or truncated, and its size."""
     rec, epoch = ofd.file, thread.group.epoch
     row = st.new_row(epoch, ofd, fd, "open", call.t_ns)
     unsure = False
@@ -129,16 +129,16 @@ def _session(
     if b"O_TRUNC" in how:
         if (rec.size is None and not unsure) or rec.size:
             row.truncated = True
-            cut(rec, epoch.proc)
+            record_removal(rec, epoch.proc)
             st.extent(epoch.proc, rec, "truncate", "open", 0, 0, call.t_ns, row.number)
         rec.size = 0
     if unsure:
         trunc = b"O_TRUNC" in how
-        st.maybes.append(Maybe(rec, row.number, epoch.proc, call.t_ns, seq, trunc))
+        st.undecided_opens.append(MaybeCreation(rec, row.number, epoch.proc, call.t_ns, seq, trunc))
 
 
 def _find_reopened(thread: Thread, path: bytes) -> Ofd | None:
-    """The open description behind /proc/self/fd/N, /dev/fd/N, /dev/stdin."""
+    """Return the open description behind /proc/self/fd/N, /dev/fd/N, /dev/stdin; else None."""
     fd = _STD_PATH.get(path)
     if fd is None:
         found = _FD_PATH.match(path)
@@ -150,7 +150,7 @@ def _find_reopened(thread: Thread, path: bytes) -> Ofd | None:
 
 
 def install(thread: Thread, fd: int, ofd: Ofd, *, cloexec: bool) -> None:
-    """Put an open description into the table."""
+    """Add an open description to the descriptor table."""
     thread.table.fds[fd] = ofd
     if cloexec:
         thread.table.cloexec.add(fd)
@@ -159,7 +159,7 @@ def install(thread: Thread, fd: int, ofd: Ofd, *, cloexec: bool) -> None:
 
 
 def release(st: State, thread: Thread, fd: int, t_ns: int) -> None:
-    """Close a descriptor; the session ends with the process's last one."""
+    """Close a descriptor; the session ends with the process's last descriptor of the file."""
     table = thread.table
     ofd = table.fds.pop(fd, None)
     table.cloexec.discard(fd)
@@ -171,7 +171,7 @@ def release(st: State, thread: Thread, fd: int, t_ns: int) -> None:
 
 
 def close(st: State, thread: Thread, call: Call) -> None:
-    """close(fd): the descriptor is free when the call begins, whatever it returns."""
+    """close(fd): the descriptor is free from the start of the call, whatever its result."""
     fd, _ = head_fd(st, thread, call.args, call.t_ns)
     release(st, thread, fd, call.t_ns)
 
@@ -247,7 +247,7 @@ def pipe(st: State, thread: Thread, call: Call) -> None:
 
 
 def memfd_create(st: State, thread: Thread, call: Call) -> None:
-    """memfd_create(name, flags): memory, kept apart from files."""
+    """memfd_create(name, flags): memory, recorded with a kind of its own, not as a file."""
     if parse_result(call.result) is None:
         return
     fd, _, _ = descriptor(call.result)
@@ -259,7 +259,7 @@ def memfd_create(st: State, thread: Thread, call: Call) -> None:
 
 
 def note_sending(st: State, thread: Thread, call: Call) -> None:
-    """A sendmsg or sendmmsg begins: what it sends may arrive before it returns."""
+    """Record what a starting sendmsg or sendmmsg sends: it may arrive before the call returns."""
     sent = [
         [lookup(st, thread, fd, note, call.t_ns) for fd, note in rights] for rights in _rights(call)
     ]
@@ -270,7 +270,7 @@ def note_sending(st: State, thread: Thread, call: Call) -> None:
 
 
 def sendmsg(st: State, thread: Thread, call: Call) -> None:
-    """Remember the open descriptions that SCM_RIGHTS sends, sendmmsg in several messages."""
+    """Record the open descriptions sent by SCM_RIGHTS, without messages that were not sent."""
     if thread.tid not in st.sending:
         note_sending(st, thread, call)
     sent = st.sending.pop(thread.tid, [])
@@ -285,7 +285,7 @@ def sendmsg(st: State, thread: Thread, call: Call) -> None:
 
 
 def recvmsg(st: State, thread: Thread, call: Call) -> None:
-    """Descriptors that arrive by SCM_RIGHTS share offset and flags with the sender's."""
+    """Install descriptors received by SCM_RIGHTS: they share the sender's offset and flags."""
     if parse_result(call.result) is not None:
         for rights in _rights(call):
             _receive(st, thread, call, rights)
@@ -309,7 +309,7 @@ def _receive(st: State, thread: Thread, call: Call, rights: list[tuple[int, byte
 
 
 def _rights(call: Call) -> list[list[tuple[int, bytes | None]]]:
-    """The descriptors of each message that carries some."""
+    """Return (descriptor, annotation) pairs for each message that passes descriptors."""
     if b"SCM_RIGHTS" not in call.args:
         return []
     return [
@@ -326,7 +326,7 @@ def _notes_match(sent: list[Ofd | None], rights: list[tuple[int, bytes | None]])
 
 
 def pidfd_getfd(st: State, thread: Thread, call: Call) -> None:
-    """pidfd_getfd(pidfd, fd, flags): shares the other process's open description."""
+    """pidfd_getfd(pidfd, fd, flags): share the open description of another process."""
     if parse_result(call.result) is None:
         return
     pidfd, theirs = split_args(call.args)[:2]

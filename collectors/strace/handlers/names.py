@@ -1,4 +1,4 @@
-"""Calls that give files names, take names away, or change what is known of a file."""
+"""Calls that add, change or remove names of files, or report facts about a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracehint.collectors.strace.finish import (
     bind,
     drop_name,
     file_at,
-    learn,
+    learn_stat,
     lookup,
     new_file,
     same_inode,
@@ -62,11 +62,11 @@ def _rename(
     new = path_at(st, thread, new_dir, new_arg)
     if old == new:
         return
-    rec = _file(st, old, proc, call.t_ns)
+    rec = _file_named(st, old, proc, call.t_ns)
     if b"RENAME_EXCHANGE" in how:
-        other = _file(st, new, proc, call.t_ns)
+        other = _file_named(st, new, proc, call.t_ns)
         mine, theirs = st.names.detach(old), st.names.detach(new)
-        assert mine is not None and theirs is not None  # _file made both
+        assert mine is not None and theirs is not None  # _file_named made both
         st.names.attach(new, mine)
         st.names.attach(old, theirs)
         st.name_row(proc, rec, "exchange", old, new, call.t_ns)
@@ -85,8 +85,8 @@ def _rename(
     st.name_row(proc, rec, "rename", old, new, call.t_ns)
 
 
-def _file(st: State, path: bytes, proc: int, t_ns: int) -> FileRec:
-    """The file of a name; one that nobody opened so far existed before."""
+def _file_named(st: State, path: bytes, proc: int, t_ns: int) -> FileRec:
+    """Return the file at a path; a file without earlier calls existed before the run."""
     rec, first = file_at(st, path, "file", proc, t_ns)
     if first:
         node = st.names.node(path)
@@ -106,7 +106,7 @@ def link(st: State, thread: Thread, call: Call) -> None:
 
 
 def linkat(st: State, thread: Thread, call: Call) -> None:
-    """linkat(dirfd, old, dirfd, new, flags); also of an O_TMPFILE by its descriptor."""
+    """linkat(dirfd, old, dirfd, new, flags); also names an O_TMPFILE file by its descriptor."""
     if parse_result(call.result) is not None:
         old_dir, old, new_dir, new = split_args(call.args)[:4]
         _link(st, thread, call, old_dir, old, new_dir, new)
@@ -132,7 +132,7 @@ def _link(
         old, rec = ofd.path, ofd.file
     else:
         old = path_at(st, thread, old_dir, old_arg)
-        rec = _file(st, old, proc, call.t_ns)
+        rec = _file_named(st, old, proc, call.t_ns)
     new = path_at(st, thread, new_dir, new_arg)
     bind(st.names.node(new), rec)
     if ofd is not None and rec.created and rec.links == 1:
@@ -166,7 +166,7 @@ def _remove_name(st: State, thread: Thread, call: Call, path: bytes, op: str) ->
         if b"ENOENT" in call.result:
             st.names.node(path).absent = True
         return
-    rec = _file(st, path, proc, call.t_ns)
+    rec = _file_named(st, path, proc, call.t_ns)
     if op == "rmdir":
         rec.kind = "dir"
     st.name_row(proc, rec, op, path, None, call.t_ns)
@@ -226,7 +226,7 @@ def mknodat(st: State, thread: Thread, call: Call) -> None:
 def _mknod(
     st: State, thread: Thread, call: Call, dirfd: bytes | None, arg: bytes, mode: bytes
 ) -> None:
-    """Regular files, FIFOs and devices come about without being opened."""
+    """Record a regular file, FIFO or device that is created without an open."""
     if parse_result(call.result) is None:
         return
     path = path_at(st, thread, dirfd, arg)
@@ -273,7 +273,7 @@ def stat(st: State, thread: Thread, call: Call) -> None:
 
 
 def fstat(st: State, thread: Thread, call: Call) -> None:
-    """fstat(fd, buf): looks no path up, so it is not counted, as with eBPF."""
+    """fstat(fd, buf): no path lookup, so it is not counted, as in the eBPF collector."""
     if parse_result(call.result) is not None:
         fd, ofd = head_fd(st, thread, call.args, call.t_ns)
         _by_fd(st, thread, call, fd, ofd is not None)
@@ -302,12 +302,12 @@ def _by_path(
             node = st.names.node(path)
             node.absent = node.file is None
         return
-    facts = _facts(call.args)
+    facts = _parse_stat(call.args)
     node = st.names.node(path)
     if facts is None or _kind(call.args) != "file":
         return
     if node.file is not None:
-        learn(st, node.file, *facts)
+        learn_stat(st, node.file, *facts)
     else:
         node.stat = facts
 
@@ -320,10 +320,10 @@ def _by_fd(st: State, thread: Thread, call: Call, fd: int, known: bool) -> None:
     if kind not in (None, "file") and ofd.file.kind == "file":
         ofd.file.kind = kind or "file"
         return
-    facts = _facts(call.args)
+    facts = _parse_stat(call.args)
     if facts is not None and ofd.file.kind == "file":
         same_inode(st, ofd, thread.group.epoch.rows.get(ofd), facts[0], facts[1])
-        learn(st, ofd.file, *facts)
+        learn_stat(st, ofd.file, *facts)
 
 
 def _kind(args: bytes) -> str | None:
@@ -331,8 +331,8 @@ def _kind(args: bytes) -> str | None:
     return None if found is None else _KINDS.get(found[1], "file")
 
 
-def _facts(args: bytes) -> tuple[int, int, int] | None:
-    """Device, inode, size, where the log shows all three."""
+def _parse_stat(args: bytes) -> tuple[int, int, int] | None:
+    """Return device, inode and size; None unless the log shows all three."""
     ino, size, major, minor = (p.search(args) for p in (_INO, _SIZE, _DEV, _MINOR))
     if ino is None or size is None or major is None or minor is None:
         return None
@@ -341,14 +341,14 @@ def _facts(args: bytes) -> tuple[int, int, int] | None:
 
 
 def to_signed(ino: int) -> int:
-    """Inode numbers have 64 bits without a sign, the bundle's have one."""
+    """Convert an unsigned 64-bit inode number to the signed one of the bundle."""
     if ino >= 1 << 64:
         raise MalformedError(b"an inode number of more than 64 bits")
     return ino - (1 << 64) if ino >= 1 << 63 else ino
 
 
 def count_call(op: str, *, at: bool = False) -> Callable[[State, Thread, Call], None]:
-    """A handler that only counts: `op` of METADATA_OPS_KINDS; `at`: the path is the second."""
+    """Return a handler that counts `op` (METADATA_OPS_KINDS); `at`: arguments are (dirfd, path)."""
 
     def handler(st: State, thread: Thread, call: Call) -> None:
         args = split_args(call.args)
@@ -367,7 +367,7 @@ xattr = count_call("xattr")
 
 
 def getdents(st: State, thread: Thread, call: Call) -> None:
-    """getdents64(fd, entries, size): counted at the directory itself."""
+    """getdents64(fd, entries, size): counted for the directory itself."""
     _, ofd = head_fd(st, thread, call.args, call.t_ns)
     path = ofd.path + b"/" if ofd is not None else None
     st.count(thread.group.epoch.proc, path, "readdir", parse_result(call.result) is None)
@@ -376,8 +376,8 @@ def getdents(st: State, thread: Thread, call: Call) -> None:
 
 
 def note_unseen(st: State, _: Thread, call: Call) -> None:
-    """Calls whose I/O a log of system calls does not show."""
-    if call.name == b"io_uring_setup":  # with a thread that polls, the only call there is
+    """Count calls whose I/O does not appear in a log of system calls."""
+    if call.name == b"io_uring_setup":  # with a polling kernel thread, the only call
         if parse_result(call.result) is not None:
             st.losses["unknown_calls", "io_uring"] += 1
             st.unseen_fds = True
@@ -387,17 +387,17 @@ def note_unseen(st: State, _: Thread, call: Call) -> None:
         st.losses["unknown_calls", "io_uring"] += n
 
 
-_NO_FILES = re.compile(
+_PSEUDO_FS = re.compile(
     rb'"(?:proc|sysfs|devpts|devtmpfs|cgroup2?|mqueue|securityfs|debugfs|tracefs|bpf|configfs)"'
 )
 _PROPAGATION = re.compile(rb"\bMS_(?:PRIVATE|SLAVE|SHARED|UNBINDABLE|REMOUNT)\b")
 
 
 def note_mount(st: State, _: Thread, call: Call) -> None:
-    """Paths that mean other files from now on: names are all that the log has."""
+    """Count mounts that change the files that paths name: the log identifies files by name only."""
     if parse_result(call.result) is None:
         return
-    if call.name == b"mount" and (_PROPAGATION.search(call.args) or _NO_FILES.search(call.args)):
+    if call.name == b"mount" and (_PROPAGATION.search(call.args) or _PSEUDO_FS.search(call.args)):
         return
     if call.name == b"setns" and b"CLONE_NEW" in call.args and b"CLONE_NEWNS" not in call.args:
         return

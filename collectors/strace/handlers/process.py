@@ -23,7 +23,7 @@ CLONES = frozenset((b"clone", b"clone2", b"clone3", b"fork", b"vfork", b"__clone
 
 
 def clone(st: State, thread: Thread, call: Call) -> None:
-    """clone, clone3, fork, vfork returned in the parent."""
+    """clone, clone3, fork, vfork: add the child when the call returns in the parent."""
     st.cloning.pop(thread.tid, None)
     early = st.early.pop(thread.tid, None)
     if parse_result(call.result) is None:
@@ -37,7 +37,7 @@ def clone(st: State, thread: Thread, call: Call) -> None:
 
 
 def start_thread(st: State, parent: Thread, tid: int, args: bytes, t_ns: int) -> Thread:
-    """The child thread or process with what it shares and what it copies."""
+    """Add a child thread or process; its clone flags decide what it shares and what it copies."""
     found = _FLAGS.search(args)
     how = found[1] if found else b""
     table = parent.table if b"CLONE_FILES" in how else parent.table.copy()
@@ -56,7 +56,7 @@ def start_thread(st: State, parent: Thread, tid: int, args: bytes, t_ns: int) ->
 
 
 def execve(st: State, thread: Thread, call: Call) -> None:
-    """execve(path, argv, envp): the process begins a new epoch."""
+    """execve(path, argv, envp): begin a new epoch of the process."""
     if parse_result(call.result) is None:
         return
     path, argv, env = [*split_args(call.args), b"", b""][:3]
@@ -113,7 +113,7 @@ def _arguments(st: State, epoch: Epoch, argv: bytes, cut_path: bool) -> None:
 
 
 def _environment(st: State, epoch: Epoch, env: bytes, t_ns: int) -> None:
-    """Keep the variables that name a task, nothing else."""
+    """Keep only the variables that name a task."""
     if env[:1] != b"[":
         return
     found = {}
@@ -134,7 +134,7 @@ def exit_(st: State, thread: Thread, call: Call) -> None:
     """`+++ exited with 0 +++`, `+++ killed by SIGTERM +++`, `+++ superseded by execve +++`."""
     group = thread.group
     if call.name.startswith(b"superseded"):
-        # The thread that called exec goes on under the leader's number.
+        # The thread that called exec continues with the leader's tid.
         other = st.threads.pop(int(call.result), None)
         if other is not None:
             group.threads = {thread.tid}
@@ -165,7 +165,7 @@ def _signal(name: bytes) -> int:
 
 
 def exit_group(_: State, thread: Thread, call: Call) -> None:
-    """exit_group(code): kept for logs without `+++ exited` lines."""
+    """exit_group(code): the exit status for logs without `+++ exited` lines."""
     value = call.args.strip()
     if value.lstrip(b"-").isdigit():
         thread.group.exit_code = int(value) & 0xFF
@@ -173,7 +173,7 @@ def exit_group(_: State, thread: Thread, call: Call) -> None:
 
 
 def unshare(_: State, thread: Thread, call: Call) -> None:
-    """unshare(flags): what was shared with others is the thread's own from now on."""
+    """unshare(flags): copy the shared descriptor table, directory and root for the thread."""
     if parse_result(call.result) is None:
         return
     if b"CLONE_FILES" in call.args:
@@ -189,7 +189,7 @@ def chdir(st: State, thread: Thread, call: Call) -> None:
 
 
 def chroot(st: State, thread: Thread, call: Call) -> None:
-    """chroot(path): absolute paths begin there from now on."""
+    """chroot(path): absolute paths are below this directory from now on."""
     if parse_result(call.result) is not None:
         thread.fs.root = path_at(st, thread, None, split_args(call.args)[0], follow=True)
 

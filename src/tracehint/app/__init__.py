@@ -1,1 +1,1 @@
-"""The application layer: what several commands and the Python API share."""
+"""The application layer: code that several commands and the Python API share."""

@@ -1,8 +1,8 @@
-"""The conditions that `doctor` tests, one function each, listed in CHECKS, and the programs that a
-workflow names: in its command, and in the scripts that the command names.
+"""The checks of `doctor` (one function each, listed in CHECKS), and the programs of a workflow.
 
-Nothing is run. A word counts as a program when an executable file of that name is found, so a word
-of a text may count that is none; what a program starts by a name that it makes up is not found.
+Programs are searched in the workflow's command and in the scripts that it names; nothing is run. A
+word counts as a program if an executable file of that name exists. Plain words can match by
+accident; programs whose names are composed at run time are missed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_FILES, _MOST_WORDS = 200, 50_000
 
 
 def programs_named(command: Sequence[str], folder: Path) -> dict[str, str]:
-    """Path of each program -> where it was named first; `folder`: where the command would run."""
+    """Map each program's path to the place that names it first; `folder`: working directory."""
     found: dict[str, str] = {}
     seen = set[Path]()
     waiting = [(word, "the command") for word in command]
@@ -51,7 +51,7 @@ def programs_named(command: Sequence[str], folder: Path) -> dict[str, str]:
 
 
 def _files(word: str, folder: Path) -> Iterator[Path]:
-    """What the word means as a program, and as a file of the workflow."""
+    """Yield the files that the word can name: the program in PATH, and the file in `folder`."""
     program = None if "/" in word else shutil.which(word)
     if program:
         yield Path(program)
@@ -64,7 +64,7 @@ def _files(word: str, folder: Path) -> Iterator[Path]:
 
 
 def _words(path: Path) -> list[str]:
-    """The words of a script; none of a program."""
+    """Return the words of a script; none for a binary, unreadable or larger file."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             return []
@@ -84,7 +84,7 @@ _VOLUMES = (
     "-e LD_PRELOAD -e TRACEHINT_RECORD -e TRACEHINT_SITES"
 )
 _BINDS = '--bind "$TRACEHINT_RECORD,$LD_PRELOAD"'
-# Programs that start others in a container -> what makes those see the library.
+# Program that starts containers -> options that make the library visible inside them.
 _CONTAINERS = {
     "bwrap": '--bind "$TRACEHINT_RECORD" "$TRACEHINT_RECORD" --ro-bind "$LD_PRELOAD" "$LD_PRELOAD"',
     "podman": _VOLUMES, "docker": _VOLUMES, "apptainer": _BINDS, "singularity": _BINDS,
@@ -93,7 +93,7 @@ _CONTAINERS = {
 
 @dataclass(frozen=True)
 class SeenProgram:
-    """One program and what becomes of it below the preload library."""
+    """One program, and how the preload library treats it."""
 
     program: str
     kind: str
@@ -103,7 +103,7 @@ class SeenProgram:
 
 
 def inspect_program(program: str) -> SeenProgram:
-    """What the library says of the program, looked up in PATH."""
+    """Return how the library treats the program, which is looked up in PATH."""
     path = shutil.which(program)
     if path is None:
         return SeenProgram(program, "not found", False, "cannot be looked at")
@@ -122,19 +122,19 @@ def inspect_program(program: str) -> SeenProgram:
     return SeenProgram(program, kind, enters(number), becomes)
 
 
-def seen_of(command: Sequence[str]) -> list[SeenProgram]:
-    """Each program that the command and its scripts name, those that are not recorded first."""
+def inspect_programs(command: Sequence[str]) -> list[SeenProgram]:
+    """Return each program that the command and its scripts name, unrecorded ones first."""
     named = programs_named(command, Path.cwd()) if command else {}
     rows = [replace(inspect_program(path), named_in=where) for path, where in named.items()]
-    # a script is what its interpreter is, and that one is a row too
+    # a script has the class of its interpreter, which has a row of its own
     return sorted((r for r in rows if r.kind != "unreadable"), key=lambda r: r.recorded)
 
 
 def workflow_lines(command: Sequence[str]) -> list[str]:
-    """A section of text, nothing where no command was given."""
+    """Return the section on the command's programs; empty without a command."""
     if not command:
         return []
-    rows = seen_of(command)
+    rows = inspect_programs(command)
     escape = [row for row in rows if not row.recorded]
     lines = [f"\nPrograms that `{shlex.join(command)}` and its scripts name, below the library\n"]
     lines.append(f"  {len(rows) - len(escape)} are recorded, {len(escape)} are not\n")
@@ -149,7 +149,7 @@ def workflow_lines(command: Sequence[str]) -> list[str]:
 
 
 def program_lines(programs: Sequence[str]) -> list[str]:
-    """A section of text, nothing where no program was asked for."""
+    """Return the section on these programs; empty without programs."""
     if not programs:
         return []
     lines = ["\nPrograms below the preload library\n"]
@@ -160,13 +160,13 @@ def program_lines(programs: Sequence[str]) -> list[str]:
 
 
 _CAPABILITIES = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38, "CAP_BPF": 39}
-# Mounts on which file capabilities (setcap on the loader) have no effect.
+# File systems on which file capabilities (setcap on the loader) have no effect.
 _NO_CAPABILITIES = ("nfs", "lustre", "beegfs", "fuse", "9p", "cifs", "smb3", "gpfs", "afs")
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition. `state`: ok, missing, note; `needed_by`: what does not work without it."""
+    """One condition. `state`: ok, missing, note; `needed_by`: the features that require it."""
 
     name: str
     state: str
@@ -176,12 +176,12 @@ class Condition:
 
 
 def kernel() -> Condition:
-    """The kernel's release; whether it can do what the tracer needs is tried by loading it."""
+    """Return the kernel's release. Its features are checked by loading the tracer, not here."""
     return Condition("kernel", "ok", f"{platform.release()} on {platform.machine()}")
 
 
 def btf() -> Condition:
-    """Type information of the running kernel."""
+    """Check for BTF, the type information of the running kernel."""
     path = Path("/sys/kernel/btf/vmlinux")
     if path.exists():
         return Condition("BTF", "ok", str(path), needed_by="ebpf")
@@ -195,7 +195,7 @@ def btf() -> Condition:
 
 
 def capabilities() -> Condition:
-    """What this process, or the loader by its file capabilities, may do."""
+    """Check the capabilities of this process, or the file capabilities of the loader."""
     from tracehint.collectors.ebpf.collector import effective_capabilities, may_trace
 
     held = effective_capabilities()
@@ -214,7 +214,7 @@ def capabilities() -> Condition:
 
 
 def loader() -> Condition:
-    """Whether file capabilities would work where the tracer's loader lies."""
+    """Check that the tracer's loader exists and that file capabilities work on its mount."""
     from tracehint.collectors.ebpf.collector import LOADER
 
     path = LOADER
@@ -241,7 +241,7 @@ def loader() -> Condition:
 
 
 def mount_of(path: Path) -> dict[str, Any]:
-    """The mount that the path lies on; the later one where several cover it."""
+    """Return the mount that contains the path; the last one if several share a mount point."""
     real = os.path.realpath(path)
     best: dict[str, Any] = {}
     for mount in mounts():
@@ -253,7 +253,7 @@ def mount_of(path: Path) -> dict[str, Any]:
 
 
 def no_file_capabilities(mount: dict[str, Any]) -> str:
-    """Why file capabilities do not work on this mount; empty: they do."""
+    """Return why file capabilities have no effect on this mount; empty if they work."""
     if "nosuid" in str(mount.get("options", "")).split(","):
         return f"{mount.get('path')} is mounted nosuid"
     fstype = str(mount.get("fstype", ""))
@@ -263,7 +263,7 @@ def no_file_capabilities(mount: dict[str, Any]) -> str:
 
 
 def ptrace_scope() -> Condition:
-    """Yama's limit on tracing."""
+    """Check Yama's restriction of ptrace."""
     path = Path("/proc/sys/kernel/yama/ptrace_scope")
     try:
         scope = path.read_text(encoding="ascii").strip()
@@ -293,7 +293,7 @@ def _program(name: str, package: str, needed_by: str) -> Callable[[], Condition]
 
 
 def working_directory() -> Condition:
-    """Where bundles go by default."""
+    """Check the working directory, the default place of bundles."""
     here = Path.cwd()
     mount = mount_of(here)
     text = f"{here} on {mount.get('fstype', 'unknown')}"

@@ -1,4 +1,4 @@
-"""A run that has ended, written into the state of its workflow; what it came to, in words."""
+"""Add an ended run to the state of its workflow, and summarise its result in text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-def written_down(
+def add_recorded_run(
     directory: Path,
     bundle: Path,
     command: tuple[str, ...],
@@ -25,8 +25,8 @@ def written_down(
     created: int,
     began: float,
 ) -> list[str]:
-    """The run, which `began` then (time.monotonic), into the state; what it came to, in words.
-    `created`: files below the data roots; `placed`: what started tasks on other nodes."""
+    """Add the run to the state; return lines on its result. `began`: start (time.monotonic) of
+    tracehint; `created`: files below the data roots; `placed`: dispatcher of tasks or jobs."""
     from tracehint.adapters.project.state import UNKNOWN_STATUS, KnownRun, add_run
     from tracehint.hintgen.compare.proof import force_of
     from tracehint.schemas.commandline.programs import workflow_name
@@ -70,14 +70,14 @@ def written_down(
     if idle:
         return ["no task ran (was everything there already?): nothing is learned from this run"]
     if not hinted and found is not None and (found.hints is None or state.slower(command)):
-        return []  # it was one for comparison, or the next one is like it
+        return []  # a baseline run, or the next run repeats it
     if not hinted:
         return ["learned from this run: the next one has hints (tracehint status)"]
     again = ["most of its tasks are not in the recorded run: the next one is recorded again"]
     return [*_against_first(state, run, directory), *(again if run.unrecognised else [])]
 
 
-def note_seconds(
+def add_unrecorded_run(
     directory: Path,
     place: Path,
     command: tuple[str, ...],
@@ -88,7 +88,7 @@ def note_seconds(
     seconds: float,
     began: float,
 ) -> None:
-    """A run that was not recorded into the state; `place`: where its recording would be."""
+    """Add a run that was not recorded to the state; `place`: path reserved for a recording."""
     from tracehint.adapters.project.state import KnownRun, add_run
 
     run = KnownRun(
@@ -109,7 +109,7 @@ def note_seconds(
 
 
 def _tasks(bundle: Bundle) -> int:
-    """Tasks that were seen running, besides the engine itself."""
+    """Return the number of tasks with recorded processes, without the engine itself."""
     import pyarrow.compute as pc
 
     from tracehint.analyzer.tasks.segmentation import segment_tasks
@@ -120,7 +120,7 @@ def _tasks(bundle: Bundle) -> int:
 
 
 def _against_first(state: ProjectState, run: KnownRun, directory: Path) -> list[str]:
-    """The seconds beside those of the last run without hints."""
+    """Return lines that compare the run's seconds with those of the last run without hints."""
     from tracehint.adapters.project.discover import LOCAL, store_of
     from tracehint.collectors.hostinfo import mounts
 

@@ -1,8 +1,8 @@
-"""Hints of a workflow that has not run here yet, from its graph alone.
+"""Hints for the first run of a workflow, from its graph alone.
 
-Sizes and times are not known then. Files are kept on the node that writes them where that is no
-slower and moves fewer bytes than the store's default in every simulated run, with files of every
-size that is tried; otherwise the first run is only recorded.
+File sizes and task times are unknown then. The hints keep files on the writer's node if that is no
+slower and moves fewer bytes than the store's default in every simulated run, for each file size in
+SIZES; otherwise the first run is only recorded.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile, Plan
     from tracehint.schemas.store import Bundle
 
-SIZES = (1_000_000, 10_000_000, 100_000_000)  # bytes of a file
-RUNS = 5  # simulated, of each size
-MOST_TASKS = 2_000  # more take too long before a command
-DRY_RUN_S = 20.0  # until an engine has printed its graph
-_READ = 1 << 20  # bytes of a file that tells by its contents whether it is the same
+SIZES = (1_000_000, 10_000_000, 100_000_000)  # bytes per file, in the simulations
+RUNS = 5  # simulated runs per size
+MOST_TASKS = 2_000  # a larger graph would delay the command too much
+DRY_RUN_S = 20.0  # timeout of an engine that prints its graph
+_MAX_READ = 1 << 20  # bytes; larger files are identified by their mtime, and not searched
 LOCAL_WRITES = "local-writes"
 
 
 def graph_key(command: tuple[str, ...], cluster: str | None, hosts: int) -> str:
-    """What such hints depend on; empty: there can be no such graph. No reader of graphs is loaded:
-    a run that has kept hints needs none."""
+    """Return a hash of all inputs of these hints; empty if no graph is available. Imports no graph
+    reader, as a run with kept hints needs none."""
     if cluster is None or hosts < 2 or not (files := _files_of_graph(command)[1]):
         return ""
     named = [*files, *(path for path in (Path(cluster),) if path.is_file())]
-    parts = [(path.read_bytes() if path.stat().st_size < _READ else path.stat().st_mtime_ns)
+    parts = [(path.read_bytes() if path.stat().st_size < _MAX_READ else path.stat().st_mtime_ns)
              for path in named]  # fmt: skip  # a table
     text = repr((__version__, str(Path.cwd()), command, cluster, hosts, parts))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
@@ -48,8 +48,8 @@ def graph_key(command: tuple[str, ...], cluster: str | None, hosts: int) -> str:
 def graph_hints(
     command: tuple[str, ...], cluster: str | None, hosts: int
 ) -> tuple[HintFile, tuple[str, ...]] | None:
-    """Hints for the first run in an allocation of so many nodes, where the engine runs all tasks on
-    its own, and the data roots; None: there is no such graph, or they might lose."""
+    """Return hints for the first run on `hosts` nodes, and the data roots. None: the graph is not
+    available, the engine runs tasks on other nodes itself, or the hints might cost time."""
     engine, files = _files_of_graph(command)
     if cluster is None or hosts < 2 or not files:
         return None
@@ -62,17 +62,17 @@ def graph_hints(
     try:
         bundle = _read_graph(engine, command, files)
         analysis = analyze(bundle, owned=True) if bundle is not None else None
-        plan = _plan(analysis, cluster, hosts) if analysis is not None else None
+        plan = _plan_local_writes(analysis, cluster, hosts) if analysis is not None else None
     except TracehintError:
-        return None  # the engine says itself what is wrong with its file
+        return None  # the engine itself reports what is wrong with its file
     if analysis is None or plan is None:
         return None
     return HintFile((), {}, (), plan=plan), tuple(analysis.run["data_roots"])
 
 
 def _files_of_graph(command: tuple[str, ...]) -> tuple[str, list[Path]]:
-    """The engine that the command starts, and files that it reads; none: no graph can be had before
-    the run, or the tasks do not run here."""
+    """Return the engine that the command starts, and the files that it reads. No files: the graph
+    is not available before the run, or the tasks do not run on this node."""
     from tracehint.adapters.engines.registry import ENGINES, engine_of_program
 
     engine = engine_of_program(Path(command[0]).name)
@@ -91,12 +91,12 @@ def _files_of_graph(command: tuple[str, ...]) -> tuple[str, list[Path]]:
 
 
 def _may_contain(path: Path, pattern: bytes) -> bool:
-    """Whether the text of the file matches; a large file is not read, and may."""
-    return path.stat().st_size >= _READ or re.search(pattern, path.read_bytes()) is not None
+    """Whether the text of the file matches; a large file is not read and counts as a match."""
+    return path.stat().st_size >= _MAX_READ or re.search(pattern, path.read_bytes()) is not None
 
 
 def _read_graph(engine: str, command: tuple[str, ...], files: Sequence[Path]) -> Bundle | None:
-    """The graph: of one of the files, or what the engine prints instead of running. Raises
+    """Return the graph, from one of the files or as printed by the engine's dry run. Raises
     InputError."""
     from tracehint.adapters.engines.graphs import declared_bundle, is_of
     from tracehint.adapters.engines.registry import ENGINES
@@ -112,7 +112,7 @@ def _read_graph(engine: str, command: tuple[str, ...], files: Sequence[Path]) ->
 
 
 def _print_graph(words: Sequence[str], to: Path) -> bool:
-    """Whether the engine could; what it has started is not left when that takes too long."""
+    """Run the dry run and return whether it succeeded; after DRY_RUN_S kill its process group."""
     with to.open("wb") as out:
         try:
             engine = subprocess.Popen(
@@ -120,7 +120,7 @@ def _print_graph(words: Sequence[str], to: Path) -> bool:
                 process_group=0,
             )  # fmt: skip  # a table
         except OSError:
-            return False  # as the run will say
+            return False  # the run will report it
     try:
         return engine.wait(DRY_RUN_S) == 0
     except subprocess.TimeoutExpired:
@@ -131,8 +131,8 @@ def _print_graph(words: Sequence[str], to: Path) -> bool:
             engine.wait()
 
 
-def _plan(analysis: Analysis, given: str, hosts: int) -> Plan | None:
-    """Local writes, where they lose with no size of files."""
+def _plan_local_writes(analysis: Analysis, given: str, hosts: int) -> Plan | None:
+    """Return the plan of local writes if it beats the default for every file size, else None."""
     from tracehint.analyzer.predict.cluster_file import read_cluster
     from tracehint.analyzer.predict.model import COMPUTE
     from tracehint.analyzer.predict.workload import from_analysis

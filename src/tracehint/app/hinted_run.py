@@ -1,4 +1,4 @@
-"""What `run` does around the command: rules into a table before it, the journal read after it."""
+"""The steps of `run` around its command: compile the rules before, read the journal after it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 
-_UNREAD = ("extents", "metadata_ops", "attributes", "marks")  # tables that are not needed
-READ_BACK_S = 10.0  # for stores that answer by a tool
+_UNREAD = ("extents", "metadata_ops", "attributes", "marks")  # tables that are not read
+READ_BACK_S = 10.0  # time budget for stores that are read through a tool
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of the command line that say which hints are set where."""
+    """The command-line options that select the hints, the store and the data roots."""
 
     hints: Path | None
     store: str
@@ -39,12 +39,12 @@ class Wanted:
     like: Path | None
     nodes: int | None
     roots: tuple[str, ...]
-    learned: tuple[HintFile, Paths] | None = None  # in the place of a file
+    learned: tuple[HintFile, Paths] | None = None  # instead of a hint file
 
 
 @dataclass(frozen=True)
 class Hinted:
-    """A command's run with hints; without `switched` it has none."""
+    """A command's run with hints; `switched`: the active tagger."""
 
     resolution: Resolution
     store: Store
@@ -53,17 +53,17 @@ class Hinted:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What switches the tagger on."""
+        """Environment variables that activate the tagger in the command."""
         return self.switched.environment
 
     def tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
-        """After the run: what was set goes into the bundle, and in words to standard error. Returns
-        how many files were created below the data roots."""
+        """Add the settings made by the run to the bundle, and print a summary to stderr. Returns
+        the number of files created below the data roots."""
         with report_failures("The recording itself is whole."):
-            return self._tell(bundle, host, quiet=quiet)
+            return self._report_settings(bundle, host, quiet=quiet)
         return 0
 
-    def _tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
+    def _report_settings(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
         from tracehint.adapters.creation.outcome import (
             Renames,
             explain_lost_hints,
@@ -105,7 +105,7 @@ class Hinted:
 
 @contextmanager
 def prepared(wanted: Wanted) -> Iterator[Hinted]:
-    """The rules compiled and the tagger switched on. Raises TracehintError before the run."""
+    """Compile the rules and activate the tagger. Raises TracehintError before the run."""
     from tracehint.adapters.creation.launch import require_mechanism, switched_on
     from tracehint.adapters.creation.resolution import resolution_of
     from tracehint.adapters.creation.rule_table import compile_rules
@@ -131,7 +131,7 @@ def prepared(wanted: Wanted) -> Iterator[Hinted]:
 
 
 def _known_files(like: Path | None) -> Paths | None:
-    """The files of a recorded run."""
+    """Return the files of a recorded run; None if no run was named."""
     from tracehint.adapters.paths import Paths, run_paths
 
     if like is None:
@@ -142,7 +142,7 @@ def _known_files(like: Path | None) -> Paths | None:
 
 
 def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:
-    """The table `settings`, into a bundle that was just written."""
+    """Add the table `settings` to a bundle that was just written."""
     from tracehint.schemas.manifest import read_manifest
     from tracehint.schemas.store import table_from_rows
     from tracehint.schemas.writer import BundleWriter

@@ -1,4 +1,4 @@
-"""Jobs that a batch system starts for a run: recorded on their nodes, joined when the run ends."""
+"""Recordings of a run's batch jobs: made on the jobs' nodes, joined when the run ends."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 _QSUB = "; qsub hands the environment on with -V (or #PBS -V in the script)"
 _INTERPRETERS = "sh|bash|perl|python"
-WAIT_S = 30.0  # for recordings of jobs that began and have not ended
+WAIT_S = 30.0  # for unfinished recordings of jobs
 _SILENT = (
     "began no recorder (its first program is static or setuid, or the node does not see this "
     "directory and tracehint)"
 )
 _LATE = "the job runs, and the next `tracehint run` here joins it; or it was killed"
-_OF_RUN = "run"  # in the folder, when the run has ended: the name of its bundle
-_MARKS = ("TRACEHINT_SHARED",)  # of the environment that the run's own recorder needs as well
+_BUNDLE_NAME_FILE = "run"  # file in the folder, written when the run ends: its bundle's name
+_SHARED_VARS = ("TRACEHINT_SHARED",)  # variables that the run's own recorder needs too
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """Where jobs record to, and what makes them; without a folder they do not."""
+    """Folder of the jobs' recordings, and variables that make jobs record; None: they do not."""
 
     folder: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def join(self, bundle: Path, *, quiet: bool) -> None:
-        """The jobs' recordings into that of the run; missing ones are reported."""
+        """Join the jobs' recordings to the run's bundle, and report missing ones."""
         from tracehint.collectors.preload.jobs import find_unfinished, recordings_in, wait_for_jobs
 
         if self.folder is None:
@@ -52,25 +52,25 @@ class Jobs:
         whole = [part for part in recordings_in(self.folder) if part not in late]
         lines = _report_missing(bundle, whole, late)
         joined = _join_jobs(bundle, whole) if whole else []
-        (self.folder / _OF_RUN).write_text(bundle.name)
+        (self.folder / _BUNDLE_NAME_FILE).write_text(bundle.name)
         for line in [*joined, *lines]:
             if not quiet or late:
                 _say(line)
 
 
 def join_late(directory: Path, *, quiet: bool) -> None:
-    """Recordings that jobs of earlier runs here have finished since then, into those runs; of each
-    run all at once."""
+    """Join recordings of jobs that outlasted their run to the bundles of these runs, all
+    recordings of a run in one merge."""
     from tracehint.adapters.project.state import jobs_folders
     from tracehint.collectors.preload.jobs import find_unfinished, recordings_in
 
     for folder in jobs_folders(directory):
-        if not (folder / _OF_RUN).is_file():
-            continue  # of a run that has not ended
-        bundle = folder.parent / Path((folder / _OF_RUN).read_text()).name
+        if not (folder / _BUNDLE_NAME_FILE).is_file():
+            continue  # the run has not ended
+        bundle = folder.parent / Path((folder / _BUNDLE_NAME_FILE).read_text()).name
         late = find_unfinished(recordings_in(folder))
         whole = [part for part in recordings_in(folder) if part not in late]
-        if not bundle.is_dir():  # older than the runs that are kept
+        if not bundle.is_dir():  # deleted: older than the runs that are kept
             shutil.rmtree(folder, ignore_errors=True)
             continue
         for line in _join_jobs(bundle, whole) if whole else []:
@@ -80,7 +80,7 @@ def join_late(directory: Path, *, quiet: bool) -> None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """The folder of jobs' recordings, where none of them is left."""
+    """Remove the folder of jobs' recordings if it contains none."""
     from tracehint.collectors.preload.jobs import recordings_in
 
     if not recordings_in(folder):
@@ -89,9 +89,9 @@ def _remove_empty(folder: Path) -> None:
 
 @contextmanager
 def jobs_recorded(directory: Path) -> Iterator[Jobs]:
-    """What jobs of a command need that runs meanwhile, where there is a batch system.
+    """Yield what makes a command's jobs record during the block, if there is a batch system.
 
-    The folder stays where a recording in it has not ended.
+    The folder is kept while it contains recordings.
     """
     from tracehint.adapters.project.state import jobs_folder
     from tracehint.collectors.begin import recorded_already
@@ -111,14 +111,14 @@ def jobs_recorded(directory: Path) -> Iterator[Jobs]:
         yield Jobs()
         return
     try:
-        with _set({name: environment[name] for name in _MARKS if name in environment}):
+        with _set_env({name: environment[name] for name in _SHARED_VARS if name in environment}):
             yield Jobs(folder, environment)
     finally:
         _remove_empty(folder)
 
 
 @contextmanager
-def _set(variables: Mapping[str, str]) -> Iterator[None]:
+def _set_env(variables: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -132,8 +132,8 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def _join_jobs(bundle: Path, recordings: list[Path]) -> list[str]:
-    """Join the recordings with the bundle and remove those that were read without a problem; what
-    was done, in lines."""
+    """Join the recordings with the bundle, remove those that were read without a problem, and
+    return lines on the result."""
     try:
         read, problems = _merge_bundle(bundle, recordings)
     except TracehintError as error:
@@ -150,9 +150,9 @@ def _join_jobs(bundle: Path, recordings: list[Path]) -> list[str]:
 
 
 def _merge_bundle(bundle: Path, recordings: list[Path]) -> tuple[list[Path], list[str]]:
-    """The bundle with its jobs; its end and exit status stay those of the command. Returns the
-    recordings that were read without a problem, and the problems of the others. Raises
-    TracehintError."""
+    """Merge the jobs into the bundle; its start, end and exit status stay those of the command.
+    Returns the recordings that were read without a problem, and the problems of the others.
+    Raises TracehintError."""
     from tracehint.app.merging import MergeRequest, join_bundles, parts_of
     from tracehint.collectors.join import refuse_twice
     from tracehint.schemas.arrow import skip_pandas
@@ -179,7 +179,7 @@ def _merge_bundle(bundle: Path, recordings: list[Path]) -> tuple[list[Path], lis
 
 
 def _report_missing(bundle: Path, whole: list[Path], late: list[Path]) -> list[str]:
-    """Jobs without a recording, and why."""
+    """Return a line on the jobs without a recording, and the reasons; empty without such jobs."""
     from tracehint.collectors.preload.jobs import jobs_of
     from tracehint.schemas.store import read_bundle
     from tracehint.schemas.tables import TABLES
@@ -201,7 +201,7 @@ def _report_missing(bundle: Path, whole: list[Path], late: list[Path]) -> list[s
 
 
 def submissions(processes: pa.Table, programs: tuple[str, ...] = SUBMIT) -> int:
-    """Commands of the run that submitted a job and ended well; some sites' are scripts."""
+    """Count successful submit commands of the run, including those that are scripts."""
     import pyarrow.compute as pc
 
     ended = processes.filter(pc.equal(processes.column("exit_code"), 0))

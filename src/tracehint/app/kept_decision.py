@@ -1,8 +1,7 @@
-"""What was decided from a workflow's runs, kept for the next one: hints and plan for the same runs,
-cluster and nodes, in .tracehint/decision.json.
+"""Cache of the decision for a workflow's next run (hints and plan): .tracehint/decision.json.
 
-It is a proposal to save time: whatever is not as it was written, or was made for other runs, for
-other nodes or another link, is computed again.
+The cache only saves time: a decision that cannot be read, or that was made for other runs, another
+cluster, other nodes or another link, is computed again.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 SCHEMA = "tracehint.decision/3"
-ALIKE = 1.25  # times: measured links and starts of a step that one plan serves
-ALIKE_S = 0.2  # between two starts that are that short
+MAX_RATIO = 1.25  # maximum ratio of measured links, or step start times, that one plan serves
+MAX_DIFFERENCE_S = 0.2  # seconds; start times that differ by at most this are alike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,20 +48,20 @@ class _DecisionFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(_DecisionFacts):
-    """Hints, with those of the plan and of first names; `placed`: tasks or jobs have nodes;
-    `seconds`: what it took to decide; `roots`: of the data, where no run has them; `measured`: the
-    link that it is for, and the start of a step."""
+    """Hints with the plan and rules for first names; `placed`: tasks or jobs are assigned to nodes;
+    `seconds`: duration of the decision; `roots`: data roots, if no run provides them; `measured`:
+    the link (Mbit/s) and step start time (s) that it was made for."""
 
     hints: HintFile
 
     def serves(self, nodes: Allocation | None) -> bool:
-        """Whether its link is like the one that was measured now."""
+        """Whether its link and start time are close to those of `nodes`, measured now."""
         return _are_near(self.measured, measured_of(nodes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Kept(_DecisionFacts):
-    """The file; the text of the hints is left to their own reader."""
+    """Contents of the file; the hints stay raw JSON, as they have a parser of their own."""
 
     schema: str
     key: str
@@ -80,8 +79,8 @@ def decision_key(
     hosts: Sequence[Host],
     batch: Sequence[Host],
 ) -> str:
-    """What a decision depends on besides the measured link. Jobs go to as many nodes as have free
-    processors, whichever these are."""
+    """Return a hash of all inputs of a decision but the measured link. For batch nodes only their
+    number and slots count, not their names."""
     bundles = [state.bundle(run) for run in runs]
     stamps = [(bundle / MANIFEST_NAME).stat().st_mtime_ns for bundle in bundles]
     known = [
@@ -96,8 +95,8 @@ def decision_key(
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def keep_decision(folder: Path, key: str, decision: Decision, name: str = DECISION) -> None:
-    """Write it down, where that can be done."""
+def save_decision(folder: Path, key: str, decision: Decision, name: str = DECISION) -> None:
+    """Write the decision to the folder; a failed write is ignored."""
     from tracehint.hintgen.hints.hintfile import to_json
 
     text = Raw(json.dumps(to_json(decision.hints)).encode())
@@ -110,8 +109,8 @@ def keep_decision(folder: Path, key: str, decision: Decision, name: str = DECISI
         stream.write(encode(kept))
 
 
-def kept_decision(folder: Path, key: str, name: str = DECISION) -> Decision | None:
-    """The one for this key; None: there is none."""
+def load_decision(folder: Path, key: str, name: str = DECISION) -> Decision | None:
+    """Return the decision that was kept for this key; None if there is none."""
     from tracehint.hintgen.hints.hintfile import parse_hints
 
     try:
@@ -125,14 +124,14 @@ def kept_decision(folder: Path, key: str, name: str = DECISION) -> Decision | No
 
 
 def measured_of(nodes: Allocation | None) -> tuple[float, ...]:
-    """What a trial of the nodes measured."""
+    """Return link (Mbit/s) and step start time (s) that a trial measured; empty without nodes."""
     return (nodes.link_mbit, nodes.start_s) if nodes is not None else ()
 
 
 def _are_near(known: Sequence[float], now: Sequence[float]) -> bool:
-    """Whether link and start are near enough to each other."""
+    """Whether both links and both start times are close enough for one plan."""
     if len(known) != len(now):
         return False
     pairs = list(zip(known, now, strict=True))
-    near = [max(pair) <= ALIKE * min(pair) for pair in pairs]
-    return all(near) or (near[:1] == [True] and abs(known[1] - now[1]) <= ALIKE_S)
+    near = [max(pair) <= MAX_RATIO * min(pair) for pair in pairs]
+    return all(near) or (near[:1] == [True] and abs(known[1] - now[1]) <= MAX_DIFFERENCE_S)

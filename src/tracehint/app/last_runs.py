@@ -1,4 +1,4 @@
-"""The last recorded runs of the workflow in a directory, where a command names no run."""
+"""The default of commands that get no run: the last recorded runs in the directory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _WORDS = {1: "one", 2: "two"}
 
 
 def last_runs(wanted: int, directory: Path) -> list[str]:
-    """The recordings of the last one or two runs of the workflow there, oldest first.
+    """Return the recordings of the last one or two runs of the workflow there, oldest first.
 
-    They come from `tracehint run`, `profile` or `record`; which ones are used is printed. Raises
-    InputError where fewer ended well.
+    They come from `tracehint run`, `profile` or `record`; the chosen ones are printed. Raises
+    InputError if fewer runs succeeded.
     """
     from tracehint.adapters.project.state import read_state
 
@@ -24,7 +24,7 @@ def last_runs(wanted: int, directory: Path) -> list[str]:
     recorded = state.recordings()
     last = recorded[-1] if recorded else None
     if (last is None or last.place is None) and state.runs:
-        last = state.runs[-1]  # of `run`, even if that one failed
+        last = state.runs[-1]  # the last `tracehint run`, even if it failed
     runs = [run for run in recorded if last is not None and run.key == last.key]
     if len(runs) < wanted:
         of = f" of {runs[0].program}" if runs else ""
@@ -55,7 +55,7 @@ def _some_or_last(
     return tuple(last_runs(1, Path()))
 
 
-# A run, or runs, or none: then the last one of the project.
+# Arguments for one run or several; default: the project's last run.
 run_or_last = click.argument("bundle", required=False, type=click.Path(), callback=_given_or_last)
 runs_or_last = click.argument(
     "sources", nargs=-1, type=click.Path(), metavar="[BUNDLE]...", callback=_some_or_last

@@ -1,8 +1,8 @@
-"""After a recording: where its files lie goes into the bundle, where the store can tell.
+"""Add the locations of a run's files to its bundle, if the store reports them.
 
-Rows for the bundle's table `attributes`: name `location`, value `NODE=SHARE,...` (the share of the
-file's bytes, 0 to 1, that the node holds; without `=` all of them). A node is what the store calls
-it; addresses of this host become its name. Bounded: the files that most was read of first.
+They are rows of the table `attributes`: name `location`, value `NODE=SHARE,...` (share of the
+file's bytes on the node, 0 to 1; without `=` all of them). Nodes have the store's names; addresses
+of this host become its name. Time and files are limited; the most read files are queried first.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ LOCATION = "location"
 MOST_FILES = 20_000
 SECONDS = 20.0
 _BATCH = 128  # open descriptors at a time
-_SILENT = 256  # files without an answer after which the store is asked no longer
+_MAX_UNANSWERED = 256  # files without an answer after which the queries end
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 _LOCAL = re.compile(r"\|-- ([0-9.]+)\n\s+/32 host LOCAL")
 
 
 @dataclass
 class Located:
-    """Rows for `attributes`. `asked` of `files` that the run read; `gone`: no longer there;
-    `elsewhere`: on other file systems, or not to be opened."""
+    """Rows for `attributes`, and counts. `files`: read by the run; `asked`: queried; `gone`: no
+    longer there; `elsewhere`: on other file systems, or not readable."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     files: int = 0
@@ -54,23 +54,23 @@ class Located:
 
 
 def locations(bundle: Bundle, store: Locator, roots: Sequence[bytes], host: str) -> Located:
-    """What the store says of the files below the roots' file systems that the run read."""
+    """Return the locations of files that the run read on the file systems of the roots."""
     if isinstance(store, NameLocator) and not store.mounted:
         return Located()
     devices = {os.stat(root).st_dev for root in roots if os.path.isdir(root)}  # noqa: PTH112, PTH116
-    files, until = _read_by(bundle), time.monotonic() + SECONDS
+    files, until = _list_read_files(bundle), time.monotonic() + SECONDS
     found, names = Located(files=len(files)), _addresses(bundle, host, until)
     for at in range(0, len(files), _BATCH):
-        if time.monotonic() > until or (at >= _SILENT and not found.rows):
+        if time.monotonic() > until or (at >= _MAX_UNANSWERED and not found.rows):
             break
-        _batch(files[at : at + _BATCH], store, devices, found, names, until)
+        _locate_batch(files[at : at + _BATCH], store, devices, found, names, until)
     for row in found.rows:
         row["host"] = host
     return found
 
 
-def _read_by(bundle: Bundle) -> list[tuple[bytes, int]]:
-    """(path, file), most bytes first."""
+def _list_read_files(bundle: Bundle) -> list[tuple[bytes, int]]:
+    """Return (path, file) of the files that were read, most bytes first."""
     import pyarrow.compute as pc
 
     opens = bundle.tables["opens"].select(["path", "file", "read_bytes"])
@@ -81,7 +81,7 @@ def _read_by(bundle: Bundle) -> list[tuple[bytes, int]]:
     return list(zip(files["path"].to_pylist(), files["file_min"].to_pylist(), strict=True))
 
 
-def _batch(
+def _locate_batch(
     files: Sequence[tuple[bytes, int]],
     store: Locator,
     devices: set[int],
@@ -107,9 +107,9 @@ def _batch(
                 found.rows.append(row)
 
 
-def held_by(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int, int]:
-    """By file of the analysis, the place among the hosts of the one that holds all of it, as the
-    store reported after the run."""
+def find_holders(bundle: Path, analysis: Analysis, hosts: Sequence[Host]) -> dict[int, int]:
+    """Map each file of the analysis to the index of the host that holds all of it, as the store
+    reported after the run."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -146,7 +146,7 @@ _GONE = -1
 
 
 def _open_file(path: bytes, devices: set[int], opened: ExitStack) -> int | None:
-    """A descriptor; _GONE; None where the file is none of the store's."""
+    """Return a descriptor, _GONE, or None if the file is not on the store or not readable."""
     try:
         fd = os.open(path, _FLAGS)
     except FileNotFoundError:
@@ -158,13 +158,13 @@ def _open_file(path: bytes, devices: set[int], opened: ExitStack) -> int | None:
 
 
 def _ask_store(store: Locator, fds: list[int], until: float) -> Iterator[Location | None]:
-    """An answer for each, as long as there is time; None: the store does not say."""
+    """Yield the location for each descriptor until the time is up; None: not reported."""
     if isinstance(store, BatchLocator) and len(fds) > 1:
         try:
             yield from store.locate_all(fds)
             return
         except (OSError, TracehintError):
-            pass  # one of them is the reason: each by itself
+            pass  # one file caused the error: query each one separately
     for fd in fds:
         if time.monotonic() > until:
             return
@@ -183,8 +183,8 @@ def _value(place: Location, names: dict[str, str]) -> str:
 
 
 def _addresses(bundle: Bundle, host: str, until: float) -> dict[str, str]:
-    """Address or name -> the name in the bundle: of this host, and of others that jobs ran on, as
-    the resolver knows them."""
+    """Map addresses and names to host names in the bundle: of this host, and, by the resolver, of
+    other hosts that ran jobs."""
     names: dict[str, str] = {}
     for other in sorted({one.name for one in bundle.manifest.hosts} - {host}):
         if time.monotonic() > until:
@@ -196,7 +196,7 @@ def _addresses(bundle: Bundle, host: str, until: float) -> dict[str, str]:
 
 
 def own_addresses(host: str) -> dict[str, str]:
-    """Each IPv4 address and name of this host -> the name of its tasks in the bundle."""
+    """Map each IPv4 address and the node name of this host to its host name in the bundle."""
     try:
         text = Path("/proc/net/fib_trie").read_text(encoding="ascii")
     except OSError:
@@ -205,7 +205,7 @@ def own_addresses(host: str) -> dict[str, str]:
 
 
 def project_locator() -> Locator | None:
-    """The store of tracehint.toml here, where it can tell places. Raises TracehintError."""
+    """Return the store of tracehint.toml if it reports locations. Raises TracehintError."""
     from tracehint.adapters.project.config import find_config
 
     config = find_config(working_directory())
@@ -216,7 +216,7 @@ def project_locator() -> Locator | None:
 
 
 def locator(store: str, prefix: str | None, places: Path | None) -> Locator | None:
-    """The store of that name, where it can tell places. Raises TracehintError."""
+    """Return the store of that name if it reports locations. Raises TracehintError."""
     from tracehint.adapters.stores.base import Locator
     from tracehint.adapters.stores.registry import open_store
 
@@ -227,7 +227,7 @@ def locator(store: str, prefix: str | None, places: Path | None) -> Locator | No
 def note_locations(
     bundle: Path, store: Locator | None, roots: tuple[str, ...], host_id: str, *, quiet: bool
 ) -> None:
-    """Ask the store and write what it says; nothing that goes wrong here ends the command."""
+    """Query the store and add the locations to the bundle; a failure never ends the command."""
     if store is None:
         return
     with report_failures("The recording itself is whole."):
@@ -247,7 +247,7 @@ def note_locations(
 
 
 def _add(bundle: Path, rows: list[dict[str, Any]]) -> None:
-    """The rows, beside those of the table that are there."""
+    """Append the rows to the table `attributes`."""
     from tracehint.schemas.manifest import read_manifest
     from tracehint.schemas.store import table_from_rows
     from tracehint.schemas.writer import BundleWriter

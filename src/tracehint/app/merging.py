@@ -1,4 +1,4 @@
-"""Bundles that are named: by themselves, by the directory that they are in, or by a URL."""
+"""Find, read and join bundles that are named by their path, their directory or a URL."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def bundles_at(named: Sequence[str]) -> list[str]:
-    """Paths and URLs of the bundles; for a directory, or a URL, that is none itself those that are
-    in it, by their names. Raises BundleError where a URL cannot be read, or has none."""
+    """Return paths and URLs of bundles. A directory or URL that is not a bundle yields the bundles
+    in it, sorted by name. Raises BundleError for a URL that is unreadable or has no bundle."""
     found: list[str] = []
     for where in named:
         found += _list_objects(where) if is_url(where) else _list_bundles(where)
@@ -30,14 +30,14 @@ def bundles_at(named: Sequence[str]) -> list[str]:
 
 
 def is_url(where: str) -> bool:
-    """Whether it is the name of something in an object store."""
+    """Whether `where` is the URL of an object store (`file://` is not)."""
     from tracehint.analyzer.execution.bundle_files import URL
 
     return URL.match(where) is not None and not where.startswith("file://")
 
 
 def fetch_bundle(where: str, folder: Path) -> Path:
-    """The bundle as a directory of this machine: objects are copied below `folder`."""
+    """Return the bundle as a local directory; remote objects are copied below `folder`."""
     from tracehint.analyzer.execution.bundle_files import RemoteObjects, files_at
 
     files = files_at(where)
@@ -61,19 +61,19 @@ def _list_objects(url: str) -> list[str]:
 
 
 def _list_bundles(where: str) -> list[str]:
-    """The bundles of a directory; whatever else it is stays as it is named."""
+    """Return the bundles of a directory; any other path is returned unchanged."""
     from tracehint.schemas.kinds import bundles_in
 
     return [os.fspath(path) for path in bundles_in(Path(where))] or [where]
 
 
-_READERS = 4  # bundles that are read at one time, at most
-_IN_MEMORY = 64 << 20  # bytes of rows that are not written to temporary files
+_READERS = 4  # maximum of bundles read in parallel
+_MEMORY_BUDGET = 64 << 20  # bytes of rows kept in memory; more go to temporary files
 
 
 @dataclass(frozen=True)
 class MergeRequest:
-    """What becomes one bundle, and how."""
+    """The bundles to join, the output, and the options."""
 
     bundles: tuple[str, ...]
     output: Path
@@ -85,9 +85,9 @@ class MergeRequest:
 
 @contextmanager
 def parts_of(paths: Sequence[str | Path]) -> Iterator[tuple[list[BundlePart], list[str]]]:
-    """The bundles that can be read, and why the others cannot. Raises BundleError for none.
+    """Yield the readable bundles, and the problems of others. Raises BundleError for none.
 
-    Rows that have no room in memory are in temporary files until the block ends.
+    Rows beyond the memory budget are in temporary files until the block ends.
     """
     from tracehint.analyzer.execution.resources import temporary_folder
 
@@ -118,29 +118,29 @@ def _read_parts(
 
 
 def _read_each(paths: Sequence[str | Path], folder: Path) -> Iterator[BundlePart | TracehintError]:
-    """The bundles in their order, or why one cannot be read; several are read at one time, but not
-    the small files of jobs: reading them is Python's work, and threads only wait for each other."""
+    """Yield each bundle, or the error of reading it, in order. Bundles are read in parallel, except
+    the small files of jobs: their reading is Python code, where threads wait for each other."""
     from tracehint.schemas.recovery import JOB_SUFFIX
 
-    numbers, memory = range(len(paths)), _Memory(_IN_MEMORY)
+    numbers, memory = range(len(paths)), _Memory(_MEMORY_BUDGET)
     large = sum(Path(path).suffix != JOB_SUFFIX for path in paths)
     with ThreadPoolExecutor(max(1, min(_READERS, large, len(os.sched_getaffinity(0))))) as pool:
         try:
             yield from pool.map(
                 lambda number: _read_part(paths[number], folder / str(number), memory), numbers
             )
-        finally:  # interrupted: what has not begun is not read any more
+        finally:  # after an interrupt: cancel reads that have not begun
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Memory:
-    """Bytes of memory that all readers share."""
+    """A memory budget in bytes that all readers share."""
 
     def __init__(self, size: int) -> None:
         self._left, self._lock = size, Lock()
 
-    def take(self, size: int) -> bool:
-        """Whether there is room for so many bytes; then they are taken."""
+    def reserve(self, size: int) -> bool:
+        """Reserve `size` bytes if the budget allows it; return whether it does."""
         with self._lock:
             if size > self._left:
                 return False
@@ -161,16 +161,16 @@ def _read_part(path: str | Path, folder: Path, memory: _Memory) -> BundlePart | 
         bundle = _refuse_empty(read_bundle(here))
     except TracehintError as error:
         return error
-    room = memory.take(sum(table.nbytes for table in bundle.tables.values()))
+    room = memory.reserve(sum(table.nbytes for table in bundle.tables.values()))
     return in_memory(bundle) if room else set_aside(bundle, folder)
 
 
 def join_bundles(
     parts: Sequence[BundlePart], problems: Sequence[str], asked: MergeRequest
 ) -> tuple[Joined, str]:
-    """The bundles as one, and how clocks were moved for it; empty: they were not.
+    """Join the bundles; return the result and how clocks were moved (empty: they were not).
 
-    Tasks that no recorder has taken up, and what could not be read, are among its losses.
+    Its losses include tasks that no recorder followed, and bundles that could not be read.
     """
     import pyarrow as pa
 
@@ -192,12 +192,12 @@ def join_bundles(
 
 
 def local_bundles(bundles: Sequence[str]) -> list[Path]:
-    """Those that are directories of this machine."""
+    """Return the bundles that are local directories."""
     return [Path(where) for where in bundles if not is_url(where)]
 
 
 def _refuse_empty(bundle: Bundle) -> Bundle:
-    """The bundle. Raises BundleError where nothing of it can be read."""
+    """Return the bundle. Raises BundleError if nothing of it can be read."""
     if bundle.problems and not any(t.num_rows for n, t in bundle.tables.items() if n != "losses"):
         raise BundleError(f"{bundle.path.name}: {bundle.problems[0]}", "Record the run again.")
     return bundle

@@ -1,4 +1,4 @@
-"""What the commands share that write one result to stdout or to a file."""
+"""Output of the commands that write one result to stdout or to a file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def write_result(
 ) -> None:
     """Write to `target`, atomically and never over an existing file without `force`.
 
-    `None` or `-` is stdout. `mode` is of a new file, less the umask. Raises UsageError with the
-    remedy.
+    `None` or `-` is stdout. `mode`: permissions of a new file, before the umask. Raises UsageError
+    with the remedy.
     """
     data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     if target is None or target == "-":
@@ -32,7 +32,7 @@ def write_result(
 
 
 def write_output(pieces: Iterable[bytes], target: str | None, mode: int = 0o666) -> None:
-    """Write the pieces to stdout (`None` or `-`) or, atomically, to a file that may be there.
+    """Write the pieces to stdout (`None` or `-`) or, atomically, to a file that may exist.
 
     Raises UsageError with the remedy.
     """
@@ -50,20 +50,20 @@ def write_output(pieces: Iterable[bytes], target: str | None, mode: int = 0o666)
 
 
 def cannot_write(path: Path, error: OSError) -> UsageError:
-    """What to raise when a place cannot be written to."""
+    """Return the error for a path that cannot be written to."""
     return UsageError(
         f"{path}: cannot be written: {error.strerror or error}", "Choose another place with -o."
     )
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """Raises UsageError where something is that must not be replaced: before work, not after it."""
+    """Raise UsageError if the path exists and must not be replaced. Call it before the work."""
     if os.path.lexists(path) and not force and not is_stream(path):
         raise UsageError(f"{path}: exists", "Give --force to replace it, or another -o.")
 
 
 def refuse_own_input(output: Path | None, inputs: Sequence[Path | None]) -> None:
-    """Raises UsageError where the output would replace what it is made of, also with --force."""
+    """Raise UsageError if the output would replace one of its inputs, even with --force."""
     for given in inputs:
         if output is None or given is None or str(output) == "-":
             continue
@@ -72,19 +72,19 @@ def refuse_own_input(output: Path | None, inputs: Sequence[Path | None]) -> None
 
 
 def terminal_width() -> int:
-    """Columns of the terminal; 80 where there is none."""
+    """Return the number of columns of the terminal; 80 without a terminal."""
     return shutil.get_terminal_size((80, 24)).columns
 
 
 def wants_color() -> bool:
-    """Colour only on a terminal, and not with NO_COLOR."""
+    """Whether output is coloured: only on a terminal, and not with NO_COLOR."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-_SHOWN = 100  # characters of a command that is shown to be typed again
+_MAX_REUSE_LENGTH = 100  # maximum length of a command that is shown for reuse
 
 
-def typed_again(ran: Sequence[str]) -> str:
-    """The recorded command for a line of the terminal; COMMAND where it is none to be typed."""
+def format_for_reuse(ran: Sequence[str]) -> str:
+    """Return the recorded command for reuse; COMMAND if it is empty, long or not printable."""
     command = shlex.join(ran)
-    return command if 0 < len(command) <= _SHOWN and command.isprintable() else "COMMAND"
+    return command if 0 < len(command) <= _MAX_REUSE_LENGTH and command.isprintable() else "COMMAND"

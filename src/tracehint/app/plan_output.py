@@ -1,4 +1,4 @@
-"""A plan as text: the decision first, then what each strategy would bring."""
+"""A plan as text: the decision first, then the predicted result of each strategy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tracehint.hintgen.text.units import size
 from tracehint.schemas.wording import plural
 
 Row = dict[str, Any]
-UNKNOWN = 0.9  # of the times or sizes: there is no prediction without them
-LITTLE = 0.05  # of the time: less is reported as network traffic
+GUESSED_SHARE = 0.9  # share of guessed times or sizes, from which on no prediction is made
+MINIMUM_GAIN = 0.05  # share of the time: smaller gains are reported as network traffic
 
 
 def text(data: Row, hint_file: str | None, *, own: bool) -> str:
-    """The object of `--format json` for people; `hint_file`: where the plan was written to."""
+    """Format the object of `--format json` as text; `hint_file`: the file with the plan."""
     rows = {row["name"]: row for row in data["strategies"]}
     lines = [decision(data, own), "", *_table(data, rows)]
     lines += ["", *_next_commands(data, hint_file)]
@@ -27,7 +27,7 @@ def text(data: Row, hint_file: str | None, *, own: bool) -> str:
 
 
 def decision(data: Row, own: bool) -> str:
-    """One sentence: what the run gains from what; `own`: on a cluster that the user named."""
+    """Return the decision and its gain as one sentence; `own`: the cluster is the user's own."""
     rows = {row["name"]: row for row in data["strategies"]}
     default, best = rows["default"], rows[data["chosen"]]
     where = f"{data['cluster']}, {plural(data['nodes'], 'node')}"
@@ -43,7 +43,7 @@ def decision(data: Row, own: bool) -> str:
         return f"No hint improves this workflow ({where}): makespan {makespan} with and without."
     text = f"On {'your' if own else 'the built-in'} cluster model ({where}) "
     times = f"{seconds(default['seconds'])} -> {seconds(best['seconds'])}"
-    if best["seconds"] > (1 - LITTLE) * default["seconds"]:
+    if best["seconds"] > (1 - MINIMUM_GAIN) * default["seconds"]:
         moved = f"{size(default['network_bytes'])} -> {size(best['network_bytes'])}"
         return (
             f"{text}makespan unchanged within model error ({times}); network traffic falls with "
@@ -64,8 +64,8 @@ def decision(data: Row, own: bool) -> str:
 
 
 def _lacks_data(data: Row) -> bool:
-    """Whether nothing is better than the default because nothing is known."""
-    return bool(data["chosen"] == "default" and data.get("guessed", 0.0) >= UNKNOWN)
+    """Whether the default was chosen because nearly all times or sizes are guessed."""
+    return bool(data["chosen"] == "default" and data.get("guessed", 0.0) >= GUESSED_SHARE)
 
 
 def _table(data: Row, rows: dict[str, Row]) -> list[str]:
@@ -90,7 +90,7 @@ def _table(data: Row, rows: dict[str, Row]) -> list[str]:
 
 
 def _next_commands(data: Row, hint_file: str | None) -> list[str]:
-    """What to type."""
+    """Return the lines with the next command."""
     if _lacks_data(data):
         return ["Next: the same command with --learned RUN"]
     if data["chosen"] == "default":

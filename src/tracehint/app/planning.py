@@ -1,4 +1,4 @@
-"""The plan of a run for commands that begin with the decision: profile, report, hints."""
+"""Plans and workloads of runs, for commands that print the decision or use the plan."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT_CLUSTER = "moosefs"
-QUICK = 1.0  # seconds of the improvement's budget, where a plan is not what was asked for
-QUICK_SHARE = 0.02  # of the run, of such a budget for the next one
-MOST_TASKS = 20_000  # of a run that is planned without being asked
+QUICK_BUDGET_S = 1.0  # seconds for improving a plan, in commands other than `plan`
+QUICK_BUDGET_SHARE = 0.02  # the same as a share of the run, for a plan on an allocation
+MOST_TASKS = 20_000  # larger runs are planned only for a named cluster
 LARGE = "no rules by name: they are learned of runs with up to 50,000 files"
 RULES = {
     "large": LARGE,
@@ -40,14 +40,14 @@ RULES = {
 
 @dataclass(frozen=True)
 class DecidedPlanning:
-    """A planning, and the sentence that it comes to; `cluster`: as the user named it."""
+    """A planning and its summary; `cluster`: as the user named it."""
 
     planning: Planning
     cluster: str | None
 
     @property
     def summary(self) -> str:
-        """The decision, and what was assumed where no cluster was named."""
+        """The decision as one sentence, with the cluster model that it assumes."""
         from tracehint.app.plan_output import decision
         from tracehint.app.user_cluster import users_own
         from tracehint.hintgen.plan.result import to_json
@@ -55,7 +55,7 @@ class DecidedPlanning:
         return decision(to_json(self.planning), users_own(self.cluster))
 
     def unbound(self) -> DecidedPlanning:
-        """The best of what leaves tasks where the engine starts them."""
+        """Return a copy that chooses the best strategy without task placement."""
         from tracehint.hintgen.plan.drafts import DEFAULT
         from tracehint.hintgen.plan.objective import without_scheduler
 
@@ -64,7 +64,8 @@ class DecidedPlanning:
         return replace(self, planning=replace(self.planning, chosen=chosen))
 
     def bound_ahead(self) -> DecidedPlanning:
-        """The best of what a batch system can be told; as it is where that saves nothing."""
+        """Return a copy with the best strategy that fixes nodes before the run; unchanged if none
+        saves time. A batch system needs fixed nodes."""
         from tracehint.hintgen.plan.objective import bound_ahead
 
         error = self.planning.problem.cluster.model["error"]
@@ -74,14 +75,14 @@ class DecidedPlanning:
 
     @property
     def hints(self) -> HintFile:
-        """Rules that lose nowhere by simulation, and the plan."""
+        """Rules that lose in no simulation, and the plan."""
         return hint_file(self.planning)[0]
 
 
 def cluster_for(
     given: str | None, nodes: int | None, analysis: Analysis
 ) -> tuple[Cluster, list[str]]:
-    """The cluster, and what had to be assumed about it. Raises InputError."""
+    """Return the cluster, and notes on what was assumed about it. Raises InputError."""
     from tracehint.analyzer.predict.cluster_file import read_cluster
 
     cluster, notes = read_cluster(given or DEFAULT_CLUSTER), list[str]()
@@ -93,11 +94,11 @@ def cluster_for(
     return (cluster.with_nodes(nodes) if nodes else cluster), notes
 
 
-def of_allocation(
+def model_allocation(
     cluster: Cluster, nodes: Allocation, analysis: Analysis
 ) -> tuple[Cluster, Cluster]:
-    """The cluster with these nodes, their slots, measured link and time to start a task; and as the
-    engine of the run used it: as many tasks at one time on the first node as it had."""
+    """Return two models: the cluster with these nodes, their slots, measured link and task start
+    time; and the cluster as the run used it, with its peak of parallel tasks on the first node."""
     from tracehint.analyzer.predict.cluster import MBIT, ClusterSection
 
     slots = [host.slots for host in nodes.hosts]
@@ -105,7 +106,7 @@ def of_allocation(
     part = part.with_number("link_efficiency", 1.0)  # bytes of files were measured
     part = part.with_number("cores", round(sum(slots) / len(slots)))
     others = part.with_number("count", len(slots) - 1)
-    first = part.with_number("count", 1).with_number("cores", most_at_once(analysis))
+    first = part.with_number("count", 1).with_number("cores", count_parallel_tasks(analysis))
     first = replace(first, words={**first.words, "host": "own"})
     processors = ClusterSection({}, {}).with_number("processors", slots[0])
     placed = replace(
@@ -116,8 +117,8 @@ def of_allocation(
     return placed, replace(cluster, nodes=(first, others), hosts=(("own", processors),))
 
 
-def of_batch(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
-    """The cluster with these nodes, which a batch system fills with jobs one after the other."""
+def model_batch_nodes(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
+    """Return the cluster with these nodes, which a batch system fills with jobs one by one."""
     slots = [host.slots for host in hosts]
     part = cluster.nodes[0].with_number("cores", max(1, round(sum(slots) / len(slots))))
     nodes = (part.with_number("count", len(slots)),)
@@ -127,8 +128,8 @@ def of_batch(cluster: Cluster, hosts: Sequence[Host]) -> Cluster:
 def with_link(
     cluster: Cluster, work: Workload, analysis: Analysis, hosts: Sequence[Host]
 ) -> tuple[Cluster, str]:
-    """The cluster with the link that explains how long tasks of a run without hints waited for
-    files, and a note; as it is where that is not known of all, or its own link explains it."""
+    """Return the cluster with the link rate that explains the I/O wait of a run without hints, and
+    a note. Unchanged if the wait of a task is unknown, or the cluster's own link explains it."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -150,8 +151,8 @@ def with_link(
     return cluster.with_link(link), note
 
 
-def most_at_once(analysis: Analysis) -> int:
-    """The most tasks that ran at one time."""
+def count_parallel_tasks(analysis: Analysis) -> int:
+    """Return the peak number of tasks that ran in parallel."""
     import numpy as np
 
     rows = analysis.tasks.filter(~np.asarray(analysis.tasks.column("engine")))
@@ -163,9 +164,8 @@ def most_at_once(analysis: Analysis) -> int:
 
 
 def placing_pays(planning: Planning) -> bool:
-    """Whether the chosen plan is quicker than all that leaves tasks where the engine starts them,
-    with error bars that do not overlap: what the model has wrong about one node and about many does
-    not cancel."""
+    """Whether the chosen plan is faster than every strategy without task placement, with intervals
+    that do not overlap: model errors for one node and for many nodes do not cancel out."""
     chosen = planning.estimate(planning.chosen)
     if chosen.scheduler is None:
         return False
@@ -174,7 +174,7 @@ def placing_pays(planning: Planning) -> bool:
 
 
 def hint_file(planning: Planning) -> tuple[HintFile, list[str]]:
-    """The hint file of a planning, and notes on what it could not say."""
+    """Return the hint file of a planning, and notes on what it does not contain."""
     from tracehint.hintgen.plan.planner import chosen_rules
     from tracehint.hintgen.plan.result import for_hint_file
 
@@ -195,17 +195,17 @@ def decide(
     plain: bool = True,
     bundle: Path | None = None,
 ) -> DecidedPlanning | None:
-    """Plan a run quickly; None: there is nothing to plan, or it is too large for that. `facts`:
-    those of `facts_of`, `matcher`: of the rules, where they are there; `allocation`: the nodes that
-    tasks can be started on, `batch`: those that jobs can be, else those of the cluster; `plain`:
-    the run had no hints; `bundle`: with the locations of inputs on these nodes.
+    """Plan a run quickly; None: there is nothing to plan, or the run is too large. `facts` (of
+    `facts_of`) and `matcher` (of the rules) save computing them again; `allocation`: nodes that can
+    start tasks, `batch`: nodes for jobs, else the cluster's nodes are used; `plain`: the run had no
+    hints; `bundle`: contains the locations of inputs on these nodes.
 
-    Raises InputError for a cluster file that cannot be, MissingDependencyError without engine.
+    Raises InputError for an invalid cluster file, MissingDependencyError without the engine.
     """
     import numpy as np
 
     from tracehint.analyzer.predict.workload import from_analysis
-    from tracehint.app.locations import held_by
+    from tracehint.app.locations import find_holders
     from tracehint.app.user_cluster import users_own
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan
@@ -215,16 +215,16 @@ def decide(
     if too_large or not moves_data(analysis):
         return None
     where, notes = cluster_for(cluster, nodes, analysis)
-    own, budget, work = None, QUICK, from_analysis(analysis)
+    own, budget, work = None, QUICK_BUDGET_S, from_analysis(analysis)
     hosts = allocation.hosts if allocation is not None else batch
     if bundle is not None and hosts:
-        held = held_by(bundle, analysis, hosts)
+        held = find_holders(bundle, analysis, hosts)
         work.held = np.array([held.get(file, -1) for file in work.file_id.tolist()], np.int32)
     if allocation is not None:
-        budget = min(QUICK, QUICK_SHARE * float(analysis.run["duration_s"] or 0))
-        where, own = of_allocation(where, allocation, analysis)
+        budget = min(QUICK_BUDGET_S, QUICK_BUDGET_SHARE * float(analysis.run["duration_s"] or 0))
+        where, own = model_allocation(where, allocation, analysis)
     elif batch:
-        where = of_batch(where, batch)
+        where = model_batch_nodes(where, batch)
         if plain and not users_own(cluster):
             where, note = with_link(where, work, analysis, batch)
             notes += [note] if note else []
@@ -233,7 +233,7 @@ def decide(
     return DecidedPlanning(planning, cluster)
 
 
-def decided_or_why(
+def try_decide(
     analysis: Analysis,
     rules: HintFile,
     cluster: str | None,
@@ -241,7 +241,7 @@ def decided_or_why(
     facts: pa.Table | None = None,
     matcher: Matcher | None = None,
 ) -> tuple[DecidedPlanning | None, str]:
-    """The decision, or in words why there is none; a cluster that was named must be right."""
+    """Return the decision and its summary, or None and the reason. Raises for a named cluster."""
     try:
         found = decide(analysis, rules, cluster, nodes, facts, matcher)
     except TracehintError as error:
@@ -256,7 +256,7 @@ def decided_or_why(
 
 @dataclass(frozen=True)
 class Loaded:
-    """A workload, the analysis it was made of, and those it has learned from."""
+    """A workload, the analysis it was made from, and the analyses that it was learned from."""
 
     analysis: Analysis
     work: Workload
@@ -266,7 +266,7 @@ class Loaded:
 def load_workload(
     source: Path, learned: Sequence[Path], scale_bytes: float, scale_seconds: float
 ) -> Loaded:
-    """The workload of a run, an analysis, or an engine's graph. Raises InputError, BundleError."""
+    """Load the workload of a run, an analysis, or a graph. Raises InputError, BundleError."""
     skip_pandas()
     from tracehint.analyzer.predict.cluster import Dispatch
     from tracehint.analyzer.predict.learning import learn_times as taken
@@ -285,7 +285,7 @@ def load_workload(
 
 
 def load_analysis(path: Path) -> Analysis:
-    """The analysis of a bundle, of the JSON of `analyze`, or of an engine's graph or log."""
+    """Load the analysis of a bundle, of the JSON of `analyze`, or of an engine's graph or log."""
     from tracehint.adapters.engines.graphs import import_graphs, sniff
     from tracehint.analyzer.model import Options
     from tracehint.hintgen.inputs import load_run

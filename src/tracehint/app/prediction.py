@@ -1,4 +1,4 @@
-"""Predictions: the configurations of a sweep, and the forms in which results are printed."""
+"""Predictions: the configurations of a sweep, and the output formats of the results."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _BAR = 40
-MOST_STAGES = 24  # types of tasks in the text, the longest
+MOST_STAGES = 24  # the longest task types are listed in the text
 
 
 def text(data: Row) -> str:
-    """The summary of the object of `--format json`."""
+    """Format the object of `--format json` as a summary."""
     rows = data["configurations"]
-    lines = _sweep(rows, data["best"], data["front"])
+    lines = _format_configurations(rows, data["best"], data["front"])
     if len(rows) == 1:
-        lines += [*_stages(rows[0]), *_format_reason(rows[0])]
+        lines += [*_format_stages(rows[0]), *_format_reason(rows[0])]
     if "validation" in data:
-        lines += _validation(data["validation"])
+        lines += _format_validation(data["validation"])
     notes = [*data["assumptions"], *(f"{r['name']}: {n}" for r in rows[:8] for n in r["notes"])]
     lines += ["", "Assumed:", *(f"  - {note}" for note in dict.fromkeys(notes))] if notes else []
     return "\n".join([*lines, "", f"Left out of the model: {data['left_out']}."]) + "\n"
 
 
 def seconds(value: float) -> str:
-    """Seconds with three digits."""
+    """Format seconds with three significant digits, from 100 s on as a whole number."""
     return f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns side by side; the first to the left, the others to the right."""
+    """Return lines of aligned columns: the first left-aligned, the others right-aligned."""
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
@@ -53,7 +53,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line(head), *(line(row) for row in rows)]
 
 
-def _sweep(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
+def _format_configurations(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
     sites = any(row["site_bytes"] is not None for row in rows)
     between = ["between sites"] if sites else []
     head = ["configuration", "time", "90 %", "network", *between, "busiest link", "energy", "cost"]
@@ -81,8 +81,8 @@ def _sweep(rows: Sequence[Row], best: Row, front: Sequence[str]) -> list[str]:
     return lines
 
 
-def _stages(row: Row) -> list[str]:
-    """Each type of task: when, and what its tasks wait for."""
+def _format_stages(row: Row) -> list[str]:
+    """Return a table of the task types: their time span, and what their tasks wait for."""
     end = row["seconds"] or 1.0
     kinds = ("compute", "network", "disk", "metadata", "requests", "queue")
     cells = []
@@ -124,7 +124,7 @@ def _format_reason(row: Row) -> list[str]:
     return lines
 
 
-def _validation(found: Row) -> list[str]:
+def _format_validation(found: Row) -> list[str]:
     def error(value: float | None) -> str:
         return "-" if value is None else f"{value:+.1%}"
 
@@ -148,7 +148,7 @@ def _validation(found: Row) -> list[str]:
 
 
 def _interval_text(found: Row) -> str:
-    """How the next intervals take this error into account."""
+    """Return whether the interval holds, and how a cluster file takes this error into account."""
     inside = "inside" if found["inside"] else "outside"
     text = f"The measured time is {inside} the 90 % interval."
     if not found["predicted_seconds"]:
@@ -161,7 +161,7 @@ def _interval_text(found: Row) -> str:
 
 
 def write_parquet(data: Row, output: str | None, *, force: bool) -> None:
-    """One row per configuration. Raises UsageError without a file to write to."""
+    """Write one row per configuration. Raises UsageError without a file to write to."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -185,7 +185,7 @@ def write_parquet(data: Row, output: str | None, *, force: bool) -> None:
 
 
 MAX_VALUES = 1000
-Value = float | None  # None: as the cluster file says
+Value = float | None  # None: as in the cluster file
 
 
 def configurations(
@@ -197,7 +197,7 @@ def configurations(
     copies: str | None = None,
     split_nodes: str | None = None,
 ) -> list[Configuration]:
-    """Every combination of clusters, placements and numbers; the names tell them apart.
+    """Return every combination of clusters, placements and numbers, with distinct names.
 
     Raises UsageError and InputError.
     """
@@ -206,10 +206,10 @@ def configurations(
 
     strategies = {name: _strategy(name, analysis) for name in placements or ("default",)}
     axes = {
-        "nodes": numbers(nodes, "--nodes", 1, 10_000),
-        "chunk": numbers(chunk, "--chunk", 0.001, 1e6, whole=False),
-        "copies": numbers(copies, "--copies", 1, 64),
-        "split": numbers(split_nodes, "--split-nodes", 1, 9_999),
+        "nodes": parse_numbers(nodes, "--nodes", 1, 10_000),
+        "chunk": parse_numbers(chunk, "--chunk", 0.001, 1e6, whole=False),
+        "copies": parse_numbers(copies, "--copies", 1, 64),
+        "split": parse_numbers(split_nodes, "--split-nodes", 1, 9_999),
     }
     found = []
     for given in clusters:
@@ -254,7 +254,7 @@ def _title(cluster: str, placement: str, nodes: int, point: dict[str, float | No
 
 
 def _distinct(found: list[Configuration]) -> list[Configuration]:
-    """Names are keys: a cluster given twice gets a number."""
+    """Make names unique, as they are keys: a cluster given twice gets a number."""
     import dataclasses
 
     seen: dict[str, int] = {}
@@ -267,10 +267,10 @@ def _distinct(found: list[Configuration]) -> list[Configuration]:
     return result
 
 
-def numbers(
+def parse_numbers(
     text: str | None, option: str, least: float, most: float, *, whole: bool = True
 ) -> list[float]:
-    """The numbers of a list with commas; empty for None. Raises UsageError."""
+    """Parse a comma-separated list of numbers; empty for None. Raises UsageError."""
     if text is None:
         return []
     found = []
@@ -306,20 +306,20 @@ def _strategy(name: str, analysis: Analysis) -> Strategy:
     )
 
 
-TIMES = (0.5, 1, 2, 4)  # of the cluster's nodes
+NODE_COUNT_FACTORS = (0.5, 1, 2, 4)  # node counts of a sweep, as multiples of the cluster's
 PLACEMENTS = ("default", "local")
 
 
 def sweep(analysis: Analysis, cluster: str) -> dict[str, Any]:
-    """The object of `predict --format json`; `shown`: its best configuration with as many nodes as
-    the cluster has, with its tasks. Raises InputError; MissingDependencyError without engine."""
+    """Return the object of `predict --format json`; `shown`: the fastest configuration with the
+    cluster's node count, and its tasks. Raises InputError; MissingDependencyError if unbuilt."""
     from tracehint.analyzer.predict.cluster_file import read_cluster
     from tracehint.analyzer.predict.prediction import predict
     from tracehint.analyzer.predict.result import to_json
     from tracehint.analyzer.predict.workload import from_analysis
 
     own = read_cluster(cluster).count
-    counts = sorted({min(10_000, max(1, round(own * k))) for k in TIMES})
+    counts = sorted({min(10_000, max(1, round(own * k))) for k in NODE_COUNT_FACTORS})
     points = configurations([cluster], analysis, PLACEMENTS, nodes=",".join(map(str, counts)))
     work = from_analysis(analysis)
     found = predict(work, points)

@@ -1,4 +1,4 @@
-"""What profile makes of one run: costly parts once, one function per file that it writes."""
+"""The results of `profile` for one run: one function per file, costly parts computed once."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from tracehint.hintgen.match.match import Matcher
 
 
-SMALL = 20_000  # tasks of a run of which steps are made at one time
+SMALL = 20_000  # tasks; for larger runs the steps are not parallel
 
 
 @dataclass
 class Work:
-    """The run and the directory that the results go to; costly parts are made once."""
+    """The run and the directory of its results; costly parts are computed once."""
 
     bundle: Path
     folder: Path
-    cut: dict[str, Any] = field(default_factory=dict)  # what counts as a task
-    nodes: int | None = None  # that savings are counted for; None: as the run had
-    cluster: str | None = None  # that the next run is planned for; None: a ready-made one
-    begun: Callable[[], None] | None = None  # who waits for what a thread is making
+    cut: dict[str, Any] = field(default_factory=dict)  # options that define a task
+    nodes: int | None = None  # number of nodes for savings; None: that of the run
+    cluster: str | None = None  # to plan the next run for; None: a built-in model
+    wait: Callable[[], None] | None = None  # waits for the thread that `begin` started
 
     @cached_property
     def run(self) -> Input:
@@ -46,11 +46,11 @@ class Work:
         from tracehint.analyzer.model import Options
         from tracehint.hintgen.inputs import load_run
 
-        return load_run(short(self.bundle), Options(nodes=self.nodes, **self.cut))
+        return load_run(shorten(self.bundle), Options(nodes=self.nodes, **self.cut))
 
     @cached_property
     def hints(self) -> HintFile:
-        """The rules for the next run; where a cluster is named, those that win there, planned."""
+        """Rules for the next run with gains; for a named cluster its best ones with the plan."""
         from tracehint.hintgen.summary.rule_gains import with_gains
 
         simulation = self.wait_for_idle().lint.simulation
@@ -61,53 +61,53 @@ class Work:
 
     @cached_property
     def facts(self) -> pa.Table:
-        """What rules are learned from, file by file."""
+        """Facts per file, from which rules are learned."""
         from tracehint.hintgen.learn.facts import facts_of
 
         return facts_of(self.run.analysis)
 
     @cached_property
     def learned(self) -> HintFile:
-        """The rules, chosen file by file."""
+        """Rules learned file by file, without a plan."""
         from tracehint.hintgen.learn.rules import learn
 
         return learn([self.run.analysis], facts=[self.facts])
 
     @cached_property
     def matcher(self) -> Matcher:
-        """Finds the rules of names, and remembers what it found out about a name."""
+        """Finds the rules that match a name, and caches the result."""
         from tracehint.hintgen.match.match import Matcher
 
         return Matcher(self.learned)
 
     @cached_property
     def decision(self) -> tuple[DecidedPlanning | None, str]:
-        """The plan for the cluster."""
-        from tracehint.app.planning import decided_or_why
+        """The plan for the cluster and its summary, or None and the reason."""
+        from tracehint.app.planning import try_decide
 
         run = self.run.analysis
-        return decided_or_why(run, self.learned, self.cluster, self.nodes, self.facts, self.matcher)
+        return try_decide(run, self.learned, self.cluster, self.nodes, self.facts, self.matcher)
 
     @cached_property
     def lint(self) -> Context:
-        """The run under the linter."""
+        """The context of the lint rules for this run."""
         from tracehint.app.user_cluster import where_of
         from tracehint.hintgen.lint.context import Context
 
         run = self.run
         where = where_of(self.cluster, self.nodes, run.analysis, self.bundle)
-        return Context(run.analysis, run.bundle, bundle_name=short(self.bundle), where=where)
+        return Context(run.analysis, run.bundle, bundle_name=shorten(self.bundle), where=where)
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """What all rules find."""
+        """The findings of all lint rules."""
         from tracehint.hintgen.lint import run_rules
 
         return run_rules(self.lint)
 
     @cached_property
     def picture(self) -> bytes | TracehintError:
-        """The graph as SVG, or why there is none."""
+        """The graph as SVG, or the error that prevented it."""
         from tracehint.hintgen.report import dot
         from tracehint.hintgen.report.drawing import build, title
 
@@ -119,31 +119,30 @@ class Work:
             return error
 
     def begin(self) -> Analysis:
-        """Analyze; what needs no rules is made in a thread, beside their learning and planning:
-        DuckDB and Graphviz leave Python to others. Of a large run it waits until it is asked for,
-        as two steps at one time take the memory of both.
-        """
+        """Analyze the run, and start a thread for picture and findings, which need no rules: DuckDB
+        and Graphviz run while this thread learns rules and plans. For a large run they are made
+        when needed, as parallel steps would add up their memory."""
         from tracehint.analyzer.execution.resources import Resources, cores, start_beside
 
         found = self.run.analysis
         small = found.tasks.num_rows <= SMALL
-        self.begun = start_beside(self._picture_and_findings, Resources(cores() if small else 1))
+        self.wait = start_beside(self._picture_and_findings, Resources(cores() if small else 1))
         return found
 
     def _picture_and_findings(self) -> None:
-        with contextlib.suppress(Exception):  # reported where it is asked for again
+        with contextlib.suppress(Exception):  # raised again, and reported, where the result is used
             _ = self.picture, self.findings
 
     def wait_for_idle(self) -> Work:
-        """This, when nothing else is at work on it."""
-        if self.begun is not None:
-            self.begun()
-            self.begun = None
+        """Wait for the thread that `begin` started, and return self."""
+        if self.wait is not None:
+            self.wait()
+            self.wait = None
         return self
 
 
-def short(path: Path) -> str:
-    """The path as seen from here, where that is shorter."""
+def shorten(path: Path) -> str:
+    """Return the path relative to the working directory if it is below it."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -151,7 +150,7 @@ def short(path: Path) -> str:
 
 
 def analysis_json(work: Work, path: Path) -> str:
-    """The graph and the patterns, as `analyze --format json` prints them."""
+    """Write the graph and the patterns, as `analyze --format json` prints them."""
     from tracehint.analyzer.output import json as output
 
     with path.open("wb") as stream:
@@ -160,7 +159,7 @@ def analysis_json(work: Work, path: Path) -> str:
 
 
 def hints_json(work: Work, path: Path) -> str:
-    """The rules for the next run."""
+    """Write the rules for the next run."""
     from tracehint.hintgen.hints.hintfile import dump
 
     dump(work.hints, path, force=True)
@@ -169,7 +168,7 @@ def hints_json(work: Work, path: Path) -> str:
 
 
 def setfattr_script(work: Work, path: Path) -> str:
-    """The rules as a script that a person can review."""
+    """Write the rules as a script that the user can review."""
     from tracehint.adapters.apply.applier import check_keys
     from tracehint.adapters.paths import Paths, paths_in, remembered_paths
     from tracehint.adapters.plan import build_plan
@@ -195,7 +194,7 @@ def setfattr_script(work: Work, path: Path) -> str:
 
 
 def graph_svg(work: Work, path: Path) -> str:
-    """The picture."""
+    """Write the picture of the graph."""
     picture = work.wait_for_idle().picture
     if isinstance(picture, TracehintError):
         raise picture
@@ -204,7 +203,7 @@ def graph_svg(work: Work, path: Path) -> str:
 
 
 def lint_text(work: Work, path: Path) -> str:
-    """The findings."""
+    """Write the findings as text."""
     from tracehint.schemas.wording import plural
 
     _render(work, path, "text")
@@ -212,7 +211,7 @@ def lint_text(work: Work, path: Path) -> str:
 
 
 def lint_json(work: Work, path: Path) -> str:
-    """The findings for programs."""
+    """Write the findings as JSON."""
     _render(work, path, "json")
     return "the same as JSON"
 
@@ -225,7 +224,7 @@ def _render(work: Work, path: Path, form: str) -> None:
 
     info = Info(
         tool=f"tracehint {__version__}",
-        subject=short(work.bundle),
+        subject=shorten(work.bundle),
         rules={code: load(code).name for code in RULES},
         skipped=skipped_rules(work.lint),
         troubles=work.run.analysis.run.get("troubles", []),
@@ -239,7 +238,7 @@ def _render(work: Work, path: Path, form: str) -> None:
 
 
 def report_html(work: Work, path: Path) -> str:
-    """The self-contained report."""
+    """Write the self-contained report."""
     from tracehint.hintgen.report.page import report_html
 
     text = report_html(work.run, work.hints, work.findings, work.lint)
@@ -247,11 +246,11 @@ def report_html(work: Work, path: Path) -> str:
     return "everything on one page"
 
 
-# file name -> what writes it, in this order
+# File name -> function that writes it and returns its description, in this order.
 STAGES: dict[str, Callable[[Work, Path], str]] = {
     "analysis.json": analysis_json,
     "hints.json": hints_json,
-    "hints.sh": setfattr_script,  # of the rules as they are in the file
+    "hints.sh": setfattr_script,  # reads hints.json
     "graph.svg": graph_svg,
     "lint.txt": lint_text,
     "lint.json": lint_json,
@@ -260,13 +259,13 @@ STAGES: dict[str, Callable[[Work, Path], str]] = {
 
 
 def results_folder(bundle: Path) -> Path:
-    """`NAME.tracehint` beside `NAME.trace`."""
+    """Return `NAME.tracehint` beside `NAME.trace`."""
     name = bundle.name.removesuffix(".trace") if bundle.name != ".trace" else bundle.name
     return bundle.with_name(f"{name}.tracehint")
 
 
 def prepare(bundle: Path, *, force: bool) -> HeldFolder:
-    """A directory for the results: numbered rather than overwritten, unless `force`. It is held."""
+    """Create and hold a directory for the results: numbered if it exists, unless `force`."""
     folder = results_folder(bundle)
     number = 1
     chosen = folder
@@ -290,7 +289,7 @@ def prepare(bundle: Path, *, force: bool) -> HeldFolder:
 
 
 def write_all(work: Work) -> tuple[dict[str, str], dict[str, str]]:
-    """Run every stage; (what was written, what failed and why), by file name."""
+    """Run every stage; return the descriptions of written files and the errors, by file name."""
     made: dict[str, str] = {}
     failed: dict[str, str] = {}
     for name, stage in STAGES.items():
@@ -302,7 +301,7 @@ def write_all(work: Work) -> tuple[dict[str, str], dict[str, str]]:
                 failed[name] = f"a package is missing: {error.name}"
         except TracehintError as error:
             failed[name] = str(error)
-        except Exception as error:  # one stage must not take the others away
+        except Exception as error:  # one failed stage must not prevent the others
             first = str(error).splitlines()[0] if str(error) else ""
             failed[name] = f"{type(error).__name__}: {first[:200]}"
     if shutil.disk_usage(inside(work.folder)).free == 0:

@@ -1,4 +1,4 @@
-"""`run` without --hints: the first run of a workflow is learned from, the next ones have hints."""
+"""`run` without --hints: hints are learned from the first run of a workflow for the next ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tracehint.adapters.project.state import FIRST
 from tracehint.app.kept_decision import (
     Decision,
     decision_key,
-    keep_decision,
-    kept_decision,
+    load_decision,
     measured_of,
+    save_decision,
 )
 from tracehint.errors import TracehintError
 from tracehint.schemas.arrow import skip_pandas
@@ -37,18 +37,19 @@ if TYPE_CHECKING:
     from tracehint.hintgen.inputs import Input
 
 
-DECIDE_S, DECIDE_TASK_S = 1.2, 0.003  # of a processor, for a decision and for each task
-DECIDE_SHARE = 0.05  # of a run that is spent on the next one
-BESIDE_TRIES = 2  # runs that a decision beside them may need
-OWN_SHARE = 0.02  # of a run: what tracehint may take where its hints save less
-TRIED_S = 5.0  # shorter runs are trials: what tracehint takes does not count
-GRAPH_SHARE = 0.01  # the same where the graph gives hints until there are better ones
-FIRST_TRIAL_S = 3.0  # that a first run waits for a step on another node
+DECIDE_S, DECIDE_TASK_S = 1.2, 0.003  # CPU seconds of a decision, and further ones per task
+DECIDE_SHARE = 0.05  # maximum share of a run that a decision after it may take
+MAX_BACKGROUND_RUNS = 2  # runs that a background decision may take, before it is made at once
+OVERHEAD_SHARE = 0.02  # share of a run that tracehint may take although its hints save less
+TRIAL_RUN_S = 5.0  # seconds; shorter runs are trials, in which tracehint's overhead does not count
+GRAPH_SHARE = 0.01  # as DECIDE_SHARE, after a run that had hints from the graph
+FIRST_TRIAL_S = 3.0  # seconds that a first run waits for a trial step on another node
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What the runs so far say about the next one; without hints it is one for comparison."""
+    """Hints and placement for the next run, learned from earlier runs. Without hints the run serves
+    as a baseline."""
 
     hints: HintFile | None
     paths: Paths  # of the last run
@@ -58,12 +59,12 @@ class Learned:
     placing: TaskPlacing | None = None
     submitting: JobPlacing | None = None
     tasks: int = 0  # of the last run
-    first: bool = False  # there is none: later ones are compared with this one
-    recorded: bool = True  # else only its seconds are known later
-    hints_digest: str = ""  # of what the hints ask for
-    beside: bool = False  # what the next one does is decided while this one runs
-    spent: float = 0.0  # seconds that an earlier run took to decide this
-    measured: tuple[float, ...] = ()  # link and start of a step, before any run loaded them
+    first: bool = False  # first run: later ones are compared with it
+    recorded: bool = True  # False: only the duration is kept
+    hints_digest: str = ""  # hash of the settings that the hints request
+    beside: bool = False  # the next run is decided while this one runs
+    spent: float = 0.0  # seconds that an earlier run spent on this decision
+    measured: tuple[float, ...] = ()  # link and step start time, measured without load
 
     @property
     def hinted(self) -> bool:
@@ -73,7 +74,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class TaskPlacing:
-    """Tasks that are started on the nodes of an allocation; `steal`: as in the plan."""
+    """Tasks to start on the nodes of an allocation; `steal`: as in the plan."""
 
     nodes: Allocation
     tasks: Mapping[Key, PlacedTask]
@@ -82,7 +83,7 @@ class TaskPlacing:
 
 @dataclass(frozen=True)
 class JobPlacing:
-    """Jobs that are submitted for nodes of a batch system; `steal`: as in the plan."""
+    """Jobs to submit for nodes of a batch system; `steal`: as in the plan."""
 
     nodes: tuple[Host, ...]
     jobs: KnownJobs
@@ -99,21 +100,21 @@ def learn_hints(
     at_once: bool = True,
     measured: tuple[float, ...] = (),
 ) -> Learned | None:
-    """Rules from the recordings of this workflow; None: there is no run to learn from. `hosts`:
-    where its tasks may be started, `batch`: where its jobs may. `at_once`: now, else beside a run
-    that has hints by the graph alone, where that is short. `measured`: the link and the start of a
-    step, where a trial of them now would be beside a run."""
+    """Learn hints from the recordings of this workflow; None: there is no run and no graph.
+    `hosts`: nodes for its tasks, `batch`: nodes for its jobs. `at_once`: decide now; else a short
+    run may use the graph's hints while the decision is made. `measured`: link and step start time,
+    if a trial now would compete with a run."""
     runs = state.learnable(command)
     if not runs or state.needs_recording(command):
         return _learn_from_graph(state, command, cluster, hosts)
     last = runs[-1]
     if (slower := state.slower(command)) is not None:
         return _drop_hints(state, slower, last, command, cluster, hosts)
-    short = TRIED_S <= last.seconds < _decide_s(last) / GRAPH_SHARE
-    at_once = at_once or len(state.unrecorded_since(last)) >= BESIDE_TRIES
+    short = TRIAL_RUN_S <= last.seconds < _estimate_decision_s(last) / GRAPH_SHARE
+    at_once = at_once or len(state.unrecorded_since(last)) >= MAX_BACKGROUND_RUNS
     if not at_once and short and last.by_graph and hosts and not state.changed_since(last):
         key = decision_key(state, runs, cluster, hosts, batch)
-        decided = kept_decision(state.folder, key) is not None
+        decided = load_decision(state.folder, key) is not None
         if not decided and (again := _learn_from_graph(state, command, cluster, hosts)) is not None:
             notes = ["as the first run, not recorded: the next one is decided on meanwhile"]
             return replace(again, notes=notes, tasks=last.tasks, recorded=False, beside=True)
@@ -128,7 +129,7 @@ def _drop_hints(
     cluster: str | None,
     hosts: tuple[Host, ...],
 ) -> Learned:
-    """A run as those that were faster: by the graph alone, or without hints."""
+    """Return a run like the earlier, faster ones: with the graph's hints, or without hints."""
     from tracehint.adapters.paths import Paths
 
     again = "`tracehint status --forget` lets it learn again"
@@ -147,7 +148,7 @@ def _drop_hints(
     return Learned(None, none, (), last.left_out, [text], tasks=last.tasks, recorded=recorded)
 
 
-def _decide_s(last: KnownRun) -> float:
+def _estimate_decision_s(last: KnownRun) -> float:
     return DECIDE_S + DECIDE_TASK_S * last.tasks
 
 
@@ -158,13 +159,12 @@ def prepare_next(
     hosts: tuple[Host, ...],
     batch: tuple[Host, ...],
 ) -> None:
-    """Decide now, after a run that took much longer than this, what the next one does with the
-    nodes."""
+    """Decide now on the nodes of the next run, if the last run took much longer than deciding."""
     from tracehint.adapters.project.state import read_state
 
     state = read_state(directory)
     last = state.runs[-1]
-    least = _decide_s(last) / (GRAPH_SHARE if last.by_graph else DECIDE_SHARE)
+    least = _estimate_decision_s(last) / (GRAPH_SHARE if last.by_graph else DECIDE_SHARE)
     if cluster and (hosts or batch) and last.teaches and last.seconds >= least:
         learn_hints(state, command, cluster, hosts, batch)
 
@@ -172,19 +172,19 @@ def prepare_next(
 def _learn_from_graph(
     state: ProjectState, command: tuple[str, ...], cluster: str | None, hosts: tuple[Host, ...]
 ) -> Learned | None:
-    """What the workflow's graph says before its first run."""
+    """Return a first run with hints from the workflow's graph; None without such hints."""
     from tracehint.adapters.paths import Paths
     from tracehint.app.first_run import graph_hints, graph_key
 
     key = graph_key(command, cluster, len(hosts))
-    kept = kept_decision(state.folder, key, FIRST) if key else None
+    kept = load_decision(state.folder, key, FIRST) if key else None
     if key and kept is None:
         with _node_trial(hosts, FIRST_TRIAL_S) as trial:
             found = graph_hints(command, cluster, len(hosts))
             measured = measured_of(trial())
         if found is not None:
             kept = Decision(hints=found[0], placed=False, roots=found[1], measured=measured)
-            keep_decision(state.folder, key, kept, FIRST)
+            save_decision(state.folder, key, kept, FIRST)
     if kept is None:
         return None
     notes = ["first run: by the workflow's graph, files stay on the node that writes them"]
@@ -202,8 +202,8 @@ def _learn_rules(
 ) -> Learned:
     last, notes = runs[-1], list[str]()
     key = decision_key(state, runs, cluster, hosts, batch)
-    decision = kept_decision(state.folder, key) if hosts or batch else None
-    if decision is not None and (alone := _run_alone(state, last, decision)) is not None:
+    decision = load_decision(state.folder, key) if hosts or batch else None
+    if decision is not None and (alone := _run_without_hints(state, last, decision)) is not None:
         return alone
     skip_pandas()
     from tracehint.adapters.paths import Paths, run_paths
@@ -222,7 +222,7 @@ def _learn_rules(
         batch = ()
     if not hosts and not batch:
         key = decision_key(state, runs, cluster, hosts, batch)
-        decision = kept_decision(state.folder, key)
+        decision = load_decision(state.folder, key)
     if decision is not None and (tried or not hosts) and not decision.serves(nodes):
         decision = None
     paths = Paths(files=(), declared=known.files, known=known.known)
@@ -233,27 +233,27 @@ def _learn_rules(
         decision = _decide(state, runs, inputs, paths, cluster, nodes, batch)
         spent = time.monotonic() - begin
         decision = replace(decision, seconds=spent, measured=measured_of(nodes))
-        keep_decision(state.folder, key, decision)
-        if (hosts or batch) and (alone := _run_alone(state, last, decision)) is not None:
+        save_decision(state.folder, key, decision)
+        if (hosts or batch) and (alone := _run_without_hints(state, last, decision)) is not None:
             return alone
         spent = 0.0
-    elif state.runs[-1:] == (last,):  # those that use it again have it for nothing
+    elif state.runs[-1:] == (last,):  # only the first run that uses it is charged
         spent = decision.seconds
     notes += decision.notes
     hints, left_out = decision.hints, decision.left_out
-    roots = _roots_now(state, last, tuple(run.analysis.run["data_roots"]), notes)
+    roots = _adapt_roots(state, last, tuple(run.analysis.run["data_roots"]), notes)
     found = Learned(hints, paths, roots, left_out, notes, tasks=last.tasks, spent=spent)
     if _sets_nothing(hints):
         return replace(found, hints=None)
     if hints.plan is None or not decision.placed:
-        return _skip_recording(replace(found, hints_digest=_digest(hints)), state, last)
+        return _skip_recording(replace(found, hints_digest=_hash_hints(hints)), state, last)
     if nodes is not None:
         return replace(found, placing=_make_task_placing(nodes, state, last, run, hints.plan))
     return replace(found, submitting=_make_job_placing(batch, run, hints.plan))
 
 
-def _digest(hints: HintFile) -> str:
-    """Of what the hints ask for, whichever runs they were learned from."""
+def _hash_hints(hints: HintFile) -> str:
+    """Return a hash of the settings that the hints request, independent of their source runs."""
     rules = {
         (rule.template, tuple((hint.name, hint.value, hint.when) for hint in rule.hints))
         for rule in hints.rules
@@ -265,27 +265,27 @@ def _digest(hints: HintFile) -> str:
 
 
 def _skip_recording(found: Learned, state: ProjectState, last: KnownRun) -> Learned:
-    """Not recorded if there is nothing new to learn: the last recorded run had the same hints, all
-    of them were in force, and the runs since then were like it."""
+    """Disable recording if there is nothing new to learn: the last recorded run had the same hints,
+    all in force, and the runs since then were similar."""
     worked = last.hinted and 0 < last.wanted == last.in_force
-    same = worked and last.hints_digest == found.hints_digest and last.seconds >= TRIED_S
+    same = worked and last.hints_digest == found.hints_digest and last.seconds >= TRIAL_RUN_S
     if not same or state.changed_since(last):
         return found
     text = "not recorded: the last recorded run had these hints, all in force"
     return replace(found, notes=[*found.notes, text], recorded=False)
 
 
-def _run_alone(state: ProjectState, last: KnownRun, decision: Decision) -> Learned | None:
-    """A run without hints, where these save less than tracehint takes; it is recorded where the
-    last one took another time. None: hints save enough, or the run is too short to say."""
+def _run_without_hints(state: ProjectState, last: KnownRun, decision: Decision) -> Learned | None:
+    """Return a run without hints, if these save less than tracehint's overhead; recorded if the
+    last run differed from the recorded one. None: hints save enough, or the run is too short."""
     from tracehint.adapters.paths import Paths
 
-    plan, own = decision.hints.plan, min(last.around, _decide_s(last))
-    if last.seconds < TRIED_S:
+    plan, own = decision.hints.plan, min(last.around, _estimate_decision_s(last))
+    if last.seconds < TRIAL_RUN_S:
         return None
     if not _sets_nothing(decision.hints):
         saved = plan.seconds.default - plan.seconds.planned if plan is not None else own
-        if saved >= own or own <= OWN_SHARE * last.seconds:
+        if saved >= own or own <= OVERHEAD_SHARE * last.seconds:
             return None
     changed = state.changed_since(last)
     text = f"it runs by itself: hints save less than tracehint takes ({own:.1f} s)"
@@ -304,14 +304,14 @@ def _decide(
     nodes: Allocation | None,
     batch: tuple[Host, ...],
 ) -> Decision:
-    """Hints from the runs (`inputs` as they were read), and the plan for the nodes."""
+    """Decide on hints from the runs, and on a plan for the nodes; `inputs`: the loaded runs."""
     from tracehint.hintgen.learn.rules import learn
 
     analyses = [run.analysis for run in inputs]
     last = runs[-1]
-    notes = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_changes(analyses)]
+    notes = [f"hints from {plural(len(runs), 'run')} in {state.folder}", *_list_changes(analyses)]
     rules = learn(analyses)
-    useless = _useless(state.bundle(last), _unhelpful(runs, inputs))
+    useless = _find_useless(state.bundle(last), _find_unhelpful(runs, inputs))
     before = next((run.left_out for run in reversed(runs) if run.place is None), ())
     left_out = tuple(dict.fromkeys([*before, *useless]))
     planned, placed = _plan_hints(
@@ -324,7 +324,7 @@ def _decide(
         notes.append(f"{out} left out, of which nothing held or helped before")
     hints = replace(hints, rules=kept)
     roots = tuple(analyses[-1].run["data_roots"])
-    more = _first_names(state.bundle(last), hints, paths, roots, notes)
+    more = _learn_first_names(state.bundle(last), hints, paths, roots, notes)
     hints = replace(hints, rules=(*kept, *more))
     return Decision(hints=hints, placed=placed, left_out=left_out, notes=tuple(notes))
 
@@ -347,7 +347,7 @@ def _make_job_placing(batch: tuple[Host, ...], run: Input, plan: Plan) -> JobPla
 def _node_trial(
     hosts: tuple[Host, ...], patience_s: float | None = None
 ) -> Iterator[Callable[[], Allocation | None]]:
-    """What waits for the nodes that tasks can be started on: a step is tried meanwhile."""
+    """Try a step on the nodes in a thread; yield a function that waits for the usable nodes."""
     from concurrent.futures import ThreadPoolExecutor
 
     from tracehint.adapters.place.allocation import usable
@@ -370,10 +370,10 @@ def _make_task_placing(
     return TaskPlacing(nodes, tasks, plan.steal == "any") if tasks else None
 
 
-def _roots_now(
+def _adapt_roots(
     state: ProjectState, last: KnownRun, roots: tuple[str, ...], notes: list[str]
 ) -> tuple[str, ...]:
-    """The data roots of that run, where the workflow may have another place now."""
+    """Return the last run's data roots, adapted if the workflow's directory has moved."""
     from tracehint.adapters.project.state import roots_now
     from tracehint.hintgen.text.escape import terminal
     from tracehint.schemas.manifest import read_manifest
@@ -385,10 +385,10 @@ def _roots_now(
     return now
 
 
-def _first_names(
+def _learn_first_names(
     bundle: Path, hints: HintFile, paths: Paths, roots: tuple[str, ...], notes: list[str]
 ) -> list[Rule]:
-    """Rules for the names under which files are made that are renamed later."""
+    """Return rules for first names: those of files that are renamed after their creation."""
     from tracehint.adapters.creation.resolution import made_as, resolution_of
     from tracehint.schemas.store import read_bundle
 
@@ -400,8 +400,8 @@ def _first_names(
     return rules
 
 
-def _changes(analyses: list[Analysis]) -> list[str]:
-    """How the last run was other work than the one before it."""
+def _list_changes(analyses: list[Analysis]) -> list[str]:
+    """Return notes on how the last run's work differs from that of the run before it."""
     from tracehint.hintgen.compare.proof import drift
 
     if len(analyses) < 2:
@@ -409,17 +409,17 @@ def _changes(analyses: list[Analysis]) -> list[str]:
     return [f"the last run was not as the one before: {line}" for line in drift(*analyses[-2:])]
 
 
-def _unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
-    """Rules of the last run that brought nothing, beside the last run without hints."""
+def _find_unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
+    """Return rules of the last run that saved nothing, compared with the last run without hints."""
     from tracehint.hintgen.compare.proof import not_helped
 
     plain = [i for run, i in zip(runs, inputs, strict=True) if run.plain]
     return not_helped(plain[-1], inputs[-1]) if plain and runs[-1].hinted else []
 
 
-def _useless(bundle: Path, unhelpful: list[str]) -> list[str]:
-    """Templates of rules of which nothing was in force in that run (each hint refused or lost),
-    and of `unhelpful` ones; a plan has the name of its strategy."""
+def _find_useless(bundle: Path, unhelpful: list[str]) -> list[str]:
+    """Return templates of rules with no hint in force in that run (all refused or lost), and of
+    `unhelpful` rules; a plan is named by its strategy."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.schemas.manifest import HINTS_NAME
     from tracehint.schemas.store import read_bundle
@@ -447,8 +447,8 @@ def _plan_hints(
     left_out: tuple[str, ...],
     notes: list[str],
 ) -> tuple[HintFile | None, bool]:
-    """The hints of a plan, where the project names a cluster and no plan of its kind failed, and
-    whether its tasks are to be placed."""
+    """Return the hints of a plan, and whether its tasks are placed. None: there is no cluster or no
+    plan, or this strategy saved nothing before."""
     from tracehint.app.planning import decide, placing_pays
 
     if cluster is None:
@@ -481,13 +481,13 @@ def _plan_hints(
 
 
 def _sets_nothing(hints: HintFile) -> bool:
-    """Whether neither rules nor plan ask for anything."""
+    """Whether neither rules nor plan request a setting or a placement."""
     plan = hints.plan
     return not (hints.rules or hints.directories or (plan and (plan.files or plan.tasks)))
 
 
 def _format_prediction(hints: HintFile) -> str:
-    """What the simulation says of the plan."""
+    """Return a note on the simulated makespan with and without the plan."""
     plan = hints.plan
     assert plan is not None
     default, planned = plan.seconds.default, plan.seconds.planned

@@ -1,6 +1,4 @@
-"""What a store takes, who may, and whether its tools are here: for `tracehint doctor --store`, and
-as tables of all stores in Markdown for README and docs/reference/stores.md.
-"""
+"""Facts on stores for `doctor --store`, and as Markdown for README and docs/reference/stores.md."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ STATES = {
 
 
 def matrix() -> str:
-    """One row per store, one column per hint: full, approximate (~) or nothing."""
+    """Return a table of stores and hints with the support: full, approximate (~) or nothing."""
     marks = {"full": "full", "approximate": "~", "none": ""}
     rows = [
         [f"`{store.name}`", *(marks[store.capabilities()[key].level] for key in VOCABULARY)]
@@ -37,7 +35,7 @@ def matrix() -> str:
 
 
 def overview() -> str:
-    """One row per store: works, translated or nothing; when it acts, who may, undo, cost."""
+    """Return a table with one row per store: state, tests, when hints act, permissions, cost."""
     rows = [
         [
             f"`{store.name}`", store.title, STATES[store.about.state], store.about.tried,
@@ -50,7 +48,7 @@ def overview() -> str:
 
 
 def summary() -> str:
-    """One row per state with its stores, and what helps where nothing is taken."""
+    """Return a table with one row per state and its stores."""
     stores = [open_store(name) for name in names()]
     rows = []
     for state, words in STATES.items():
@@ -65,13 +63,13 @@ def _store_name(store: Store) -> str:
 
 
 def acts_of(store: Store) -> str:
-    """When the store's hints act, in words; "-" where it takes none."""
+    """Return when the store's hints act, in words; "-" if it supports none."""
     acts = {act for row in store.capabilities().values() for act in row.acts}
     return ", ".join(words for act, words in ACTS.items() if act in acts) or "-"
 
 
 def remarks(name: str) -> str:
-    """What one store makes of each hint that it cannot express exactly."""
+    """Return a table of a store's hints that need a remark: how they are expressed, or why not."""
     rows = [
         [f"`{key}`", row.level, row.how]
         for key, row in open_store(name).capabilities().items()
@@ -87,7 +85,7 @@ def _table(rows: list[list[str]]) -> str:
 
 
 def facts(chosen: str, places: Path | None) -> list[dict[str, Any]]:
-    """One record for the named store, or for every one (`all`). Raises UsageError."""
+    """Return one record for the named store, or one per store (`all`). Raises UsageError."""
     stores = names() if chosen == "all" else [chosen]
     return [_record(open_store(name, places=places)) for name in stores]
 
@@ -115,7 +113,7 @@ def _record(store: Store) -> dict[str, Any]:
 
 
 def lines(record: dict[str, Any]) -> list[str]:
-    """The record for people."""
+    """Format the record as lines of text."""
     out = [
         f"{record['name']}: {record['title']}",
         f"  {STATES[record['state']]} (tried: {record['tried']}; grammar: {record['source']})",

@@ -1,8 +1,8 @@
-"""The plan for a hint file, the store and directory that a user named, and stores without mount.
+"""The plan for a hint file, the store and directory that the user named, stores without mount.
 
-Of a store without mount DIRECTORY is a directory there (`/wf/run7`), and its tool is called with
-names of the store. No list of its files is asked for: names come from the rules, or from --like,
---workflow or --names.
+For a store without mount, DIRECTORY is a directory in the store (`/wf/run7`), and the store's tool
+is called with names in the store. Its files are not listed: names come from the rules, or from
+--like, --workflow or --names.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def make_plan(
     no_directories: bool,
     root_fd: int | None = None,
 ) -> TagPlan:
-    """Match the hint file's rules with every concrete path that is known."""
+    """Match the hint file's rules with every known path; print the plan's remarks to stderr."""
     from tracehint.adapters.plan import build_plan
     from tracehint.analyzer.memory import give_back
 
     paths = known_paths(hints, workflow, like, names, root_fd)
-    give_back()  # what a run took that is like the next one: the plan is made of small objects
+    give_back()  # memory of the run that --like names, before the plan's many small objects
     plan = build_plan(hints, paths, create=create, directories=not no_directories, nodes=nodes)
     lines = plan.remarks()
     if like is not None and like.is_dir():
@@ -66,7 +66,7 @@ def known_paths(
     names: Path | None,
     root_fd: int | None,
 ) -> Paths:
-    """Paths of the directory, of the next run's graph or names, and of the rules."""
+    """Collect paths of the directory, of the next run's graph or names, and of the rules."""
     from tracehint.adapters.paths import Paths, inside, read_names, remembered_paths, tree_paths
 
     if sum(option is not None for option in (workflow, like, names)) > 1:
@@ -99,8 +99,8 @@ def known_paths(
 def _declared_files(
     hints: HintFile, workflow: Path | None, like: Path | None
 ) -> tuple[list[bytes], Declared] | None:
-    """Files of the next run's workflow, or of the run that is like it, and what is known of them;
-    None: neither was given."""
+    """Return the files of the next run's workflow, or of a similar run, and the facts known about
+    them; None: neither was given."""
     if workflow is not None:
         from tracehint.adapters.engines.makeflow.workflow import read_workflow
 
@@ -115,14 +115,14 @@ def _declared_files(
 
 
 def report_gaps(gaps: Mapping[Gap, int]) -> None:
-    """Tell on stderr what the store cannot say, or not exactly."""
+    """Print to stderr the hints that the store cannot express, or only approximately."""
     for gap, count in gaps.items():
         word = "not expressible" if gap.level == "none" else "only approximate"
         click.echo(f"{gap.hint}: {word} on {plural(count, 'target')}: {gap.reason}", err=True)
 
 
 def require_store(store: str | None, prefix: str | None, places: Path | None) -> Store:
-    """The store that --store names; says first where this project never ran it."""
+    """Return the store that --store names; print a warning if this project never ran it."""
     from tracehint.adapters.stores.registry import open_store
 
     if store is None:
@@ -135,7 +135,7 @@ def require_store(store: str | None, prefix: str | None, places: Path | None) ->
 
 
 def require_locator(store: str | None, prefix: str | None, places: Path | None) -> Locator:
-    """The store that --store names, if it can tell where files lie."""
+    """Return the store that --store names. Raises UsageError if it reports no file locations."""
     from tracehint.adapters.stores.base import Locator
 
     chosen = require_store(store, prefix, places)
@@ -148,7 +148,7 @@ def require_locator(store: str | None, prefix: str | None, places: Path | None) 
 
 
 def open_directory(path: Path) -> Any:
-    """`beneath.open_root` with an error that names the remedy."""
+    """Open the directory as `root_files.open_root` does, with an error that names the remedy."""
     from tracehint.adapters.apply.root_files import open_root
 
     if not path.is_dir():
@@ -157,7 +157,7 @@ def open_directory(path: Path) -> Any:
 
 
 def without_mount(store: Store, directory: Path) -> CommandStore | None:
-    """The store with `directory` as its base; None: it is mounted, or takes no calls.
+    """Return the store with `directory` as its base; None: it is mounted, or has no tool.
 
     Raises UsageError for a directory that cannot be an argument of the store's tool.
     """
@@ -178,7 +178,7 @@ def without_mount(store: Store, directory: Path) -> CommandStore | None:
 def apply_by_calls(
     store: CommandStore, hints: HintFile, plan: TagPlan, mode: str, *, quiet: bool
 ) -> int:
-    """Run the calls of the script that `emit` would write. `mode`: "", --dry-run or --undo."""
+    """Run the script that `emit` would write. `mode`: "", --dry-run or --undo."""
     from tracehint.adapters.stores.call_script import make_call_script
 
     script = make_call_script(hints, plan, store, inside=True)
@@ -200,7 +200,7 @@ def _count_lasting(store: CommandStore, plan: TagPlan) -> int:
 
 
 def verify_by_calls(store: CommandStore, plan: TagPlan, outcome: Outcome) -> Iterator[Reading]:
-    """Ask the tool about every file that the plan names; what it cannot tell is a failure."""
+    """Query the tool for every setting of the plan; a query without an answer is a failure."""
     from tracehint.adapters.apply.readback import Reading
 
     for target in plan.targets:

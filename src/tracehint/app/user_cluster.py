@@ -1,4 +1,4 @@
-"""The cluster on which gains are simulated: the user's, as far as it is known."""
+"""The cluster on which gains are simulated: the user's, as far as it is known, or a model."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 MODELS = CLUSTERS | {"nfs": "nfs"}  # `run` makes no plan for NFS
 STRIPED = ("lustre", "beegfs7", "beegfs8")  # stores whose stripe layout an emitter sets
 STAGING = "tracehint emit --workflow-engine slurm --local-dir DIR"
-_WAIT_S = 2  # for the batch system
+_WAIT_S = 2  # for an answer of the batch system
 
 
 def where_of(
     given: str | None, nodes: int | None, analysis: Analysis, source: str | Path = ""
 ) -> Where:
-    """The cluster `given` (--cluster, tracehint.toml), else the built-in model of the store that
-    the run was on, with the nodes of the run, of the host file or of the batch system, else the
+    """Return the cluster `given` (--cluster, tracehint.toml), else the built-in model of the run's
+    store, with `nodes`, or as many nodes as the run, the host file or the batch system has, or the
     model's own number. `source`: the bundle. Raises InputError."""
     from tracehint.adapters.stores.registry import open_store
     from tracehint.analyzer.predict.cluster_file import read_cluster
@@ -50,7 +50,7 @@ def where_of(
 
 
 def _staging_gain(where: Where, store: str) -> Where:
-    """On a store that keeps no file on a node: what the gain is, and what writes it."""
+    """Return `where` for a store that keeps no file on a node, with a remark on the remedies."""
     from dataclasses import replace
 
     name = store or where.cluster.name
@@ -62,7 +62,7 @@ def _staging_gain(where: Where, store: str) -> Where:
 
 
 def recorded_store(source: str | Path) -> str:
-    """The store that the run's data were on, by the mounts of its first host; empty: unknown, or a
+    """Return the store of the run's data, from the mounts of its first host; empty: unknown, or a
     disk of that host."""
     from tracehint.schemas.manifest import read_manifest
 
@@ -77,7 +77,7 @@ def recorded_store(source: str | Path) -> str:
 
 
 def _nodes(analysis: Analysis) -> tuple[int | None, str]:
-    """Nodes of the cluster, and where the number comes from; never the run's parallel tasks."""
+    """Return the number of nodes and its source; the run's parallel tasks are not counted."""
     from tracehint.adapters.project.discover import count_nodes
 
     hosts = len(analysis.run.get("hosts") or [])
@@ -91,7 +91,7 @@ def _nodes(analysis: Analysis) -> tuple[int | None, str]:
 
 
 def users_own(given: str | None) -> bool:
-    """Whether `--cluster` names the user's cluster, not a ready-made one with placeholders."""
+    """Whether `--cluster` names the user's cluster, not a built-in model with placeholders."""
     from tracehint.analyzer.predict.cluster_file import is_ready_made
 
     return given is not None and not is_ready_made(given)

@@ -1,4 +1,4 @@
-"""Give a bundle the graph that its workflow file declares, in memory or where it lies."""
+"""Add the graph that a workflow file declares to a bundle, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DECLARED = ("declared_tasks", "declared_io")
 
 
 def check_workflow(workflow: Path) -> None:
-    """Raises UsageError where there is no such file or directory."""
+    """Raise UsageError if there is no such file or directory."""
     if not workflow.exists():
         raise UsageError(f"{workflow}: no such workflow file", "Give the engine's file or log.")
 
 
 def declare(bundle: Path, workflow: Path) -> None:
-    """Add what the workflow declares to a bundle that was just written."""
+    """Add the tasks and files that the workflow declares to a bundle that was just written."""
     from tracehint.schemas.store import segment_files
     from tracehint.schemas.writer import BundleWriter
 
@@ -34,17 +34,17 @@ def declare(bundle: Path, workflow: Path) -> None:
     writer = BundleWriter.append_to(bundle)
     for name in _DECLARED:
         for path in segment_files(writer.path.inside, name):
-            path.unlink()  # its rows are among the joined ones
+            path.unlink()  # its rows are in the joined table
         if joined.tables[name].num_rows:
             writer.write_table(name, joined.tables[name])
 
 
 def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> Bundle:
-    """The bundle with the declared tasks and files of `workflow` (any engine's file or log).
+    """Return the bundle with the declared tasks and files of `workflow` (any engine's file or log).
 
-    Relative names in the workflow were meant where the run took place
-    (adapters/engines/run_logs.py). `without`: tables that are not read, of
-    those that no task is found by. Raises InputError, BundleError.
+    Relative names in the workflow are resolved where the run took place
+    (adapters/engines/run_logs.py). `without`: tables that are not read, none
+    of those that identify tasks. Raises InputError, BundleError.
     """
     import pyarrow as pa
 
@@ -71,8 +71,8 @@ def with_workflow(bundle: str, workflow: str, without: Collection[str] = ()) -> 
 
 
 def without_times(tasks: pa.Table) -> pa.Table:
-    """Declared tasks without start and end: those that only follow from runtimes must not be
-    compared with what was observed."""
+    """Return declared tasks without start and end: times that were derived from runtimes must not
+    be compared with observed ones."""
     import pyarrow as pa
 
     for name in ("start_ns", "end_ns"):
@@ -83,7 +83,7 @@ def without_times(tasks: pa.Table) -> pa.Table:
 
 
 def join_engine_logs(bundle: Path) -> None:
-    """Names, rules and attempts from the logs that the run's engines left; never a failure."""
+    """Add names, rules and attempts from the logs of the run's engines; errors are printed only."""
     from tracehint.adapters.engines.run_logs import attach
 
     try:

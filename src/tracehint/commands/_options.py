@@ -33,14 +33,14 @@ def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 class Renamed(click.Option):
-    """An option that scripts may still call by its `old` name, which no help shows."""
+    """An option that also accepts its `old` name, which the help does not show."""
 
     def __init__(self, decls: Sequence[str], *, old: str, **rest: Any) -> None:
         super().__init__([*decls, old], **rest)
         self.old = old
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The name of today only."""
+        """Return the help with the current name only."""
         every = self.opts
         self.opts = [name for name in every if name != self.old]
         try:
@@ -57,8 +57,8 @@ def option(*flags: str, **attributes: Any) -> Any:
 
 
 def gather_options(**kinds: type[Any]) -> Callable[[F], F]:
-    """Of `name=DATACLASS`: options named like its fields reach the command as one value `name`.
-    Fields that are made by `option` become options, below those of the decorators above.
+    """For `name=DATACLASS`, pass options named like its fields to the command as one value `name`.
+    Fields made by `option` become options, listed below those of the decorators above.
     """
 
     def decorate(function: F) -> F:
@@ -79,7 +79,7 @@ def gather_options(**kinds: type[Any]) -> Callable[[F], F]:
 
 
 def result_options(*formats: str) -> Callable[[F], F]:
-    """--format (as `fmt`), the first is the default; -o and --force of the result."""
+    """Add --format (as `fmt`; the first is the default), and -o and --force of the result."""
     return with_options(
         click.option(
             "--format", "fmt", type=click.Choice(formats), default=formats[0], show_default=True
@@ -93,7 +93,7 @@ format_option = click.option(
     "--format", "fmt", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 
-# What the workflow's own files say of the recorded tasks.
+# Joins what the workflow's own files declare to the recorded tasks.
 joined_workflow_option = click.option(
     "--workflow",
     metavar="FILE",
@@ -106,7 +106,7 @@ runs_before_and_after = with_options(
     click.argument("before", type=click.Path()), click.argument("after", type=click.Path())
 )
 
-# The same, or none: then those of the project.
+# The same two runs; default: the project's last two.
 last_runs_or_two = with_options(
     click.argument("before", type=click.Path(), required=False),
     click.argument("after", type=click.Path(), required=False),
@@ -128,7 +128,7 @@ seed_option = click.option(
     help="Start of the random numbers: the same seed, the same result.",
 )
 
-# Wherever a saving is computed or a hint's value formed.
+# For commands that compute a saving or a hint's value.
 nodes_option = click.option(
     "--nodes",
     type=click.IntRange(1, 1_000_000),
@@ -136,7 +136,7 @@ nodes_option = click.option(
     help="Nodes of the cluster on which gains are simulated; copies of a file never exceed them.",
 )
 
-# Wherever a gain is simulated.
+# For commands that simulate a gain.
 cluster_option = click.option(
     "--cluster",
     metavar="FILE",
@@ -203,13 +203,13 @@ def task_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class Backend:
-    """This process or Spark, and the cluster."""
+    """The backend: this process, or Spark and its cluster."""
 
     backend: str
     master: str | None
 
     def load(self, source: str, options: Options) -> Input:
-        """The run, analyzed there. Raises TracehintError."""
+        """Load and analyze the run on the backend. Raises TracehintError."""
         from tracehint.hintgen.inputs import load_at, load_run
 
         if self.backend == "local" and self.master is None and "://" not in source:
@@ -224,10 +224,10 @@ def load(source: str, options: Options) -> Input:
 
 
 class _BackendName(click.Choice[str]):
-    """A backend, also by the name that it had."""
+    """A backend, by its current or former name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name of today."""
+        """Return the current name."""
         from tracehint.analyzer.analyze import OLD_NAMES
 
         return super().convert(OLD_NAMES.get(value, value), param, ctx)
@@ -272,7 +272,7 @@ _NAMES = {"peek_share": "--header-read-share", "peek_bytes": "--header-read-byte
 
 
 def analysis_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that decide how a bundle is analyzed; `options_from` takes their values."""
+    """Add the options that decide how a bundle is analyzed; `options_from` reads their values."""
     for name, (kind, text) in reversed(THRESHOLDS.items()):
         flag = "--" + name.replace("_", "-")
         given = {"type": kind, "default": None, "help": text}
@@ -373,7 +373,7 @@ def _help_thresholds() -> click.Option:
 
 
 def given_roots(typed: Sequence[str]) -> tuple[str, ...]:
-    """The directories as absolute paths, each also without symbolic links: collectors that ask
-    the kernel see the one, those that see what programs ask for see the other."""
+    """Return the directories as absolute paths, as typed and with symbolic links resolved: some
+    collectors record the kernel's paths, others the paths that programs use."""
     both = ((os.path.abspath(root), os.path.realpath(root)) for root in typed)  # noqa: PTH100
     return tuple(dict.fromkeys(path for pair in both for path in pair))

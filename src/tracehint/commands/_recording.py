@@ -77,7 +77,7 @@ def chosen_follow(
 
 
 def follow_collector(name: str) -> str:
-    """The collector that can follow. Raises CollectorError for the others."""
+    """Return the collector that can follow. Raises CollectorError for other names."""
     if name not in ("auto", "ebpf"):
         raise CollectorError(
             f"--collector {name}: records a command from its start only",
@@ -87,7 +87,7 @@ def follow_collector(name: str) -> str:
 
 
 def default_name(follow: Follow) -> tuple[str, ...]:
-    """What the bundle is named after."""
+    """Return the words from which the bundle's name is made."""
     name = Path(follow.cgroup).name or "cgroup" if follow.cgroup else f"pid-{follow.pid}"
     return (name,)
 
@@ -121,7 +121,7 @@ class RunCommand(click.Command):
 
 
 def recording_options(command: F, *, needs_command: bool = True) -> F:
-    """`-o`, `--collector`, `--data-root` and the others, in one place."""
+    """Add the options of recording: `-o`, `--collector`, `--data-root` and others."""
     return with_options(
         click.option("-o", "--output", metavar="BUNDLE", help="Bundle directory to write."),
         click.option(
@@ -174,7 +174,7 @@ def _wants_no_arguments(context: click.Context, _: click.Parameter, value: str) 
 
 
 def run_plain(command: tuple[str, ...], more: Mapping[str, str] | None = None) -> Ended:
-    """Run the command without recording it; `more`: environment besides ours."""
+    """Run the command without recording it; `more`: additional environment variables."""
     return run_child(runnable(command), {**os.environ, **(more or {})})
 
 
@@ -189,9 +189,9 @@ _NO_ARGS = (
 class Recording:
     """What is to be recorded: the values of `recording_options`, and what a command adds.
 
-    live: show the progress on a terminal, and load meanwhile what an analysis needs.
-    follow: what runs already, in place of `command`. locate: ask the store of tracehint.toml where
-    the files are, else the caller asks one.
+    live: show the progress on a terminal.
+    follow: running processes to record instead of `command`. locate: query the store of
+    tracehint.toml for file locations; else the caller does.
     """
 
     output: str | HeldFolder | None
@@ -278,7 +278,7 @@ def _start(wanted: Recording, made: list[Path]) -> tuple[RecordResult, Path]:
 
 
 def _record(chosen: Collector, request: RecordRequest, *, again: bool) -> RecordResult:
-    """Record; `again`: with the next collector where this one could not begin."""
+    """Record; `again`: use the next collector if this one cannot start."""
     try:
         return chosen.record(request)
     except NotBegunError as error:

@@ -76,7 +76,7 @@ plan_options = with_options(
 )
 
 
-# HINTS, DIRECTORY, and how the hints become settings of a store there.
+# HINTS, DIRECTORY, and the options for setting the hints in a store.
 hints_below = with_options(
     hints_argument,
     click.argument("directory", type=click.Path(path_type=Path)),

@@ -24,7 +24,7 @@ from tracehint.commands._options import (
     options_from,
 )
 from tracehint.errors import UsageError
-from tracehint.progress import for_a_run, stages
+from tracehint.progress import prepare_for_analysis, stages
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ _RARE = ("backend", "default_placement", "master", "memory_limit", "no_ranges", 
 
 @dataclass(frozen=True, kw_only=True)
 class Computing:
-    """Who computes, with what."""
+    """The backend, and its threads and memory."""
 
     backend: str
     master: str | None
@@ -92,7 +92,7 @@ def command(
         raise UsageError("--format parquet needs a directory", "Name it with -o.")
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
-    for_a_run()
+    prepare_for_analysis()
     options = options_from(values, ranges=not no_ranges)
     with stages() as seen:
         resources = _resources(computing, seen.tell)
@@ -110,7 +110,7 @@ def command(
 def _run_analysis(
     bundle: str, options: Options, computing: Computing, resources: Resources | None
 ) -> Analysis:
-    """By this process, or by Spark."""
+    """Analyze in this process or with Spark."""
     from tracehint.analyzer.analyze import analyze_at
     from tracehint.analyzer.cache import analysis_of
 
@@ -124,7 +124,7 @@ def _threads(resources: Resources | None) -> int:
 
 
 def _resources(computing: Computing, tell: Tell) -> Resources | None:
-    """What the options allow this process; None where Spark computes."""
+    """Return the threads and memory of this process; None for Spark."""
     from tracehint.analyzer.execution.resources import Resources, cores, half_of_memory
     from tracehint.commands.lint import parse_size
 
@@ -141,7 +141,7 @@ def _resources(computing: Computing, tell: Tell) -> Resources | None:
 
 @dataclass
 class Output:
-    """Where an analysis goes. Replaces what is there; raises UsageError with the remedy."""
+    """The output of an analysis. Replaces existing files; raises UsageError with the remedy."""
 
     target: str | None
     options: Options
@@ -176,7 +176,7 @@ class Json(Output):
 
 @dataclass
 class Parquet(Output):
-    """One file per table in a directory, written by threads as the tables come; last run.json."""
+    """One file per table in a directory, written by threads as tables complete; last run.json."""
 
     def __post_init__(self) -> None:
         from concurrent.futures import Future, ThreadPoolExecutor
@@ -214,8 +214,8 @@ def _table(table: pa.Table, path: Path, ranges: bool) -> None:
 
     if not ranges and "ranges" in table.schema.names:
         table = table.drop_columns(["ranges"])
-    # Looking for repeated numbers costs more than compressing them, and the least and largest
-    # of a few texts, which nobody searches by, as much as writing them.
+    # Dictionaries of numbers cost more than compressing them, and statistics of the few texts,
+    # by which no query selects, as much as writing them.
     repeated = [f.name for f in table.schema if pa.types.is_dictionary(f.type)]
     ordered = [f.name for f in table.schema if not pa.types.is_dictionary(f.type)]
     pq.write_table(
@@ -246,5 +246,5 @@ class Text(Output):
         print_summary(analysis, console_for(stream), Simulation(analysis, where))
 
 
-# --format -> who writes it
+# --format -> its writer
 FORMS: dict[str, type[Output]] = {"text": Text, "json": Json, "parquet": Parquet}

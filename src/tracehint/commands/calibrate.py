@@ -82,7 +82,7 @@ def _cluster(
     base = store if store in ready_made() else None
     size = size_mb or PROBE_MB
     if size_mb is None and base is not None and (ready := read_cluster(base)).spread:
-        size = max(1, min(size, int(ready.store["chunk_mb"]) >> 20))  # a file lies in one place
+        size = max(1, min(size, int(ready.store["chunk_mb"]) >> 20))  # keeps the file in one chunk
     here = Host(name="localhost", start=STARTS["here"])
     nodes: tuple[Host, ...] = (here,) if hosts is None else read_hosts(hosts)
     seen = probe(directory, nodes, seconds=seconds, size=size << 20, store=store)

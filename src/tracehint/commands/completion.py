@@ -25,7 +25,7 @@ def command(shell: str) -> None:
 
 
 def script(shell: str) -> str:
-    """The script that click has for this shell; no shell is started for it."""
+    """Return click's completion script for this shell, without starting a shell."""
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)

@@ -46,7 +46,7 @@ class Thresholds:
     )
 
     def limits(self) -> Tolerances:
-        """As `hintgen.diff` takes them."""
+        """Return the thresholds for `hintgen.compare.diff`."""
         from tracehint.commands.lint import parse_size
         from tracehint.hintgen.compare.diff import Tolerances
 
@@ -86,7 +86,7 @@ def command(
     from tracehint.hintgen.lint.formats import Info, render
 
     options = Options(nodes=nodes, **cut)
-    # one run after the other is in memory
+    # one run at a time is in memory
     profiles = {path: _profile(path, options) for path in dict.fromkeys((before, after))}
     findings = compare(profiles[before], profiles[after], thresholds.limits())
     info = Info(

@@ -15,8 +15,8 @@ from tracehint.app.checks import (
     CHECKS,
     Condition,
     inspect_program,
+    inspect_programs,
     program_lines,
-    seen_of,
     workflow_lines,
 )
 from tracehint.collectors.registry import COLLECTORS, check
@@ -73,7 +73,7 @@ def command(
         rows: Mapping[str, Sequence[Any]] = {
             "checks": findings,
             "ways": ways,
-            "workflow": seen_of(workflow),
+            "workflow": inspect_programs(workflow),
         }
         data: dict[str, Any] = {"auto": picked, "collectors": collectors}
         data["programs"] = [dataclasses.asdict(inspect_program(name)) for name in programs]
@@ -87,7 +87,7 @@ def command(
 
 
 def _collectors() -> tuple[str | None, list[dict[str, Any]]]:
-    """What `auto` would take, and the answer of each."""
+    """Return the collector that `auto` would use, and the check of each."""
     answers = {name: check(name) for name in COLLECTORS}
     picked = next((n for n, e in COLLECTORS.items() if e.auto and answers[n].decides), None)
     if picked is not None and answers[picked].broken:

@@ -17,7 +17,7 @@ from tracehint.app.stores import make_plan, open_directory, report_gaps, require
 from tracehint.commands._options import gather_options, option
 from tracehint.commands._stores import hints_argument, plan_options, store_options
 from tracehint.errors import UsageError
-from tracehint.progress import for_a_run, stages
+from tracehint.progress import prepare_for_analysis, stages
 from tracehint.schemas.plain import is_own_folder
 from tracehint.schemas.wording import plural
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Annotations:
-    """What engines want to know, by the names of `EmitRequest`."""
+    """Options of engine annotations, with the names of `EmitRequest`."""
 
     local_dir: str = option(
         default="",
@@ -61,7 +61,7 @@ class Annotations:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """For whom the hints are written, and where to."""
+    """The store or engine of the hints, and the output."""
 
     source: Path | None
     store: str | None
@@ -99,10 +99,10 @@ else:
 
 
 class EngineName(_Choice):
-    """An engine with an emitter. That of tracehint.toml may be one without: then there is none."""
+    """An engine with an emitter; None for one of tracehint.toml that has no emitter."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The name, or None."""
+        """Return the name, or None."""
         name = param.name if param is not None else None
         source = ctx.get_parameter_source(name) if ctx is not None and name else None
         if source is click.core.ParameterSource.DEFAULT_MAP and value not in self.choices:
@@ -138,7 +138,7 @@ def command(hints: Path, goal: Goal, annotations: Annotations, **which: Any) -> 
 
     Example: tracehint emit plan.json --workflow-engine slurm w.mf --hosts hosts.toml -o jobs.sh
     """
-    for_a_run()
+    prepare_for_analysis()
     from tracehint.hintgen.hints.hintfile import load
 
     if _is_typed("store") and not _is_typed("engine") and goal.source is None:
@@ -203,7 +203,7 @@ def _script(hints: HintFile, chosen: Store, goal: Goal, which: dict[str, Any]) -
 
 
 def _write_script(script: Script, goal: Goal) -> None:
-    """The script, its table beside it, and how it is run."""
+    """Write the script and its table; print how to run it."""
     report_gaps(script.gaps)
     if script.skipped:
         click.echo(
@@ -234,7 +234,7 @@ def _document(hints: HintFile, chosen: Documented, goal: Goal, which: dict[str, 
 
 @contextmanager
 def _open_matched(directory: Path | None) -> Iterator[int | None]:
-    """A descriptor of the directory whose files are matched too."""
+    """Yield a descriptor of the directory whose files are matched too, or None."""
     if directory is None:
         yield None
         return
@@ -243,7 +243,7 @@ def _open_matched(directory: Path | None) -> Iterator[int | None]:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """What it contains is run by the workflow. Raises UsageError."""
+    """Raise UsageError for another user's folder: the workflow runs its files."""
     if not is_own_folder(folder):
         raise UsageError(f"{folder}: belongs to another user, or is a link", "Choose another -o.")
 

@@ -9,7 +9,7 @@ import click
 
 from tracehint.app.last_runs import run_or_last
 from tracehint.commands._options import load, nodes_option, task_options
-from tracehint.progress import for_a_run, stage
+from tracehint.progress import prepare_for_analysis, stage
 
 FORMATS = ("wfformat", "prov", "ro-crate", "perfetto", "graphml", "parquet", "arrow")
 
@@ -31,7 +31,7 @@ def command(
 
     Example: tracehint export run.trace --to wfformat -o run.json
     """
-    for_a_run(keep=False)
+    prepare_for_analysis(keep=False)
     from tracehint.analyzer.memory import give_back
     from tracehint.analyzer.model import Options
     from tracehint.hintgen import export

@@ -11,7 +11,7 @@ from tracehint.app.last_runs import run_or_last
 from tracehint.app.output import refuse_existing, write_result
 from tracehint.commands._options import load, nodes_option, task_options
 from tracehint.errors import UsageError
-from tracehint.progress import for_a_run, stage
+from tracehint.progress import prepare_for_analysis, stage
 
 FORMATS = ("svg", "png", "dot", "graphml", "json")
 
@@ -48,7 +48,7 @@ def command(
 
     Example: tracehint graph run.trace -o run.svg
     """
-    for_a_run(keep=False)
+    prepare_for_analysis(keep=False)
     chosen = fmt or _by_ending(output)
     if output not in (None, "-"):
         refuse_existing(Path(str(output)), force=force)
@@ -73,7 +73,7 @@ def command(
 
 
 def _by_ending(output: str | None) -> str:
-    """The format that the file's name asks for. Raises UsageError."""
+    """Return the format for the file's name. Raises UsageError."""
     ending = Path(output).suffix[1:].lower() if output else "dot"
     if ending not in FORMATS:
         raise UsageError(

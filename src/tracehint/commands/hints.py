@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracehint.app.last_runs import runs_or_last
-from tracehint.app.output import refuse_own_input, typed_again, write_result
+from tracehint.app.output import format_for_reuse, refuse_own_input, write_result
 from tracehint.commands._options import (
     Backend,
     backend_options,
@@ -24,7 +24,7 @@ from tracehint.commands._options import (
     task_options,
 )
 from tracehint.errors import InputError, UsageError
-from tracehint.progress import for_a_run, stage
+from tracehint.progress import prepare_for_analysis, stage
 from tracehint.schemas.plain import ConfiguredName
 
 if TYPE_CHECKING:
@@ -47,21 +47,21 @@ class Inquiry:
 
 @dataclass(frozen=True)
 class Result:
-    """Where the answer goes, and how."""
+    """The output file and format of the answer."""
 
     output: str | None
     fmt: str
     force: bool
 
     def write(self, data: Any, text: str) -> None:
-        """As JSON or as text."""
+        """Write JSON or text."""
         write_result(_dump(data) if self.fmt == "json" else text, self.output, force=self.force)
 
 
 def score_on(
     other: Analysis, analyses: list[Analysis], options: LearnOptions, given: str
 ) -> tuple[dict[str, Any], str]:
-    """How the rules of the runs do on another one: as JSON, and as text."""
+    """Score the rules of the runs on another run; return JSON data and text."""
     from tracehint.hintgen.compare.score import score, score_text
     from tracehint.hintgen.learn.facts import facts_of
     from tracehint.hintgen.learn.rules import learn
@@ -75,7 +75,7 @@ def score_on(
 def explain_path(
     hints: HintFile, path: str, question: Inquiry, nodes: int | None, result: Result
 ) -> None:
-    """Which rule fires for the path."""
+    """Write which rule matches the path."""
     from tracehint.hintgen.match.explain import explain, explain_text
 
     raw = as_in_rules(path)
@@ -86,7 +86,7 @@ def explain_path(
 
 
 def write_rules(hints: HintFile, ran: Sequence[str], result: Result) -> None:
-    """The rules into a file, or onto the screen. ran: the command that they come from."""
+    """Write the rules to a file or the screen. ran: the command that they come from."""
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.match.explain import summary_text
 
@@ -100,7 +100,7 @@ def write_rules(hints: HintFile, ran: Sequence[str], result: Result) -> None:
 
 
 def as_in_rules(path: str) -> bytes:
-    """The path as rules name files: below the directory in which one is, without `.` and `..`."""
+    """Return the path as in rules: relative to the working directory, without `.` and `..`."""
     full = os.path.abspath(path)  # noqa: PTH100 (links stay as given: the file need not be there)
     here = os.getcwd().rstrip("/") + "/"  # noqa: PTH109
     inside = full.startswith(here)
@@ -117,15 +117,15 @@ def _where_to_look(raw: bytes, reason: str) -> None:
 
 
 def _next_command(hints: HintFile, ran: Sequence[str], output: str) -> str:
-    """What can be done with the hint file; never a command that would replace a file."""
+    """Return a command that uses the hint file and replaces no existing file."""
     from tracehint.adapters.plan import build_plan
     from tracehint.app.stores import known_paths
     from tracehint.hintgen.text.textfile import unused_name
 
     file = shlex.quote(output)
     plan = build_plan(hints, known_paths(hints, None, None, None, None))
-    if not any(target.hints for target in plan.targets):  # no file has a name before the run
-        return f"tracehint run --hints {file} -- {typed_again(ran)}"
+    if not any(target.hints for target in plan.targets):  # no file name is known before the run
+        return f"tracehint run --hints {file} -- {format_for_reuse(ran)}"
     return f"tracehint emit {file} --store xattr -o {unused_name('hints.sh', '.data')}"
 
 
@@ -153,7 +153,7 @@ class SourceRuns:
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What a rule must bring, as `hintgen.learn.safety.Limits` has it."""
+    """The conditions of a rule, as in `hintgen.learn.safety.Limits`."""
 
     min_paying: float = option(
         type=click.FloatRange(0, 1),
@@ -224,7 +224,7 @@ def command(asked: SourceRuns, question: Inquiry, bounds: Bounds, result: Result
 
     Example: tracehint hints hints.json --explain proj/p_tile_7.fits
     """
-    for_a_run()
+    prepare_for_analysis()
     output, sources = result.output, asked.sources
     refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if question.other is not None and question.path is not None:
@@ -275,7 +275,7 @@ def _learn(analyses: Sequence[Analysis], asked: SourceRuns, limits: Limits) -> H
 
 
 def _score(analyses: list[Analysis], asked: SourceRuns, question: Inquiry, result: Result) -> None:
-    """The rules on the other run, which may be one of those that they come from."""
+    """Score the rules on the other run, which may be one of their sources."""
     from tracehint.hintgen.learn.rules import LearnOptions
     from tracehint.hintgen.learn.safety import NO_LIMITS
 
@@ -291,8 +291,8 @@ def _score(analyses: list[Analysis], asked: SourceRuns, question: Inquiry, resul
 def _plan_hints(
     analyses: Sequence[Analysis], hints: HintFile, cluster: str, nodes: int | None
 ) -> HintFile:
-    """The rules that win on the cluster, with the plan of the run; the decision goes to stderr."""
-    from tracehint.app.planning import decided_or_why
+    """Return the best rules for the cluster, with the run's plan; print the decision to stderr."""
+    from tracehint.app.planning import try_decide
 
     if len(analyses) != 1 and isinstance(cluster, ConfiguredName):
         return hints  # the cluster of tracehint.toml: gains are simulated on it
@@ -300,14 +300,14 @@ def _plan_hints(
         raise UsageError(
             "--cluster plans one run", "Give one bundle, or use `tracehint plan --learned`."
         )
-    decided, why = decided_or_why(analyses[0], hints, cluster, nodes)
+    decided, why = try_decide(analyses[0], hints, cluster, nodes)
     if why:
         click.echo(click.wrap_text(why, 78), err=True)
     return hints if decided is None else decided.hints
 
 
 def _with_gains(run: Analysis, hints: HintFile, asked: SourceRuns) -> HintFile:
-    """The rules with their gains on the last of the runs."""
+    """Return the rules with their simulated gains on the run."""
     from tracehint.app.user_cluster import where_of
     from tracehint.hintgen.summary.gain import Simulation
     from tracehint.hintgen.summary.rule_gains import with_gains
@@ -318,7 +318,7 @@ def _with_gains(run: Analysis, hints: HintFile, asked: SourceRuns) -> HintFile:
 
 
 def _hint_file(sources: Sequence[str]) -> HintFile | None:
-    """The one source as a hint file, or None when it is a run."""
+    """Return the first source as a hint file, or None if it is a run."""
     from tracehint.hintgen.hints.hintfile import is_hint_file, load
 
     path = Path(sources[0])

@@ -98,7 +98,7 @@ IMPORTERS: tuple[Importer, ...] = (
 
 
 _HEAD = 1 << 16
-_OURS = 200  # bytes in which a JSON file of tracehint names its schema
+_SCHEMA_BYTES = 200  # bytes in which a JSON file of tracehint names its schema
 _MAX_FILES = 2_000_000
 _SHOWN = 5  # names of one reason
 _UNKNOWN = "not a log that tracehint knows"
@@ -112,23 +112,23 @@ class ImportSources:
 
     work: dict[str, list[Path]] = field(default_factory=dict)
     left_out: dict[str, list[str]] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)  # of those, what may be a log
+    unreadable: list[str] = field(default_factory=list)  # left-out files that may be logs
 
     def add(self, name: str, path: Path) -> None:
-        """The importer `name` reads `path`."""
+        """Assign `path` to the importer `name`."""
         self.work.setdefault(name, []).append(path)
 
     def leave(self, path: Path | str, reason: str) -> None:
-        """No importer reads `path`."""
+        """Leave `path` out."""
         self.left_out.setdefault(reason, []).append(str(path))
 
     def fail(self, path: Path | str, error: OSError) -> None:
-        """`path` cannot be read: what it holds is unknown."""
+        """Leave `path` out as unreadable."""
         self.unreadable.append(str(path))
         self.leave(path, error.strerror or "cannot be read")
 
     def importers(self) -> list[tuple[Importer, list[Path]]]:
-        """In the order of the table."""
+        """Return importers and their paths, in the order of IMPORTERS."""
         return [(i, self.work[i.name]) for i in IMPORTERS if i.name in self.work]
 
     def notes(self) -> list[str]:
@@ -154,7 +154,7 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> ImportSources:
         else:
             _sort_file(source, str(source), found)
     if kind is None:
-        _tidy(found)
+        _remove_copies(found)
     if not found.work:
         known = ", ".join(f"{i.name} ({i.text})" for i in IMPORTERS)
         reasons = "; ".join(n.removeprefix("left out: ") for n in found.notes()[:3])
@@ -167,7 +167,7 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> ImportSources:
 
 
 def _refuse_bundle(folder: Path) -> None:
-    """Raises InputError for a bundle that is complete: it needs no importer."""
+    """Raise InputError for a complete bundle, which needs no importer."""
     if (folder / MANIFEST_NAME).is_file() and not (folder / RAW_DIR).is_dir():
         name = shlex.quote(str(folder))
         raise InputError(
@@ -177,7 +177,7 @@ def _refuse_bundle(folder: Path) -> None:
 
 
 def _sort_directory(folder: Path, found: ImportSources) -> None:
-    """A directory that an engine left is one source; logs of recorders in it are others."""
+    """Add an engine's directory as one source, and recorders' logs in it as further ones."""
     from tracehint.adapters.engines.graphs import sniff
 
     whole = sniff(folder) is not None
@@ -213,7 +213,7 @@ def _sort_file(path: Path, name: str, found: ImportSources, *, of_engine: bool =
         return found.fail(name, error)
     if not head:
         return found.leave(name, "empty")
-    if b'"tracehint.' in head[:_OURS]:
+    if b'"tracehint.' in head[:_SCHEMA_BYTES]:
         return found.leave(name, "written by tracehint itself, not a log")
     for importer in IMPORTERS:
         if importer.recognises(path, head):
@@ -223,8 +223,8 @@ def _sort_file(path: Path, name: str, found: ImportSources, *, of_engine: bool =
     return None if of_engine else found.leave(name, _UNKNOWN)
 
 
-def _tidy(found: ImportSources) -> None:
-    """Take out copies, and files that are read with another one anyway."""
+def _remove_copies(found: ImportSources) -> None:
+    """Remove copies, and files that are read together with another one."""
     from tracehint.adapters.engines.graphs import companions
 
     for name, paths in found.work.items():
@@ -239,8 +239,8 @@ def _tidy(found: ImportSources) -> None:
 
 
 def copies(paths: Sequence[Path]) -> dict[Path, Path]:
-    """Files with the same contents as an earlier one -> that one. Only files of one size are read,
-    and none whose name ends in the number of a process."""
+    """Map each file with the contents of an earlier one to that one. Only files of equal size are
+    read, and none whose name ends in a process number."""
     sizes: dict[int, list[Path]] = {}
     for path in paths:
         if path.is_file() and not _OF_A_PROCESS.search(path.name):
@@ -253,7 +253,7 @@ def copies(paths: Sequence[Path]) -> dict[Path, Path]:
                 with path.open("rb") as stream:
                     digest = hashlib.file_digest(stream, "sha256").digest()
             except OSError:
-                continue  # its reader will say so
+                continue  # its importer reports it
             if seen.setdefault(digest, path) is not path:
                 found[path] = seen[digest]
     return found
@@ -332,7 +332,7 @@ def _run_importers(work: list[tuple[Importer, list[Path]]], output: Path) -> Man
             bundles.append(read_bundle(part))
         if not bundles:
             raise InputError("none of the sources could be read", "\n  ".join(problems))
-        _only_declared(bundles)
+        _clear_graph_limits(bundles)
         manifest = join_manifests([b.manifest for b in bundles])
         manifest.notes += problems
         joined = Bundle(output, manifest, join_tables([b.tables for b in bundles]))
@@ -342,7 +342,7 @@ def _run_importers(work: list[tuple[Importer, list[Path]]], output: Path) -> Man
 
 
 def add_unreadable(writer: BundleWriter, manifest: Manifest, names: list[str]) -> None:
-    """Sources that could not be read, as losses of the bundle that is there."""
+    """Add sources that could not be read to the losses of an existing bundle."""
     from tracehint.schemas.store import losses_table, segment_files
 
     if names:
@@ -350,8 +350,8 @@ def add_unreadable(writer: BundleWriter, manifest: Manifest, names: list[str]) -
         writer.write_table("losses", table, segment=len(segment_files(writer.path, "losses")))
 
 
-def _only_declared(bundles: list[Bundle]) -> None:
-    """What a graph alone cannot see, the logs beside it did; its placed times are ignored then."""
+def _clear_graph_limits(bundles: list[Bundle]) -> None:
+    """Clear blind spots and placed times of graphs, if other sources observed processes."""
     from tracehint.adapters.engines.graphs import NOTHING_OBSERVED
 
     if not any(b.tables["processes"].num_rows for b in bundles):

@@ -49,7 +49,7 @@ def command(directory: Path, force: bool, dry_run: bool) -> int:
         write_result(text, str(directory / NAME), force=force)
         click.echo(f"wrote {directory / NAME}", err=True)
     click.echo(text, nl=False)
-    lines = _takes(found)
+    lines = _describe_store(found)
     if found.store in NODE_PLACES and "map" not in by_hand:
         lines[-2:-2] = [f"  {line}" for line in commands_for(found.store, _nodes())]
     for line in lines:
@@ -67,7 +67,7 @@ def _nodes() -> list[str]:
 
 
 def _map(store: str, directory: Path, *, dry_run: bool) -> dict[str, str]:
-    """The map of the classes or pools that are there, written beside the project file."""
+    """Write a map of the store's classes or pools; return its line of the project file."""
     from tracehint.adapters.project.discover import map_text
 
     text = map_text(store, directory, _nodes())
@@ -78,8 +78,8 @@ def _map(store: str, directory: Path, *, dry_run: bool) -> dict[str, str]:
     return {"map": f'map = "{MAP}"'}
 
 
-def _takes(found: Discovered) -> list[str]:
-    """What the store can and cannot take, and what comes next."""
+def _describe_store(found: Discovered) -> list[str]:
+    """Return lines on what the store supports, and the next command."""
     from tracehint.adapters.stores.registry import open_store
 
     store = open_store(found.store or "xattr")

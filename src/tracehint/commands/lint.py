@@ -25,7 +25,7 @@ from tracehint.commands._options import (
     task_options,
 )
 from tracehint.errors import EXIT_FINDINGS, EXIT_OK, UsageError
-from tracehint.progress import for_a_run, stages
+from tracehint.progress import prepare_for_analysis, stages
 from tracehint.version import __version__
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ FORMATS = ("text", "json", "sarif", "github", "junit")
 
 @dataclass(frozen=True, kw_only=True)
 class LintRequest:
-    """The run, and what the rules may know beside it."""
+    """The run, and further inputs of the rules."""
 
     bundle: str
     workflow: str | None
@@ -94,7 +94,7 @@ def command(asked: LintRequest, choice: Choice, fmt: str, output: str | None, fo
 
     Example: tracehint lint run.trace --ignore TV --format sarif -o lint.sarif
     """
-    for_a_run(sql=True)
+    prepare_for_analysis(sql=True)
     from tracehint.hintgen.lint import baseline as baselines
     from tracehint.hintgen.lint import skipped_rules
     from tracehint.hintgen.lint.config import choose, find_config
@@ -137,7 +137,7 @@ def _find_findings(context: Context, codes: Sequence[str]) -> list[Finding]:
 
 
 def _context(asked: LintRequest, settings: Settings) -> Context:
-    """The run under the linter, with what belongs to it."""
+    """Load the run as the context of the lint rules."""
     from tracehint.analyzer.model import Options
     from tracehint.analyzer.sites import read_sites
     from tracehint.hintgen import inputs

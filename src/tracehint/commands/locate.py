@@ -51,7 +51,7 @@ def command(
 
 
 def _rows(store: Locator, files: tuple[Path, ...]) -> list[dict[str, Any]]:
-    """A row per file; with one question to a store that answers for many files at once."""
+    """Return one row per file, with a single query if the store supports that."""
     from contextlib import ExitStack
 
     from tracehint.adapters.stores.base import BatchLocator
@@ -65,7 +65,7 @@ def _rows(store: Locator, files: tuple[Path, ...]) -> list[dict[str, Any]]:
                     opened.callback(os.close, fds[-1])
                 found = store.locate_all(fds)
         except OSError:
-            found = []  # one of them is the reason: each by itself tells which
+            found = []  # one file caused the error: query each one separately
         if found:
             return [_location_row(path, place) for path, place in zip(files, found, strict=True)]
     return [_row(store, path) for path in files]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tracehint.collectors.join import BundlePart, Joined
 
 
-_NAMED = 3  # bundles with the same reason that are named
-_REASONS = 20  # reasons that are printed for one bundle each
+_NAMED = 3  # unfinished bundles that are named
+_REASONS = 20  # problems of single bundles that are printed
 UNFINISHED = "recorder was killed or is still at work; when it has ended, merge again"
 
 

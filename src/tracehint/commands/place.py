@@ -61,7 +61,7 @@ class PlaceFacts:
     part: int | None
 
 
-def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
+def gather_facts(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
     """The nodes, the inputs and their locations."""
     from tracehint.adapters.place.choose import InputPlaces
 
@@ -72,7 +72,7 @@ def found_for(task: StartedTask, cluster: NodesAndStore) -> PlaceFacts:
         listed = _of_rule(task.workflow, task.task)
     names = [*task.inputs, *listed]
     return PlaceFacts(
-        nodes, names, InputPlaces() if part is not None else _look(cluster, nodes, names), part
+        nodes, names, InputPlaces() if part is not None else _locate(cluster, nodes, names), part
     )
 
 
@@ -111,15 +111,15 @@ def _planned_part(
 
 
 def size_of(path: str) -> int:
-    """Bytes of the file; 0 where it cannot be asked."""
+    """Return the size of the file in bytes; 0 if it is not accessible."""
     try:
         return Path(path).stat().st_size
     except (OSError, ValueError):
         return 0
 
 
-def _look(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> InputPlaces:
-    """The inputs' locations; a store that does not report them is an error."""
+def _locate(cluster: NodesAndStore, nodes: Sequence[Host], names: list[str]) -> InputPlaces:
+    """Query the inputs' locations; a store that does not report them is an error."""
     from tracehint.adapters.place.choose import look
 
     store = cluster.store
@@ -212,7 +212,7 @@ def command(
     if cluster.store is None and not task.planned:
         raise UsageError("no --store given", "Give the store that holds the inputs, or --parts.")
     try:
-        found = found_for(task, cluster)
+        found = gather_facts(task, cluster)
     except TracehintError as error:
         if not argv:
             raise
@@ -229,7 +229,7 @@ def command(
 
 
 def _choice(found: PlaceFacts, slots: Slots, policy: str, longest_s: float) -> NodeChoice:
-    """The node for the task; what hinders a task of a plan is printed."""
+    """Choose the node for the task; print the obstacles of a task of a plan."""
     from tracehint.adapters.place.choose import Roll, choose
     from tracehint.adapters.place.parts import Queue, choose_part
 
@@ -295,7 +295,7 @@ def _print(choice: NodeChoice, known: InputPlaces, policy: str, fmt: str) -> Non
 
 
 def _start(choice: NodeChoice, slots: Slots, argv: list[str]) -> NoReturn:
-    """Become the command that runs `argv` on the node; here where that program is missing."""
+    """Exec the command that runs `argv` on the node, or `argv` here if that one is missing."""
     from tracehint.adapters.place.hosts import start_words
 
     if slots.problem:

@@ -104,7 +104,7 @@ class PredictionRequest:
 
 
 def refuse_late(output: str | None, pins: str | None, metadata: str | None, *, force: bool) -> None:
-    """Raises UsageError for outputs that cannot be written, before the work is done."""
+    """Raise UsageError for outputs that cannot be written, before the work is done."""
     if pins is not None and metadata is None:
         raise UsageError("--pins is about directories' metadata", "Give --metadata all as well.")
     for path in (output, pins):
@@ -179,8 +179,8 @@ _DIRECTORIES = 5
 def predicted_metadata(
     run: Path, loaded: Loaded, point: Configuration, names: Sequence[str], seed: int
 ) -> Row:
-    """The object `metadata` of `--format json`; the calls counted in a bundle are taken in. Where
-    the placement is a plan, tasks are at the sites of their parts."""
+    """Return the object `metadata` of `--format json`, including the calls counted in a bundle.
+    If the placement is a plan, tasks are at the sites of their parts."""
     from tracehint.analyzer.predict.metadata.model import at_nodes
     from tracehint.analyzer.predict.metadata.prediction import predict_metadata
     from tracehint.analyzer.predict.metadata.work import metadata_work
@@ -196,7 +196,7 @@ def predicted_metadata(
 
 
 def write_pins(data: Row, output: str, *, force: bool) -> None:
-    """Write a hint file that gives each of the directories to its site; prints what is left out."""
+    """Write a hint file that assigns directories to sites; print how many are left out."""
     from tracehint.app.output import write_result
     from tracehint.hintgen.hints.hintfile import to_json
     from tracehint.hintgen.hints.model import FolderHints, HintFile, sayable

@@ -39,7 +39,7 @@ def command(nodes: int | None, cluster: str | None, cut: dict[str, Any], **optio
     if cluster is not None:
         from tracehint.analyzer.predict.cluster_file import read_cluster
 
-        read_cluster(cluster)  # before the command is run for nothing
+        read_cluster(cluster)  # checked before the command runs
     result, bundle = start(Recording(**options, live=True))
     if bundle is not None:
         try:
@@ -49,7 +49,7 @@ def command(nodes: int | None, cluster: str | None, cut: dict[str, Any], **optio
             _report_failure(bundle, str(error))
         except KeyboardInterrupt:
             _report_failure(bundle, "interrupted")
-        except Exception as error:  # the command's exit code must survive a bug of ours
+        except Exception as error:  # a bug of tracehint must not change the exit code
             _report_failure(bundle, f"{type(error).__name__}: {error}")
     return die_like(Ended(result.exit_status, result.signal))
 
@@ -68,8 +68,8 @@ def show(
     nodes: int | None = None,
     cluster: str | None = None,
 ) -> None:
-    """The first screen to stderr, results into the directory beside the bundle."""
-    from tracehint.app.profile import Work, prepare, results_folder, short, write_all
+    """Print the first screen to stderr; write the results beside the bundle."""
+    from tracehint.app.profile import Work, prepare, results_folder, shorten, write_all
 
     skip_pandas()
     join_engine_logs(bundle)
@@ -77,19 +77,19 @@ def show(
     work = Work(bundle, prepare(bundle, force=force), cut, nodes, cluster)
     if work.folder != wanted and not quiet:
         click.echo(
-            f"tracehint: {short(wanted)} exists: the results go to {short(work.folder)} "
+            f"tracehint: {shorten(wanted)} exists: the results go to {shorten(work.folder)} "
             "(--force replaces)",
             err=True,
         )
     try:
         analysis = work.begin()
     except BaseException:
-        with contextlib.suppress(OSError):  # nothing will be in it
+        with contextlib.suppress(OSError):  # it stays empty
             work.folder.rmdir()
         raise
     if not quiet:
         _print_screen(work)
-        _idle(analysis)
+        _report_idle_run(analysis)
     made, failed = write_all(work)
     for name, why in failed.items():
         click.echo(f"tracehint: {name} was not written: {why}", err=True)
@@ -98,7 +98,7 @@ def show(
 
 
 def _print_screen(work: Work) -> None:
-    """Result, what to do, and what to type next."""
+    """Print the result, what to do, and the next commands."""
     from tracehint.hintgen.lint.edits import engine_of, nodes_of
     from tracehint.hintgen.report.actions import actions
     from tracehint.hintgen.report.screen import print_screen
@@ -109,38 +109,38 @@ def _print_screen(work: Work) -> None:
     base = None if simulation.reason else simulation.baseline
     engine, staging = engine_of(analysis), simulation.where.staging
     todo = actions(findings, base, engine, staging=staging, nodes=nodes_of(analysis))
-    print_screen(analysis, simulation, todo, _steps(work), console_for(sys.stderr))
+    print_screen(analysis, simulation, todo, _propose_commands(work), console_for(sys.stderr))
 
 
-def _steps(work: Work) -> list[str]:
-    """Command lines; the next run is proposed where it gains something."""
-    from tracehint.app.output import typed_again
-    from tracehint.app.profile import short
+def _propose_commands(work: Work) -> list[str]:
+    """Return the next commands; a run with hints is proposed if it gains something."""
+    from tracehint.app.output import format_for_reuse
+    from tracehint.app.profile import shorten
 
-    where, trace = shlex.quote(short(work.folder)), shlex.quote(short(work.bundle))
+    where, trace = shlex.quote(shorten(work.folder)), shlex.quote(shorten(work.bundle))
     steps = [f"tracehint report {trace} --open"]
     simulation, ran = work.lint.simulation, work.run.analysis.run["command"]
     if simulation.reason or not simulation.all.pays(simulation.baseline):
         return steps
-    if not simulation.where.takes_hints:  # what can be had there is placement
+    if not simulation.where.takes_hints:  # only placement helps there
         steps += work.lint.hints_command.split(" && ")
     elif work.hints.rules or work.hints.plan:
-        steps.append(f"tracehint run --hints {where}/hints.json -- {typed_again(ran)}")
+        steps.append(f"tracehint run --hints {where}/hints.json -- {format_for_reuse(ran)}")
         if engine := _emitter(ran):
             steps.append(f"tracehint emit {where}/hints.json {_annotations(engine, ran)}")
     return steps
 
 
 def _emitter(ran: list[str]) -> str:
-    """The engine of the command for which hints can be written into the workflow."""
+    """Return the command's engine if hints can be written into its workflow, else empty."""
     from tracehint.adapters.engines.registry import EMITTERS, engine_of_program
 
     engine = engine_of_program(Path(ran[0]).name) if ran else ""
     return engine if engine in EMITTERS else ""
 
 
-def _idle(analysis: Analysis) -> None:
-    """A run in which no task moved a byte: why that may be, and what to type."""
+def _report_idle_run(analysis: Analysis) -> None:
+    """Report a run in which no task read or wrote a file, with a possible reason."""
     from tracehint.adapters.engines.registry import ENGINES, engine_of_program
     from tracehint.hintgen.summary.tallies import moves_data
 
@@ -157,10 +157,10 @@ def _idle(analysis: Analysis) -> None:
 
 
 def _report_files(work: Work, made: dict[str, str]) -> None:
-    from tracehint.app.profile import short
+    from tracehint.app.profile import shorten
     from tracehint.schemas.wording import plural
 
-    where, trace = shlex.quote(short(work.folder)), shlex.quote(short(work.bundle))
+    where, trace = shlex.quote(shorten(work.folder)), shlex.quote(shorten(work.bundle))
     click.echo(f"\nWritten to {where}/: {', '.join(made)} (recording: {trace})", err=True)
     click.echo(f"Task types, patterns, groups of files: tracehint analyze {trace}", err=True)
     found = plural(len(work.findings), "finding")
@@ -168,12 +168,12 @@ def _report_files(work: Work, made: dict[str, str]) -> None:
 
 
 def _annotations(engine: str, ran: list[str]) -> str:
-    """The rest of the `emit` command for the engine that was just run."""
+    """Return the remaining arguments of `emit` for the engine that was just run."""
     from tracehint.adapters.engines.registry import EMITTERS
 
     source = EMITTERS[engine].find_workflow(ran[1:])
     where = f"{shlex.quote(source)} " if source else ""
     output = f"tagged.{engine}"
-    if Path(source).name == output:  # the tagged one was run
+    if Path(source).name == output:  # the tagged workflow was run
         output = f"tagged-again.{engine}"
     return f"{where}--workflow-engine {engine} -o {output}"

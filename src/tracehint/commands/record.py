@@ -29,7 +29,7 @@ from tracehint.commands._recording import (
 from tracehint.errors import TracehintError, UsageError
 from tracehint.schemas.losses import words
 
-IDLE_SECONDS = 30.0  # of a recorder that a task started
+IDLE_SECONDS = 30.0  # before a recorder that a task started ends
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class NodeOptions:
 
 
 def chosen_node(options: NodeOptions, command: tuple[str, ...], others: dict[str, Any]) -> bool:
-    """Whether `--node` was given. Raises UsageError for what does not go together."""
+    """Whether `--node` was given. Raises UsageError for conflicting options."""
     given = [
         f"--{name}"
         for name, value in (
@@ -82,7 +82,7 @@ def run_node(
 ) -> int:
     """Do what `--node` asks for; does not return when a command was given."""
     if command and recorded_already():
-        _become(command)
+        _exec_command(command)
     place = _place(host_id, command)
 
     def record(follow: Follow) -> int:
@@ -114,7 +114,7 @@ def run_node(
 
 
 def _serve(place: Place, options: NodeOptions, record: Callable[[Follow], int]) -> int:
-    """Be this node's recorder, or start it. Raises UsageError where one runs already."""
+    """Act as this node's recorder, or start it. Raises UsageError if one runs already."""
     code = serve(place, options.idle or 0.0, record, detach=options.start)
     if code is None and not options.start:
         raise UsageError(
@@ -132,11 +132,11 @@ def _place(host_id: str, command: tuple[str, ...]) -> Place:
         if not command:
             raise
         _warn(error)
-        _become(command)
+        _exec_command(command)
 
 
 def _warn(error: object) -> None:
-    """One line; the task runs also where standard error is closed."""
+    """Print one line; the task also runs with standard error closed."""
     with contextlib.suppress(OSError):
         click.echo(f"tracehint: not recorded: {error}", err=True)
 
@@ -149,7 +149,7 @@ def _join(
     *,
     quiet: bool,
 ) -> NoReturn:
-    """Make sure that there is a recorder, and become the program that joins it and the command."""
+    """Ensure that a recorder runs, and exec the program that joins it and runs the command."""
     find_command(command[0])
     try:
         if options.wait is not None:
@@ -157,14 +157,14 @@ def _join(
         else:
             idle = IDLE_SECONDS if options.idle is None else options.idle
             serve(place, idle, record, detach=True)
-    except (TracehintError, OSError) as error:  # the task runs all the same, counted as missed
+    except (TracehintError, OSError) as error:  # the task runs anyway and is counted as missed
         if not quiet:
             _warn(error)
-    _become(command, place.prefix())
+    _exec_command(command, place.prefix())
 
 
-def _become(command: tuple[str, ...], prefix: Sequence[str] = ()) -> NoReturn:
-    """The command, behind `prefix` where that program is there."""
+def _exec_command(command: tuple[str, ...], prefix: Sequence[str] = ()) -> NoReturn:
+    """Exec the command, behind `prefix` if that program exists."""
     argv = runnable(command)
     if prefix:
         try:
@@ -247,7 +247,7 @@ def command(pid: int | None, cgroup: str | None, duration: float | None, **optio
 def _other_ways(
     pid: int | None, cgroup: str | None, duration: float | None, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """What does not go together with `--node`, by the option's name."""
+    """Return the options that conflict with `--node`, by name."""
     return {
         "--pid": pid,
         "--cgroup": cgroup,

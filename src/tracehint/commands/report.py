@@ -12,7 +12,7 @@ from tracehint.app.output import refuse_existing, write_result
 from tracehint.app.profile import results_folder
 from tracehint.app.user_cluster import where_of
 from tracehint.commands._options import load, nodes_option, placement_option, task_options
-from tracehint.progress import for_a_run, stage
+from tracehint.progress import prepare_for_analysis, stage
 
 if TYPE_CHECKING:
     from tracehint.analyzer.model import Options
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.lint.finding import Finding
 
-LARGE = 300_000  # tasks: from here on memory is dearer than time
+LARGE = 300_000  # tasks; larger runs save memory at the cost of time
 
 
 @click.command()
@@ -70,7 +70,7 @@ def command(
     if opened and kept.is_file() and not (data or output or cluster or before or nodes):
         _open(kept)
         return
-    for_a_run(keep=False)
+    prepare_for_analysis(keep=False)
     target = str(Path(bundle).name.removesuffix(".trace") or "run")
     target = output or target + (".json" if data else ".html")
     if target != "-":
@@ -81,7 +81,7 @@ def command(
 
     run = load(bundle, Options(nodes=nodes, default_placement=default_placement, **cut))
     wanted = hints or cluster is not None
-    first = _learned_first(run) if wanted else None
+    first = _learn_large_run(run) if wanted else None
     where = where_of(cluster, nodes, run.analysis, bundle)
     context = Context.of(run, bundle_name=run.name, where=where)
     findings, rules = _find_findings(context, first, rules=wanted)
@@ -100,7 +100,7 @@ def command(
 
 
 def _open(page: Path) -> None:
-    """In the user's browser; without one, its name."""
+    """Open the page in the user's browser; without one, print its address."""
     import webbrowser
 
     address = page.resolve().as_uri()
@@ -108,9 +108,9 @@ def _open(page: Path) -> None:
         click.echo(f"tracehint: found no browser; open {address}", err=True)
 
 
-def _learned_first(run: Input) -> HintFile | None:
-    """The hint rules of a large run, learned before anything else is in memory: beside the lint
-    rules they would take a gigabyte more. None: the run is small. Labels of edges go."""
+def _learn_large_run(run: Input) -> HintFile | None:
+    """Learn the hint rules of a large run before anything else is in memory: beside the lint rules
+    they would take a gigabyte more. Drops the labels of edges. None: the run is small."""
     from tracehint.analyzer.memory import give_back
     from tracehint.hintgen.learn.rules import learn
     from tracehint.hintgen.lint.facts import without_edge_labels
@@ -128,8 +128,8 @@ def _learned_first(run: Input) -> HintFile | None:
 def _find_findings(
     context: Context, first: HintFile | None, *, rules: bool
 ) -> tuple[list[Finding], HintFile | None]:
-    """The findings, and the hint rules where they are wanted and are not there `first`: those are
-    learned in a thread of their own, while SQL is asked."""
+    """Return the findings and, if wanted, the hint rules: those learned `first`, else learned in a
+    thread while SQL queries run."""
     from tracehint.analyzer.execution.resources import (
         Resources,
         cores,
@@ -159,20 +159,20 @@ def _find_findings(
 def _on_cluster(
     run: Input, rules: HintFile | None, cluster: str | None, nodes: int | None
 ) -> tuple[dict[str, Any] | None, str]:
-    """The predictions for the cluster, and the decision; nothing without a cluster."""
+    """Return the predictions for the cluster and the decision; nothing without a cluster."""
     if cluster is None or rules is None:
         return None, ""
-    from tracehint.app.planning import decided_or_why
+    from tracehint.app.planning import try_decide
     from tracehint.app.prediction import sweep
 
-    why = decided_or_why(run.analysis, rules, cluster, nodes)[1]
+    why = try_decide(run.analysis, rules, cluster, nodes)[1]
     return sweep(run.analysis, cluster), why
 
 
 def _compare_runs(
     before: str | None, run: Input, path: Path, options: Options
 ) -> dict[str, Any] | None:
-    """The report of `compare` on the earlier run and this one, where there is an earlier one."""
+    """Return the report of `compare` on the earlier run and this one; None without one."""
     if before is None:
         return None
     from tracehint.commands.compare import hints_of

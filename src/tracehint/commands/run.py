@@ -112,7 +112,7 @@ def command(
 
 
 def _hosts(directory: Path) -> tuple[Host, ...]:
-    """Where tasks may be started: the allocation that this runs in, or the project's host file."""
+    """Return the nodes for tasks: those of this allocation, or of the project's host file."""
     from tracehint.adapters.place.allocation import allocated_hosts, named_hosts
     from tracehint.adapters.project.config import find_config
 
@@ -123,14 +123,14 @@ def _hosts(directory: Path) -> tuple[Host, ...]:
 
 
 def _batch() -> tuple[Host, ...]:
-    """Where jobs can be submitted to from here."""
+    """Return the nodes for jobs that are submitted from here."""
     from tracehint.adapters.place.submissions import batch_nodes
 
     return batch_nodes()
 
 
 def _keeps_files_near(wanted: Wanted) -> bool:
-    """Whether the store keeps a file on a given node, as where its classes or pools are known."""
+    """Whether the store can keep a file on a given node; some need a map of classes or pools."""
     from tracehint.adapters.project.discover import NODE_PLACES
 
     return wanted.store not in NODE_PLACES or wanted.places is not None
@@ -138,8 +138,8 @@ def _keeps_files_near(wanted: Wanted) -> bool:
 
 @contextmanager
 def _submit_jobs(placing: JobPlacing, *, quiet: bool) -> Iterator[Submissions | None]:
-    """Jobs of the command are submitted for these nodes; where that cannot be begun, it is
-    reported."""
+    """Submit the command's jobs for these nodes during the block; if that is not possible, print
+    the reason."""
     from tracehint.adapters.place.submissions import submitting
 
     with ExitStack() as stack:
@@ -157,7 +157,7 @@ def _submit_jobs(placing: JobPlacing, *, quiet: bool) -> Iterator[Submissions | 
 
 @contextmanager
 def _place_tasks(placing: TaskPlacing, directory: Path) -> Iterator[Dispatcher | None]:
-    """Tasks of the command start on these nodes; a failure to start them is reported."""
+    """Start the command's tasks on these nodes during the block; print a failure to do so."""
     from tracehint.adapters.place.dispatch import dispatching
     from tracehint.adapters.project.state import own_folder
 
@@ -177,7 +177,7 @@ def _place_tasks(placing: TaskPlacing, directory: Path) -> Iterator[Dispatcher |
 def _with_store(
     wanted: Wanted, store: str | None, hosts: tuple[Host, ...], options: dict[str, Any]
 ) -> Iterator[Wanted]:
-    """The store that was named, or the one that the data's directory is on."""
+    """Select the store that was named, or the one that the data's directory is on."""
     from tracehint.adapters.project.discover import store_here
 
     if store is not None:
@@ -191,7 +191,7 @@ def _with_store(
 
 
 def _run_once(wanted: Wanted, no_record: bool, options: dict[str, Any]) -> Ended:
-    """With these hints, whatever was before."""
+    """Run with these hints, regardless of earlier runs."""
     with prepared(wanted) as hinted:
         ended, bundle = _run_command(hinted, wanted, no_record, options)
         hinted.tell(bundle, options["host_id"], quiet=options["quiet"])
@@ -206,20 +206,20 @@ def _learn_more(
     no_record: bool,
     options: dict[str, Any],
 ) -> Ended:
-    """With the rules learned from the runs here; this run is added to them. `nodes`: where tasks
-    may be started, and where jobs may; `began`: when this did (time.monotonic)."""
+    """Run with rules learned from the runs here, and add this run to them. `nodes`: those for
+    tasks, and those for jobs; `began`: start time of tracehint (time.monotonic)."""
     from tracehint.adapters.project.discover import CLUSTERS
     from tracehint.adapters.project.state import claim
     from tracehint.app.run_loop import learn_hints, prepare_next
-    from tracehint.beside import done_beside
+    from tracehint.beside import run_in_background
 
     here, quiet, command = working_directory(), options["quiet"], options["command"]
-    at_once = cluster is not None  # who names a cluster has its plan in this run
-    cluster = cluster or CLUSTERS.get(wanted.store)  # ready-made, where none was named
+    at_once = cluster is not None  # with a named cluster, this run has the plan
+    cluster = cluster or CLUSTERS.get(wanted.store)  # built-in model, if none was named
     kept = not (no_record or options["output"])
     with report_failures("They are kept."):
         _join_late(here, quiet=quiet)
-    # "." is the directory itself, also when its name leads elsewhere meanwhile
+    # "." stays the same directory even if its path is changed meanwhile
     state, place = claim(Path()) if kept else (_readable_state(), None)
     if state.problem:
         click.echo(f"tracehint: this run has no hints: {state.problem}", err=True)
@@ -232,7 +232,7 @@ def _learn_more(
         recorded = found is None or found.recorded or not kept
         if found is not None and found.beside:
             later = partial(learn, state, command, cluster, measured=found.measured)
-            stack.enter_context(done_beside(later))
+            stack.enter_context(run_in_background(later))
         hinted = None
         placed: Dispatcher | Submissions | None = None
         if found is not None and found.placing is not None:
@@ -244,23 +244,23 @@ def _learn_more(
             wanted = replace(wanted, learned=(found.hints, found.paths), roots=roots)
             hinted = stack.enter_context(prepared(wanted))
         given = options if place is None else {**options, "output": place}
-        jobs = placed is None  # they are recorded, but not those that are placed
+        jobs = placed is None  # jobs are recorded unless they are placed
         more = placed.environment if placed is not None else {}
         start, silent = time.monotonic(), no_record or not recorded
         ended, bundle = _run_command(hinted, wanted, silent, given, more, jobs=jobs)
         seconds = time.monotonic() - start
         created = hinted.tell(bundle, options["host_id"], quiet=quiet) if hinted is not None else 0
     if found is not None and place is not None and not recorded:
-        _note_seconds(place, found, ended, (wanted.store, created, seconds, began), options)
+        _add_unrecorded_run(place, found, ended, (wanted.store, created, seconds, began), options)
     if bundle is not None and kept:
         with report_failures(f"The recording is whole: {bundle}"):
-            _write_down(bundle, found, placed, (wanted.store, created, began), options)
+            _add_recorded_run(bundle, found, placed, (wanted.store, created, began), options)
             prepare_next(Path(), command, cluster, nodes[0], batch)
     return ended
 
 
 def _join_late(directory: Path, *, quiet: bool) -> None:
-    """Recordings of jobs that ended after their run, where there are any."""
+    """Join recordings of jobs that ended after their run, if there are any."""
     from tracehint.adapters.project.state import jobs_folders
 
     if jobs_folders(directory):
@@ -269,41 +269,41 @@ def _join_late(directory: Path, *, quiet: bool) -> None:
         join_late(directory, quiet=quiet)
 
 
-def _note_seconds(
+def _add_unrecorded_run(
     place: Path,
     found: Learned,
     ended: Ended,
     about: tuple[str, int, float, float],
     options: dict[str, Any],
 ) -> None:
-    """A run that was not recorded, into the state. `about`: the store, files created,
-    seconds of the command, and when tracehint began."""
-    from tracehint.app.ended_run import note_seconds
+    """Add a run that was not recorded to the state. `about`: the store, files created,
+    seconds of the command, and start time of tracehint."""
+    from tracehint.app.ended_run import add_unrecorded_run
 
     command = options["command"]
     words = (workflow_name(command),) if options["no_args"] else command
     with report_failures("The command has ended."):
-        note_seconds(Path(), place, words, found, ended, *about)
+        add_unrecorded_run(Path(), place, words, found, ended, *about)
 
 
-def _write_down(
+def _add_recorded_run(
     bundle: Path,
     found: Learned | None,
     placed: Dispatcher | Submissions | None,
     about: tuple[str, int, float],
     options: dict[str, Any],
 ) -> None:
-    """A recorded run, into the state. `about`: the store, files created, and when tracehint
-    began."""
-    from tracehint.app.ended_run import written_down
+    """Add a recorded run to the state. `about`: the store, files created, and start time of
+    tracehint."""
+    from tracehint.app.ended_run import add_recorded_run
 
-    for line in written_down(Path(), bundle, options["command"], found, placed, *about):
+    for line in add_recorded_run(Path(), bundle, options["command"], found, placed, *about):
         if not options["quiet"]:
             click.echo(f"tracehint: {line}", err=True)
 
 
 def _readable_state() -> ProjectState:
-    """The state of the workflow here; one that cannot be read has no runs."""
+    """Return the state of the workflow here; an unreadable one has no runs."""
     from tracehint.adapters.project.state import ProjectState, read_state
 
     try:
@@ -313,7 +313,7 @@ def _readable_state() -> ProjectState:
 
 
 def _remove_if_empty(place: Path | None) -> None:
-    """Of a run that was not recorded."""
+    """Remove the empty directory of a run that was not recorded."""
     with suppress(OSError):
         if place is not None:
             place.rmdir()
@@ -322,7 +322,7 @@ def _remove_if_empty(place: Path | None) -> None:
 def _learn_rules(
     learn: Any, state: Any, command: tuple[str, ...], cluster: str | None, *, quiet: bool
 ) -> Learned | None:
-    """The rules learned from the runs; a run that cannot be read is reported, without hints."""
+    """Return rules learned from the runs; None, with a message, if a run cannot be read."""
     try:
         found: Learned | None = learn(state, command, cluster)
     except TracehintError as error:
@@ -342,7 +342,7 @@ def _run_command(
     *,
     jobs: bool = True,
 ) -> tuple[Ended, Path | None]:
-    """`more`: of the environment; `jobs`: whether those of a batch system are recorded."""
+    """Run the command. `more`: environment variables; `jobs`: record jobs of a batch system."""
     environment = {**(hinted.environment if hinted is not None else {}), **more}
     program = find_command(options["command"][0])
     if no_record:
@@ -360,7 +360,7 @@ def _run_command(
         if bundle is not None:
             with report_failures(f"The recording is whole: {bundle}"):
                 found.join(bundle, quiet=options["quiet"])
-    if bundle is not None:  # of the jobs' files as well
+    if bundle is not None:  # after the join, to include files of jobs
         roots, host, quiet = options["data_roots"], options["host_id"], options["quiet"]
         note_locations(bundle, store, roots, host, quiet=quiet)
         with report_failures(f"The recording is whole: {bundle}"):

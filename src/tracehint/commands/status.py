@@ -86,7 +86,7 @@ def _text(state: ProjectState) -> str:
 
 
 def _describe_next(state: ProjectState, last: KnownRun, usable: int) -> str:
-    """What the next run is like; `usable`: recordings of the last one's program."""
+    """Return what the next run will be like; `usable`: recordings of the last one's program."""
     if not last.recorded:
         how = "with the same hints" if last.hinted else "without learned hints"
         return f"is like the last one: not recorded, {how}"
@@ -99,7 +99,7 @@ def _describe_next(state: ProjectState, last: KnownRun, usable: int) -> str:
 
 
 def _line(state: ProjectState, run: KnownRun) -> str:
-    """Number, seconds, what became of its hints, command, and where the recording is."""
+    """Return number, seconds, outcome of the hints, command and path of the recording."""
     from tracehint.adapters.project.state import UNKNOWN_STATUS
     from tracehint.hintgen.text.escape import shorten, terminal
 

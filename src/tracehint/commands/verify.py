@@ -94,7 +94,7 @@ def _readings(
 
 
 def _taken_files(run: Path | None, plan: TagPlan) -> dict[bytes, Lost]:
-    """Hinted files whose hints the run took away."""
+    """Return hinted files whose hints the run removed."""
     from tracehint.adapters.stores.survival import lost_in
 
     files = [target.path for target in plan.targets if target.kind == "file"]
