@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("adapters", "analyzer", "collectors", "datasets", "hintgen", "schemas", "scripts")
+PACKAGES = ("adapters", "analyzer", "collectors", "datasets", "hintgen", "schemas", "scripts")
 FUNCTION, FILE = 60, 500  # lines
 TABLE = "  # a table"
 _PARTICIPLE = re.compile(r"_?[a-z]*[^e]ed")
@@ -24,9 +24,9 @@ _FORMATTED = re.compile(r"#\s*fmt:\s*(?:skip|off)")
 
 def files(root: Path) -> Iterator[Path]:
     """Yield the Python files of the packages, without the symbolic links of src/tracehint."""
-    rooms = [root / room for room in ROOMS]
+    packages = [root / package for package in PACKAGES]
     own = [p for p in sorted((root / "src/tracehint").iterdir()) if not p.is_symlink()]
-    for place in (*rooms, *own):
+    for place in (*packages, *own):
         yield from [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
 
 
@@ -41,8 +41,8 @@ def long_functions(text: str) -> Iterator[tuple[int, str]]:
 
 def participles(text: str) -> Iterator[tuple[int, str]]:
     """Yield functions and methods that are named by a participle alone (`moved`)."""
-    whole = ast.parse(text)
-    bodies = [whole.body, *(n.body for n in ast.walk(whole) if isinstance(n, ast.ClassDef))]
+    tree = ast.parse(text)
+    bodies = [tree.body, *(n.body for n in ast.walk(tree) if isinstance(n, ast.ClassDef))]
     for node in chain.from_iterable(bodies):
         if not isinstance(node, ast.FunctionDef) or not _PARTICIPLE.fullmatch(node.name):
             continue

@@ -45,7 +45,7 @@ class Tolerances:
 
 def compare(before: Profile, after: Profile, limits: Tolerances) -> list[Finding]:
     """Return the changes as findings, errors first, then by bytes."""
-    found = [*_stages(before, after, limits), *_groups(before, after, limits)]
+    found = [*_compare_stages(before, after, limits), *_compare_groups(before, after, limits)]
     return sorted(found, key=rank)
 
 
@@ -77,7 +77,7 @@ def _finding(
     )
 
 
-def _stages(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
+def _compare_stages(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
     for name in sorted({*before.stages, *after.stages}):
         a, b = _tasks(before.stages.get(name)), _tasks(after.stages.get(name))
         facts: dict[str, object] = {"before": a[0], "after": b[0]}
@@ -101,18 +101,18 @@ def _differ(a: int, b: int, share: float) -> bool:
     return abs(a - b) > share * max(a, b)
 
 
-def _groups(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
+def _compare_groups(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
     left, right = list(before.groups), list(after.groups)
     # From the strictest match to the weakest; matched groups are removed.
     for key in (_exact, _same_name):
         pairs, left, right = _pair(left, right, key)
         for a, b in pairs:
-            yield from _changes(a, b, limits)
+            yield from _compare_pair(a, b, limits)
     # Random names that no mask recognises are matched by tasks, extension and number of files.
-    pools = _pool(left, right)
+    pools = _pair_pools(left, right)
     for old, new in pools:
         if sum(g.files for g in old) == sum(g.files for g in new):
-            yield from _volume(old, new, limits)
+            yield from _compare_volumes(old, new, limits)
             left = [g for g in left if g not in old]
             right = [g for g in right if g not in new]
     for group in right:
@@ -158,7 +158,7 @@ def _index_by(
     return found
 
 
-def _pool(
+def _pair_pools(
     left: list[FileProfile], right: list[FileProfile]
 ) -> list[tuple[list[FileProfile], list[FileProfile]]]:
     def key(group: FileProfile) -> Hashable:
@@ -168,7 +168,7 @@ def _pool(
     return [(ours[k], theirs[k]) for k in ours if k in theirs]
 
 
-def _changes(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterator[Finding]:
+def _compare_pair(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterator[Finding]:
     if (a.made, a.used) != (b.made, b.used):
         parts = [*_names("written by", a.made, b.made), *_names("read by", a.used, b.used)]
         facts: dict[str, object] = {
@@ -184,7 +184,7 @@ def _changes(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterator[Fin
         facts = {"before": a.files, "after": b.files}
         message = f"number of files: {a.files:,} -> {b.files:,}"
         yield _finding("DF007", message, b, bytes_=b.size_bytes, evidence=facts)
-    yield from _volume([a], [b], limits)
+    yield from _compare_volumes([a], [b], limits)
 
 
 def _names(verb: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[str]:
@@ -195,7 +195,7 @@ def _names(verb: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[st
         yield f"no longer {verb} {', '.join(gone)}"
 
 
-def _volume(
+def _compare_volumes(
     old: list[FileProfile], new: list[FileProfile], limits: Tolerances
 ) -> Iterator[Finding]:
     for name, label in (("size_bytes", "size"), ("read_bytes", "bytes read")):

@@ -118,7 +118,7 @@ def located_files(analysis: Analysis, bundle: Bundle | None) -> pa.Table | None:
     return con.sql(_BYTES).to_arrow_table()
 
 
-MOST_ROWS = 200  # maximum length of a table in the report
+MAX_ROWS = 200  # maximum length of a table in the report
 
 
 @dataclass(frozen=True)
@@ -273,10 +273,10 @@ def to_json(proof: Proof) -> dict[str, Any]:
 
 
 def for_page(proof: Proof) -> dict[str, Any]:
-    """Return the object for the report, with the first MOST_ROWS types and reasons."""
+    """Return the object for the report, with the first MAX_ROWS types and reasons."""
     data = {**to_json(proof), "doubt": proof.doubt.replace("\n", " ")}
-    data["types"] = data["types"][:MOST_ROWS]
-    data["hints"]["reasons"] = data["hints"]["reasons"][:MOST_ROWS]
+    data["types"] = data["types"][:MAX_ROWS]
+    data["hints"]["reasons"] = data["hints"]["reasons"][:MAX_ROWS]
     return data
 
 
@@ -337,7 +337,7 @@ _STAGES = """
            coalesce(sum(wr.bytes), 0)::BIGINT AS written_bytes
     FROM work JOIN kinds USING (task) LEFT JOIN rd USING (task) LEFT JOIN wr USING (task)
     GROUP BY kind ORDER BY min(start_s), kind"""
-MOST_NAMED = 3
+MAX_NAMED = 3
 _FIGURES = ("tasks", "seconds", "read_bytes", "written_bytes")
 
 
@@ -355,14 +355,14 @@ def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
             after.analysis.run.get("duration_s"),
             plan.seconds.planned if plan is not None else None,
         ),
-        local_bytes=Measure(places[0][0], places[1][0], _rest(places[0], moved)),
+        local_bytes=Measure(places[0][0], places[1][0], _bytes_kept_local(places[0], moved)),
         remote_bytes=Measure(places[0][1], places[1][1], moved),
         stages=_stages(before.analysis, after.analysis),
         drift=tuple(drift(before.analysis, after.analysis)),
     )
 
 
-def _rest(read: tuple[int | None, int | None], moved: float | None) -> float | None:
+def _bytes_kept_local(read: tuple[int | None, int | None], moved: float | None) -> float | None:
     """Return the bytes read in the first run minus those planned to cross the network."""
     local, remote = read
     if local is None or remote is None or moved is None:
@@ -394,16 +394,16 @@ def _by_type(analysis: Analysis) -> dict[str, dict[str, Any]]:
 
 def _name_kinds(kinds: list[str]) -> str:
     """List the first kinds, and the number of further ones."""
-    more = len(kinds) - MOST_NAMED
-    return ", ".join([*kinds[:MOST_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
+    more = len(kinds) - MAX_NAMED
+    return ", ".join([*kinds[:MAX_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def drift(before: Analysis, after: Analysis) -> list[str]:
     """Return the reasons why the two runs may differ in their work."""
     sides = [_by_type(run) for run in (before, after)]
     lines = []
-    for which, here, there in (("first", *sides), ("second", *sides[::-1])):
-        only = [kind for kind in here if kind not in there]
+    for which, own, other in (("first", *sides), ("second", *sides[::-1])):
+        only = [kind for kind in own if kind not in other]
         if only:
             lines.append(
                 f"{plural(len(only), 'task type')} in the {which} run alone: {_name_kinds(only)}"
@@ -417,8 +417,8 @@ def drift(before: Analysis, after: Analysis) -> list[str]:
     return lines
 
 
-ENOUGH = 1 << 20  # minimum bytes read in each run to judge a rule
-NEARER = 0.02  # minimum decrease of the remote share of bytes for a rule to count as helpful
+MIN_READ_BYTES = 1 << 20  # minimum bytes read in each run to judge a rule
+MIN_DECREASE = 0.02  # minimum decrease of the remote share of bytes for a rule to count as helpful
 
 _SHARES = """
     WITH hinted AS (SELECT DISTINCT path, rule FROM settings WHERE state = 'set'),
@@ -449,5 +449,5 @@ def not_helped(before: Input, after: Input) -> list[str]:
     con.register("settings", after.bundle.tables["settings"])
     for name, files in zip(("before", "after"), sides, strict=True):
         con.register(name, files)
-    found = con.execute(_SHARES, {"enough": ENOUGH, "nearer": NEARER}).fetchall()
+    found = con.execute(_SHARES, {"enough": MIN_READ_BYTES, "nearer": MIN_DECREASE}).fetchall()
     return [rule for (rule,) in found]

@@ -311,12 +311,12 @@ def score_prepared(
         "nodes": nodes,
         "units": len(true),
         "losses": dict(sorted(main.losses.items())),
-        "wrong": [_wrong(*entry) for entry in main.wrong],
+        "wrong": [_describe_wrong(*entry) for entry in main.wrong],
     }
     return cast("dict[str, Any]", document)
 
 
-def _wrong(path: bytes, name: str, value: str, wanted: str) -> WrongHint:
+def _describe_wrong(path: bytes, name: str, value: str, wanted: str) -> WrongHint:
     return {
         "path": to_text(path),
         "hint": name,

@@ -116,9 +116,9 @@ def _cut_cycles(con: duckdb.DuckDBPyConnection) -> None:
     import networkx as nx
 
     graph: nx.DiGraph[int] = nx.DiGraph(con.execute("SELECT parent, child FROM link").fetchall())
-    knots = [c for c in nx.strongly_connected_components(graph) if len(c) > 1]
+    cycles = [c for c in nx.strongly_connected_components(graph) if len(c) > 1]
     con.execute("CREATE TEMP TABLE knot (task BIGINT, knot BIGINT)")
-    for number, knot in enumerate(knots):
+    for number, knot in enumerate(cycles):
         con.execute("INSERT INTO knot SELECT unnest($1::BIGINT[]), $2", [list(knot), number])
     con.execute(
         """DELETE FROM link USING knot a, knot b, tasks p, tasks c

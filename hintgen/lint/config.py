@@ -89,16 +89,16 @@ def find_config(start: Path) -> Config:
             if not os.path.lexists(path):
                 continue
             try:
-                table = _table(path, keys)
+                table = _read_table(path, keys)
             except UntrustedError as error:
                 ignored.append(f"{error.what}: it is ignored")
                 continue
             if table is not None:
-                return _config(table, path, ignored)
+                return _parse_config(table, path, ignored)
     return Config(ignored=tuple(ignored))
 
 
-def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+def _read_table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
     data: Any = _FILE.toml(path)
     for key in keys:
         if not isinstance(data, dict) or key not in data:
@@ -109,7 +109,7 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
     return data
 
 
-def _config(table: dict[str, Any], path: Path, ignored: list[str]) -> Config:
+def _parse_config(table: dict[str, Any], path: Path, ignored: list[str]) -> Config:
     names = {f.name: type(getattr(Settings, f.name)) for f in dataclasses.fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in table.items():

@@ -202,7 +202,7 @@ def set_sql(path: str) -> str:
 # The files whose placement the finding recommends; the gain is simulated.
 PLACED_SQL = "list(f.file) AS placed"
 
-_OF_RULES = """
+_RULE_TABLES_SQL = """
     SELECT view_name, true FROM duckdb_views() WHERE regexp_matches(view_name, '^[bd]_')
     UNION ALL
     SELECT table_name, false FROM duckdb_tables() WHERE regexp_matches(table_name, '^[bd]_')"""
@@ -260,7 +260,7 @@ class Context:
 
     def release(self) -> None:
         """Drop the tables that only rules query: those of the bundle and of the declared graph."""
-        for name, view in self.con.execute(_OF_RULES).fetchall():
+        for name, view in self.con.execute(_RULE_TABLES_SQL).fetchall():
             if view:
                 self.con.unregister(name)
             else:
@@ -385,9 +385,9 @@ class Context:
             assumed=tuple(assumed),
             placed=ints(row["placed"]) if row.get("placed") is not None else None,
         )
-        return found if fix else replace(found, fix=self._edit(found) or self.hints_command)
+        return found if fix else replace(found, fix=self._find_edit(found) or self.hints_command)
 
-    def _edit(self, finding: Finding) -> str:
+    def _find_edit(self, finding: Finding) -> str:
         """Return the lines for the workflow file, if the store keeps no files on nodes."""
         if self.where is None or not self.where.staging:
             return ""

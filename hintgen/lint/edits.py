@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding
 
 # rule -> kind of edit
-KINDS = {
+EDIT_KINDS = {
     "TP001": "copies", "TP002": "together", "TP003": "together", "TD001": "input",
     "TD002": "output", "TD003": "drop",
 }  # fmt: skip  # a table
@@ -29,8 +29,8 @@ def edit_of(
 ) -> str:
     """Return the lines; empty if the engine is unknown or has no such edit. `near`: task types to
     run on one node; `nodes`: as from nodes_of; `staging`: the store keeps no files on nodes."""
-    kind = KINDS.get(finding.code, "")
-    place = _PLACE.get(engine if not staging or engine in _GROUPS else "")
+    kind = EDIT_KINDS.get(finding.code, "")
+    place = _NODE_EDITS.get(engine if not staging or engine in _GROUPING_ENGINES else "")
     if kind == "together" and place is not None:
         return place(near or types_of(finding.producers) + types_of(finding.consumers), nodes)
     edits = _EDITS.get(engine, {})
@@ -140,14 +140,14 @@ def _nextflow_drop(f: Finding) -> str:
 
 def _rule_line(f: Finding) -> str:
     """Return a rule of Makeflow or make with the files after the colon."""
-    return f"{_rules(f, 'add to the inputs')}\n... : ... {' '.join(_paths(f))}"
+    return f"{_format_heading(f, 'add to the inputs')}\n... : ... {' '.join(_paths(f))}"
 
 
 def _rule_drop(f: Finding) -> str:
-    return f"{_rules(f, 'remove from the inputs')}\n{' '.join(_paths(f))}"
+    return f"{_format_heading(f, 'remove from the inputs')}\n{' '.join(_paths(f))}"
 
 
-def _rules(f: Finding, change: str) -> str:
+def _format_heading(f: Finding, change: str) -> str:
     more = f.files - len(_paths(f))
     rest = f" (and {plural(more, 'more file')})" if more > 0 else ""
     return f"# rules of {', '.join(types_of(f.consumers))}: {change}{rest}"
@@ -161,9 +161,9 @@ def _makeflow_node(names: Sequence[str], nodes: Mapping[str, str]) -> str:
     return f'{head}\nBATCH_OPTIONS="--nodelist={node or "NODE"}"'
 
 
-_GROUPS = ("snakemake",)  # engines that run the tasks of a group in one job, on any store
+_GROUPING_ENGINES = ("snakemake",)  # engines that run the tasks of a group in one job, on any store
 # engine -> lines that run tasks of these types on one node
-_PLACE: dict[str, Callable[[Sequence[str], Mapping[str, str]], str]] = {
+_NODE_EDITS: dict[str, Callable[[Sequence[str], Mapping[str, str]], str]] = {
     "snakemake": _snakemake_group, "makeflow": _makeflow_node,
 }  # fmt: skip  # a table
 # engine -> kind of edit -> lines

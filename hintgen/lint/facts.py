@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 NO_SIZE = np.iinfo(np.int64).min
 
-EMPTY = """
+DECLARED_TABLES = """
 CREATE TABLE d_task (task BIGINT);
 CREATE TABLE d_path (number BIGINT, path BLOB, path_text VARCHAR, name BIGINT);
 CREATE TABLE d_io (task BIGINT, number BIGINT, name BIGINT, direction VARCHAR, size_bytes BIGINT);
@@ -43,7 +43,7 @@ CREATE TABLE d_file (task BIGINT, file BIGINT, direction VARCHAR);
 CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
 CREATE TABLE d_parent (task BIGINT, parent BIGINT);
 """
-_PLAIN = """
+_STRIP_SQL = """
 WITH below AS (SELECT number, {rel} AS rel FROM odd_paths)
 SELECT number, rtrim(CASE WHEN starts_with(rel, './')
                      THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS path_text
@@ -96,29 +96,29 @@ def add_declared(
     roots: Sequence[str],
     relative: str,
 ) -> None:
-    """Fill the tables of EMPTY; `con` has `files`. `folders`: directories of the run's files.
+    """Fill the DECLARED_TABLES; `con` has `files`. `folders`: directories of the run's files.
     `relative`: SQL for the part of column `absolute` below its data root, one of `roots`."""
     import pyarrow as pa
 
-    _put(con, "d_task", {"task": uses.tasks})
+    _fill(con, "d_task", {"task": uses.tasks})
     number = np.arange(len(uses.paths))
-    text = _plain(con, text_column(uses.paths), roots, relative)
+    text = _strip_paths(con, text_column(uses.paths), roots, relative)
     name = text.dictionary_encode().indices
-    _put(con, "d_path", {"number": number, "path": uses.paths, "path_text": text, "name": name})
+    _fill(con, "d_path", {"number": number, "path": uses.paths, "path_text": text, "name": name})
     ways = pa.int8() if len(uses.ways) < 128 else pa.int32()
     direction = pa.DictionaryArray.from_arrays(pa.array(uses.way, ways), uses.ways)
-    _put(con, "d_io", {
+    _fill(con, "d_io", {
         "task": uses.task, "number": uses.path, "name": name.take(pa.array(uses.path)),
         "direction": direction, "size_bytes": pa.array(uses.size, mask=uses.size == NO_SIZE),
     })  # fmt: skip  # a table
     named = con.execute(_NAMED).fetchnumpy()
     number, file = ints(named["number"]), ints(named["file"])
-    _put(con, "d_named", {"number": number, "file": file})
+    _fill(con, "d_named", {"number": number, "file": file})
     row, file = join_pairs(uses.path, number, file)
-    _put(con, "d_file", {
+    _fill(con, "d_file", {
         "task": uses.task[row], "file": file, "direction": direction.take(pa.array(row)),
     })  # fmt: skip  # a table
-    _put(con, "d_dir", _directories(uses, text, name, folders))
+    _fill(con, "d_dir", _directories(uses, text, name, folders))
     con.execute(_PARENTS)
 
 
@@ -140,7 +140,7 @@ def _directories(
     }  # fmt: skip  # a table
 
 
-def _plain(
+def _strip_paths(
     con: duckdb.DuckDBPyConnection, texts: pa.Array, roots: Sequence[str], relative: str
 ) -> pa.Array:
     """Strip the data root, a leading ./ and a trailing / from paths; most have none of these."""
@@ -155,7 +155,7 @@ def _plain(
     if not len(place):
         return texts
     con.register("odd_paths", pa.table({"number": place, "absolute": texts.take(place)}))
-    found = in_order(con.sql(_PLAIN.format(rel=relative)).to_arrow_table(), "number")
+    found = in_order(con.sql(_STRIP_SQL.format(rel=relative)).to_arrow_table(), "number")
     con.unregister("odd_paths")
     return pc.replace_with_mask(texts, odd, found["path_text"].combine_chunks())
 
@@ -167,11 +167,11 @@ def _match_declared_names(declared_task: pa.Table, names: pa.Array) -> tuple[Int
 
     place = pc.index_in(declared_task["declared"], value_set=names.cast(pa.string()))
     number = ints(pc.fill_null(place, -1).to_numpy())
-    there = number >= 0
-    return number[there], column(declared_task, "task")[there]
+    matched = number >= 0
+    return number[matched], column(declared_task, "task")[matched]
 
 
-def _put(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) -> None:
+def _fill(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) -> None:
     """Replace the empty table by these columns, without a copy; integers that fit into 32 bits are
     narrowed."""
     import pyarrow as pa
@@ -195,7 +195,7 @@ CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOU
 # b_meta  metadata operations with task, directory and whether it is below a data root
 # b_exe   programs that each task executed
 # b_driver  the engine (its type) that started each task
-# d_...: the declared graph of the engine (see EMPTY)
+# d_...: the declared graph of the engine (see DECLARED_TABLES)
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
   SELECT o.created, o.read_bytes, o.write_bytes, o.read_ops, o.write_ops, o.seq_ops, o.small_ops,
@@ -218,7 +218,7 @@ CREATE TABLE b_driver AS
   FROM b_processes p JOIN b_proc_task pt USING (proc) JOIN b_proc_task up ON up.proc = p.parent
   JOIN tasks e ON e.task = up.task WHERE e.engine AND e.task <> pt.task;
 """
-_ABOVE = """
+_PARENT_FOLDERS_SQL = """
 SELECT DISTINCT regexp_replace(path_text, '/[^/]*$', '') AS above FROM files
 WHERE contains(path_text, '/')"""
 
@@ -251,7 +251,7 @@ def add_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, users: Users) 
     add_file_types(con, users, column(analysis.files, "file"))
     con.register("primary_label", with_primary_labels(analysis).patterns)
     con.execute(_VIEWS)
-    con.execute(EMPTY)
+    con.execute(DECLARED_TABLES)
 
 
 def add_bundle_views(
@@ -259,7 +259,7 @@ def add_bundle_views(
 ) -> None:
     """Add tables that join the bundle's raw rows to tasks and paths of the analysis. `owned`: the
     declared tables are removed from the bundle."""
-    proc_task, declared_task = _members(analysis, bundle)
+    proc_task, declared_task = _find_members(analysis, bundle)
     con.register("b_proc_task", proc_task)
     con.register("b_declared_task", declared_task)
     roots = analysis.run["data_roots"]
@@ -278,17 +278,17 @@ def add_bundle_views(
     if owned:
         con.unregister("b_declared_io")
         bundle.tables["declared_io"] = bundle.tables["declared_io"].schema.empty_table()
-    add_declared(con, uses, _folders(con), roots, relative_sql("absolute", roots))
+    add_declared(con, uses, _list_folders(con), roots, relative_sql("absolute", roots))
     if owned:  # Context.has needs the number of rows
         con.unregister("b_declared_tasks")
         bundle.tables["declared_tasks"] = bundle.tables["declared_tasks"].select(["pid"])
 
 
-def _folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
+def _list_folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
     """Return all directories, direct and indirect, of files."""
     import pyarrow as pa
 
-    above = con.execute(_ABOVE).fetchnumpy()["above"].tolist()
+    above = con.execute(_PARENT_FOLDERS_SQL).fetchnumpy()["above"].tolist()
     found = set(above)
     while above:
         above = [name.rpartition("/")[0] for name in above if "/" in name]
@@ -297,7 +297,7 @@ def _folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
     return pa.array(sorted(found), pa.string())
 
 
-def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
+def _find_members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
     """Return the processes and declared tasks of each task: from the analysis if this process made
     it from the bundle, else by segmentation."""
     if analysis.proc_task is not None and analysis.declared_task is not None:

@@ -50,15 +50,15 @@ class Info:
 
 # Findings for a terminal, wrapped to its width: a heading per rule, then its largest finding.
 
-FEW = 2  # maximum number of findings of a rule that are all shown; of more, only the largest
-NAMES, NAME = 3, 40  # maximum number of files named among those not shown; length of a name
+MAX_SHOWN = 2  # maximum findings of a rule that are all shown; of more, only the largest
+MAX_NAMES, MAX_LENGTH = 3, 40  # files named among those not shown; characters of a name
 _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 def savings_text(finding: Finding, baseline: Baseline | None) -> str:
     """Return `saves ...` for the fix; empty if nothing is known."""
     gain = finding.gain
-    parts = _counts(finding.saves)
+    parts = _list_counted(finding.saves)
     if gain is not None and baseline is not None and (gain.pays(baseline) or not parts):
         text = gain.text(baseline)
         if text == NO_CHANGE:
@@ -67,7 +67,7 @@ def savings_text(finding: Finding, baseline: Baseline | None) -> str:
     return f"saves {', '.join(parts)}" if parts else ""
 
 
-def _counts(saves: Savings) -> list[str]:
+def _list_counted(saves: Savings) -> list[str]:
     """Return the savings counted in the run, without simulated gains."""
     parts = []
     if saves.storage_bytes:
@@ -102,7 +102,11 @@ def render_text(findings: Sequence[Finding], info: Info) -> str:
     printed: dict[str, str] = {}
     for own in by_rule(findings):
         _print_rule(
-            console, own, printed, len(own) if info.every or len(own) <= FEW else 1, info.baseline
+            console,
+            own,
+            printed,
+            len(own) if info.every or len(own) <= MAX_SHOWN else 1,
+            info.baseline,
         )
     _print_total(console, findings, info)
     if info.simulation is not None and info.simulation.analysis.run.get("requested"):
@@ -124,7 +128,7 @@ def _print_rule(
     head = Text(f"{first.code} {first.name}", _STYLE[first.severity])
     if len(own) > 1:
         head.append(f"  {plural(len(own), 'finding')}")
-        if counts := _counts(sum_findings(own)):
+        if counts := _list_counted(sum_findings(own)):
             head.append(f", save {', '.join(counts)}", "bold")
     elif saved := savings_text(first, baseline):
         head.append(f"  {saved}", "bold")
@@ -136,14 +140,14 @@ def _print_rule(
             console, finding, printed, "" if len(own) == 1 else savings_text(finding, baseline)
         )
     if left := own[shown:]:
-        _print_indented(console, terminal(_left_text(left)), "dim")
+        _print_indented(console, terminal(_format_hidden(left)), "dim")
     console.print()
 
 
-def _left_text(left: Sequence[Finding]) -> str:
+def _format_hidden(left: Sequence[Finding]) -> str:
     """Return the number of findings not shown, their savings, and some of their files."""
-    saved = ", ".join(_counts(sum_findings(left)))
-    names = [shorten(terminal(f.template), NAME) for f in left if f.template][:NAMES]
+    saved = ", ".join(_list_counted(sum_findings(left)))
+    names = [shorten(terminal(f.template), MAX_LENGTH) for f in left if f.template][:MAX_NAMES]
     text = f"and {len(left)} more" + (f", {saved}" if saved else "") + " (--all)"
     return text + (f": {', '.join(names)}" + ", ..." * (len(left) > len(names)) if names else "")
 

@@ -51,7 +51,7 @@ def fold_findings(findings: Sequence[Finding], baseline: Baseline | None) -> lis
     ]
 
 
-ROWS = (2000, 1000, 500, 250, 100, 40)  # limits of single tasks and files: the first that fits
+ROW_LIMITS = (2000, 1000, 500, 250, 100, 40)  # of single tasks and files; the first that fits
 MAX_DATA = 1_600_000  # characters of JSON; the page's CSS and JavaScript are 1.3 MB
 MAX_STAGES = 300
 MAX_TEXT = 600  # characters
@@ -87,7 +87,7 @@ def collect(
         "tool": f"tracehint {__version__}",
         "title": title(analysis.run, Path(source) if source else None),
         "decision": decision[:MAX_TEXT],
-        **_of_run(analysis, labelled or Labelled(analysis), simulation, findings),
+        **_collect_run(analysis, labelled or Labelled(analysis), simulation, findings),
         "stages": found[:MAX_STAGES],
         "graph": _graph(con),
         "sankey": panels.sankey(con),
@@ -97,23 +97,23 @@ def collect(
         "colors": _colors(),
     }  # fmt: skip  # a table
     data: dict[str, Any] = plain(whole)
-    room = MAX_DATA - len(json.dumps(data))
-    rest = _limit_rows(room, lambda rows: _largest(con, analysis, findings, hints, rows))
+    budget = MAX_DATA - len(json.dumps(data))
+    rest = _limit_rows(budget, lambda rows: _largest(con, analysis, findings, hints, rows))
     if len(found) > MAX_STAGES:
         rest["left_out"]["stages"] = len(found) - MAX_STAGES
     return data | rest
 
 
-def _limit_rows(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+def _limit_rows(budget: int, collect_rows: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
     """Return the data with the most rows that fits in `room` characters, else the fewest rows."""
-    for rows in ROWS:
-        rest: dict[str, Any] = plain(made(rows))
-        if len(json.dumps(rest)) <= room:
+    for rows in ROW_LIMITS:
+        rest: dict[str, Any] = plain(collect_rows(rows))
+        if len(json.dumps(rest)) <= budget:
             break
     return rest
 
 
-def _of_run(
+def _collect_run(
     analysis: Analysis,
     labelled: Labelled,
     simulation: Simulation | None,

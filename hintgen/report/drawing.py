@@ -146,7 +146,7 @@ _SHOWN = """
     CREATE OR REPLACE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
       AND file IN (SELECT file FROM type_set);"""
 # Coarser folding of too many kinds: (maximum number of nodes, columns of the coarser node).
-_FOLDS = ((MAX_FOLDED_FILES, "made, used, pattern"), (MAX_FLOWS, "role, pattern"))
+_COARSER_FOLDS = ((MAX_FOLDED_FILES, "made, used, pattern"), (MAX_FLOWS, "role, pattern"))
 
 _TASKS = """
     SELECT n.node AS id, 'task' AS kind, coalesce(nullif(min(n.label), ''), '?') AS label,
@@ -196,7 +196,7 @@ _LEFT_OUT = """
            (SELECT count(*) FROM files WHERE role = 'scratch') AS scratch_files"""
 
 
-def lean(analysis: Analysis) -> Analysis:
+def drop_unused(analysis: Analysis) -> Analysis:
     """Return the run without ranges and edge labels: much of a large run, unused in drawings."""
     import pyarrow.compute as pc
 
@@ -236,7 +236,7 @@ def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
     file_drawn: the nodes in order, with the columns of GraphNode."""
     con.execute(_SHOWN)
     con.execute(_KEYS[fold].format(types=MAX_FOLDED_TASKS))
-    for most, by in _FOLDS if fold else ():
+    for most, by in _COARSER_FOLDS if fold else ():
         row = con.execute("SELECT count(DISTINCT node) FROM file_node").fetchone()
         if row and row[0] > most:
             con.execute(_BY_KIND.format(by=by))

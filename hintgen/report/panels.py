@@ -60,7 +60,7 @@ _COUNTS = """
     SELECT (SELECT count(*) FROM work), (SELECT count(*) FROM file_node),
            (SELECT count(*) FROM writers JOIN file_node USING (file))
            + (SELECT count(*) FROM readers JOIN file_node USING (file))"""
-_CODED = {
+_ENCODED = {
     "tasks": ("node", "host", "command"),
     "files": ("node", "role", "pattern", "placement", "runner_up", "evidence", "others"),
 }
@@ -81,8 +81,8 @@ def detail(con: duckdb.DuckDBPyConnection, rows: int) -> dict[str, Any]:
     pairs["task"] = [task_at[t] for t in pairs["task"]]
     pairs["file"] = [file_at[f] for f in pairs["file"]]
     for table, name in ((tasks, "tasks"), (files, "files")):
-        table.update({column: _encode_column(table[column]) for column in _CODED[name]})
-    files["evidence"]["values"] = [_evidence(e) for e in files["evidence"]["values"]]
+        table.update({column: _encode_column(table[column]) for column in _ENCODED[name]})
+    files["evidence"]["values"] = [_parse_evidence(e) for e in files["evidence"]["values"]]
     names = ("tasks", "files", "accesses")
     left_out = {name: n - k for name, n, k in zip(names, counts, shown, strict=True) if k < n}
     return {"tasks": tasks, "files": files, "pairs": pairs, "left_out": left_out}
@@ -103,7 +103,7 @@ def _encode_column(values: Sequence[Any]) -> dict[str, Any]:
     return {"values": list(known), "codes": codes}
 
 
-def _evidence(raw: str) -> dict[str, Any]:
+def _parse_evidence(raw: str) -> dict[str, Any]:
     """Parse the evidence of a label; long lists are cut, large values left out."""
     try:
         data = json.loads(raw) if raw else {}
@@ -149,7 +149,7 @@ def heat_maps(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
             continue
         cells = []
         for index, row in enumerate(rows[:MAX_TASKS]):
-            shares = _shares(row["ranges"], file["size_bytes"])
+            shares = _measure_coverage(row["ranges"], file["size_bytes"])
             cells += [[b, index, round(s, 3)] for b, s in enumerate(shares) if s > 0]
         maps.append(
             {
@@ -166,7 +166,7 @@ def heat_maps(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     return maps
 
 
-def _shares(ranges: list[list[int]], size: int) -> list[float]:
+def _measure_coverage(ranges: list[list[int]], size: int) -> list[float]:
     """Return the covered share of each of BINS equal parts of the file; `ranges` are sorted."""
     import numpy as np
 

@@ -29,8 +29,8 @@ _TASKS = """
            coalesce(exit_status, 0) <> 0 AS failed
     FROM (FROM work ORDER BY coalesce(end_s - start_s, 0) DESC, task LIMIT $limit)
     ORDER BY host, start_s, task"""
-_WHOLE = "SELECT count(*) AS tasks, max(coalesce(end_s, start_s)) AS end_s FROM work"
-_SPREAD = ("bytes", "first_s", "last_s")
+_TOTALS = "SELECT count(*) AS tasks, max(coalesce(end_s, start_s)) AS end_s FROM work"
+_SPAN_COLUMNS = ("bytes", "first_s", "last_s")
 _HOSTS = "SELECT DISTINCT host FROM work ORDER BY host"
 
 
@@ -41,7 +41,7 @@ def timeline(
     (`left_out`: number of other tasks), lanes per host, and I/O per host and time bin. `con`: with
     the tables of query.connect."""
     duration_s = float(analysis.run.get("duration_s") or 0)
-    whole = query.rows(con, _WHOLE)[0]
+    whole = query.rows(con, _TOTALS)[0]
     rows = query.rows(con, _TASKS, {"limit": limit})
     # An imported run can be much longer than its known tasks, which would be a thin stripe.
     end = whole["end_s"] or duration_s or 1.0
@@ -97,13 +97,13 @@ def _io(con: duckdb.DuckDBPyConnection, analysis: Analysis, end: float) -> dict[
     if len(names) > MAX_HOSTS:
         names, known = ["all hosts"], np.minimum(known, 0)
     sides = {"read": analysis.consumers, "write": analysis.producers}
-    codes = {kind: _hosts_of(analysis, table, known) for kind, table in sides.items()}
+    codes = {kind: _row_hosts(analysis, table, known) for kind, table in sides.items()}
     step = end / BINS
     series = []
     for code, host in enumerate(names):
         for kind, table in sides.items():
             rows = np.flatnonzero(codes[kind] == code)
-            bytes_, first, last = (floats(table, name)[rows] for name in _SPREAD)
+            bytes_, first, last = (floats(table, name)[rows] for name in _SPAN_COLUMNS)
             values = _spread(bytes_, first, last, step)
             if values.any():
                 series.append({"host": host, "kind": kind, "bytes": values.round().tolist()})
@@ -120,7 +120,7 @@ def _host_codes(analysis: Analysis, names: list[str | None]) -> Shorts:
     return np.where(column(tasks, "engine", 0) != 0, np.int32(-1), known)
 
 
-def _hosts_of(analysis: Analysis, table: pa.Table, known: Shorts) -> Shorts:
+def _row_hosts(analysis: Analysis, table: pa.Table, known: Shorts) -> Shorts:
     """Return the host index of each row of producers or consumers; -1 for software files and rows
     without a time."""
     task = finder(column(analysis.tasks, "task"))(column(table, "task"))

@@ -23,9 +23,9 @@ Runs = frozenset[int]
 Key = tuple[bytes, bytes, bytes, int]  # shape of the parent; text before, after; length
 
 _TAIL = rb"((?:\.[A-Za-z][A-Za-z0-9]{0,4}){0,2})"
-_MADE = rb"(?:.*[._-])?[A-Za-z_]*(?:tmp|Tmp|nxf)[._-]?"  # prefixes of temporary names
-_WAYS: tuple[tuple[re.Pattern[bytes], bool], ...] = (  # position of a random part; known prefix
-    (re.compile(rb"(" + _MADE + rb")([A-Za-z0-9_]{6,12})" + _TAIL), True),
+_TEMPORARY = rb"(?:.*[._-])?[A-Za-z_]*(?:tmp|Tmp|nxf)[._-]?"  # prefixes of temporary names
+_POSITIONS: tuple[tuple[re.Pattern[bytes], bool], ...] = (  # position of a part; known prefix
+    (re.compile(rb"(" + _TEMPORARY + rb")([A-Za-z0-9_]{6,12})" + _TAIL), True),
     (re.compile(rb"()([A-Za-z0-9_]{6,12})" + _TAIL), False),
     (re.compile(rb"(.*[.-])([A-Za-z0-9]{6,12})" + _TAIL), False),
 )  # fmt: skip  # a table
@@ -35,11 +35,11 @@ _NO_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{4}", re.IGNORECASE)  # four consonan
 # Three in a row, or no vowel: enough for a directory among random ones.
 _HARD_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{3}|_[a-z]*_|^[^aeiou]*$", re.IGNORECASE)
 _DIGITS = re.compile(rb"0+")
-FEW = 3  # minimum number of random files in one place; two for directories
+MIN_RANDOM = 3  # random files needed in one place; two directories suffice
 # Number of random parts in one place, and their share, from which parts of letters alone count as
 # random too. Lower for directories: among random ones, a user's name of equal length is rarer.
-MANY, SURE = 4, 0.8
-MANY_FOLDERS, SURE_FOLDERS = 3, 0.6
+MIN_FILES, MIN_SHARE = 4, 0.8
+MIN_FOLDERS, MIN_FOLDER_SHARE = 3, 0.6
 
 
 @dataclass
@@ -65,8 +65,8 @@ def mask_layouts(layouts: Sequence[bytes | None], runs: Sequence[Runs]) -> list[
     shapes = [b""] * len(layouts)
     for level in range(max(map(len, names), default=0)):
         here = [i for i, parts in enumerate(names) if level < len(parts)]
-        places = _places(here, level, names, shapes, runs)
-        random = {key: found for key, place in places.items() if (found := _random(place))}
+        places = _collect_places(here, level, names, shapes, runs)
+        random = {key: found for key, place in places.items() if (found := _select_random(place))}
         for i in here:
             name = _mask(names[i][level], shapes[i], random)
             shapes[i] += (b"/" if level else b"") + name
@@ -75,16 +75,16 @@ def mask_layouts(layouts: Sequence[bytes | None], runs: Sequence[Runs]) -> list[
     ]
 
 
-def _ways(name: bytes, parent: bytes) -> Iterator[tuple[Key, bytes, bool]]:
+def _list_candidates(name: bytes, parent: bytes) -> Iterator[tuple[Key, bytes, bool]]:
     """Yield the candidates for a random part of a name: place, part, known prefix."""
-    for pattern, known in _WAYS:
+    for pattern, known in _POSITIONS:
         found = pattern.fullmatch(name)
         if found:
             before, part, behind = found.groups()
             yield (parent, digits(before), digits(behind), len(part)), part, known
 
 
-def _places(
+def _collect_places(
     here: list[int], level: int, names: list[list[bytes]], shapes: list[bytes], runs: Sequence[Runs]
 ) -> dict[Key, _Place]:
     """Collect the candidates for random parts on this directory level."""
@@ -93,7 +93,7 @@ def _places(
         seen[shapes[i], names[i][level], level + 1 < len(names[i])] |= runs[i]
     places: dict[Key, _Place] = {}
     for (parent, name, folder), where in seen.items():
-        for key, part, known in _ways(name, parent):
+        for key, part, known in _list_candidates(name, parent):
             place = places.setdefault(key, _Place(known, folder))
             place.folder |= folder
             place.add(part, where)
@@ -101,23 +101,23 @@ def _places(
 
 
 def _mask(name: bytes, parent: bytes, random: dict[Key, frozenset[bytes]]) -> bytes:
-    for key, part, _ in _ways(name, parent):
+    for key, part, _ in _list_candidates(name, parent):
         if part in random.get(key, ()):
             return key[1] + b"\x00r" + key[2]
     return digits(name)
 
 
-def _random(place: _Place) -> frozenset[bytes]:
+def _select_random(place: _Place) -> frozenset[bytes]:
     """Return the parts of a place that are random."""
     every = frozenset().union(*place.parts.values())
     several = len(every) > 1
     parts = [p for p, runs in place.parts.items() if len(runs) == 1 or not several]
     mixed = {p for p in parts if _is_mixed(p, place.known)}
     drawn = [p for p in parts if p in mixed or (place.folder and _HARD_WORD.search(p))]
-    decided = any(_strong(part, place) for part in mixed)
-    if not mixed or not (decided or _diverse(drawn, place, several)):
+    decided = any(_is_conclusive(part, place) for part in mixed)
+    if not mixed or not (decided or _are_diverse(drawn, place, several)):
         return frozenset()
-    many, sure = (MANY_FOLDERS, SURE_FOLDERS) if place.folder else (MANY, SURE)
+    many, sure = (MIN_FOLDERS, MIN_FOLDER_SHARE) if place.folder else (MIN_FILES, MIN_SHARE)
     every_part = several or (len(drawn) >= many and len(drawn) >= sure * len(parts))
     return frozenset(p for p in parts if every_part or p in mixed or _NO_WORD.search(p))
 
@@ -135,7 +135,7 @@ def _changes(part: bytes) -> int:
     return len(_CLASSES.findall(part))
 
 
-def _unlike(part: bytes) -> int:
+def _score_unlikeness(part: bytes) -> int:
     """Score how unlike a word a part is: its changes of class, or a value for consonant runs."""
     return max(_changes(part), 4 if _NO_WORD.search(part) else 3 if _HARD_WORD.search(part) else 0)
 
@@ -148,18 +148,18 @@ def _letters(part: bytes) -> bytes:
     return re.sub(rb"[0_]", b"", part)
 
 
-def _diverse(mixed: list[bytes], place: _Place, several: bool) -> bool:
+def _are_diverse(mixed: list[bytes], place: _Place, several: bool) -> bool:
     """Whether the parts differ in structure and letters, and change class often."""
     count = len(mixed)
-    if count < (2 if place.folder or place.known or several else FEW):
+    if count < (2 if place.folder or place.known or several else MIN_RANDOM):
         return False
     ways, letters = len({*map(_pattern, mixed)}), len({*map(_letters, mixed)})
-    changes = sum(map(_unlike, mixed)) / count
+    changes = sum(map(_score_unlikeness, mixed)) / count
     enough = ways >= max(2, min(0.6 * count, 8)) and letters >= 0.75 * count
     return enough and changes >= (2 if several or place.known else 3)
 
 
-def _strong(part: bytes, place: _Place) -> bool:
+def _is_conclusive(part: bytes, place: _Place) -> bool:
     """Whether a single part is enough evidence of random names."""
     changes = _changes(part)
     if place.known:
@@ -286,12 +286,12 @@ def _change_chosen(
 
 def zero_digits(paths: pa.Array) -> pa.Array:
     """Replace every digit of binary values by 0, byte by byte: lengths do not change."""
-    there, ends, text = paths.buffers()
+    validity, ends, text = paths.buffers()
     if text is None:
         return paths
     zeros = pa.py_buffer(_ZEROS[np.frombuffer(text, np.uint8)])
     return pa.Array.from_buffers(
-        paths.type, len(paths), [there, ends, zeros], paths.null_count, paths.offset
+        paths.type, len(paths), [validity, ends, zeros], paths.null_count, paths.offset
     )
 
 

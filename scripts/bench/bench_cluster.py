@@ -119,7 +119,7 @@ class Site:
             round(took / 1e9, 1),
             self.bed.received() - before,
             round(others, 2),
-            tuple(_said(text)),
+            tuple(_list_messages(text)),
             hashlib.sha256((folder / flow.result).read_bytes()).hexdigest()[:12],
         )
 
@@ -157,7 +157,7 @@ class Site:
         save(inputs.parent, *(rule(path, **values) for path, values in flow.by_hand().items()))
 
 
-def _said(text: str) -> Iterator[str]:
+def _list_messages(text: str) -> Iterator[str]:
     """Yield the messages of tracehint about the run, without those that contain paths."""
     for line in text.splitlines():
         if line.startswith("tracehint: ") and "/" not in line:

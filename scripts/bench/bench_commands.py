@@ -92,7 +92,7 @@ def _of_host(table: pa.Table, host: str) -> pa.Table:
     return table
 
 
-def there(_: Path, path: Path) -> Path:
+def given(_: Path, path: Path) -> Path:
     """Return a bundle of the command line."""
     return path.resolve()
 
@@ -230,7 +230,7 @@ def main() -> None:
     rows = GROUPS[args.group]
     if args.bundle:
         commands = rows[0].commands
-        rows = tuple(Row(path.name, partial(there, path=path), commands) for path in args.bundle)
+        rows = tuple(Row(path.name, partial(given, path=path), commands) for path in args.bundle)
     print("| run | command | wall s | CPU s | peak MiB | of all processes |\n" + "|---" * 6 + "|")
     seconds: dict[str, list[tuple[int, float]]] = {}
     for row in rows:

@@ -61,7 +61,7 @@ def calls_table(recorders: dict[str, Peer], work: Path) -> str:
             values = nanoseconds(Path(out), words)
         before = found.get(name, values)
         found[name] = {call: min(value, before[call]) for call, value in values.items()}
-        tell(f"calls: {name}")
+        print_progress(f"calls: {name}")
     lines = ["| | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
     for call, native in found["none"].items():
         cells = [_call(found[name].get(call), native) for name in found]
@@ -95,8 +95,8 @@ def workflows_table(recorders: dict[str, Peer], work: Path, pairs: int) -> str:
                     try:
                         costs[name].append(_once(recorders[name], work, command))
                     except RuntimeError as error:
-                        tell(f"{title}: {name}: {error}")
-        tell(title)
+                        print_progress(f"{title}: {name}: {error}")
+        print_progress(title)
         native = costs["none"]
         cells = [_ratio(costs[n], native, start[n], start["none"]) for n in names[1:]]
         mine = f"{statistics.median(c.cpu_s for c in native):.1f} s"
@@ -137,7 +137,7 @@ def _only(
     return {name: peer for name, peer in found.items() if name in names}
 
 
-def tell(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print progress."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 

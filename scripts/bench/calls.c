@@ -78,7 +78,7 @@ static long do_open(long i)
 }
 
 /* Make and remove a file; `own`: set an attribute on it, like the call of a store. */
-static long made(char letter, long i, int own)
+static long make_file(char letter, long i, int own)
 {
 	char name[32];
 
@@ -92,20 +92,20 @@ static long made(char letter, long i, int own)
 
 static long do_make(long i)
 {
-	return made('n', i, 0);
+	return make_file('n', i, 0);
 }
 
 static long do_hinted(long i)
 {
-	return made('h', i, 0);
+	return make_file('h', i, 0);
 }
 
 static long do_own(long i)
 {
-	return made('o', i, 1);
+	return make_file('o', i, 1);
 }
 
-static long waited(pid_t pid)
+static long wait_for(pid_t pid)
 {
 	int status;
 
@@ -119,10 +119,10 @@ static long do_fork(long i)
 	(void)i;
 	if (!pid)
 		_exit(0);
-	return waited(pid);
+	return wait_for(pid);
 }
 
-static long spawned(const char *program, char *argument)
+static long spawn(const char *program, char *argument)
 {
 	char *words[] = {"calls", argument, NULL};
 	pid_t pid = fork();
@@ -131,19 +131,19 @@ static long spawned(const char *program, char *argument)
 		execv(program, words);
 		_exit(97);
 	}
-	return waited(pid);
+	return wait_for(pid);
 }
 
 static long do_true(long i)
 {
 	(void)i;
-	return spawned("/bin/true", NULL);
+	return spawn("/bin/true", NULL);
 }
 
 static long do_program(long i)
 {
 	(void)i;
-	return spawned("/proc/self/exe", "files");
+	return spawn("/proc/self/exe", "files");
 }
 
 /* The program of do_program: create or overwrite files, and read them. */

@@ -45,7 +45,7 @@ def run(
         )
         ended, status, usage = os.wait4(process.pid, os.WNOHANG if tree else 0)
         while not ended:
-            peak = max(peak, _size(process.pid))
+            peak = max(peak, _measure_pss(process.pid))
             time.sleep(0.05)
             ended, status, usage = os.wait4(process.pid, os.WNOHANG)
         wall = time.perf_counter() - begin
@@ -65,7 +65,7 @@ def run(
     return Cost(wall, spent, usage.ru_maxrss / 1024, peak / 1024)
 
 
-def _size(root: int) -> int:
+def _measure_pss(root: int) -> int:
     """Return the proportional set size, in KiB, of the process tree below `root`."""
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):

@@ -27,7 +27,7 @@ class Nodes(Protocol):
         ...
 
 
-def measured(bed: Nodes, store: str, hosts: Path, target: Path) -> None:
+def calibrate(bed: Nodes, store: str, hosts: Path, target: Path) -> None:
     """Measure the store and write `target`; `hosts`: path of the host file to write for that."""
     hosts.write_text(
         "".join(

@@ -51,23 +51,23 @@ itself deleted it.
 """
 
 
-STEPS = 4  # maximum length of a line, so that long chains cost no more time than broad graphs
+MAX_STEPS = 4  # of a line, so that long chains cost no more time than broad graphs
 
 
 def lines_of(users: Users, files: Ints) -> tuple[Ints, Ints]:
     """Return (files, the unread file at the end of each one's line). `files`: all of the run."""
-    before, after = _steps(users)
+    before, after = _list_steps(users)
     unread = files[~np.isin(files, users.read.file)]
     begin = np.concatenate([before, unread])
-    here, end = begin, np.full(len(begin), -1, np.int64)
-    for _ in range(STEPS + 1):
-        ended = np.isin(here, unread)
-        end[ended] = here[ended]
-        here = lookup(before, after, here)
+    reached, end = begin, np.full(len(begin), -1, np.int64)
+    for _ in range(MAX_STEPS + 1):
+        ended = np.isin(reached, unread)
+        end[ended] = reached[ended]
+        reached = lookup(before, after, reached)
     return begin[end >= 0], end[end >= 0]
 
 
-def _steps(users: Users) -> tuple[Ints, Ints]:
+def _list_steps(users: Users) -> tuple[Ints, Ints]:
     """Return (sorted files that one task reads, the file that it makes), of tasks that read one
     produced file and make one file that no other task makes."""
     made, read = users.made, users.read
@@ -132,7 +132,7 @@ def _add_views(context: Context) -> None:
     import pyarrow as pa
 
     users = context.users
-    seen = _looked_at(users, context.analysis.edges, context.settings.result_share)
+    seen = _find_inspected(users, context.analysis.edges, context.settings.result_share)
     context.con.register("looked_at", pa.table({"file": seen}))
     files, _ = last_readers(users, context.analysis.edges)
     context.con.register("last_reader", pa.table({"file": files}))
@@ -140,7 +140,7 @@ def _add_views(context: Context) -> None:
     context.con.register("line", pa.table({"file": begin, "last": end}))
 
 
-def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
+def _find_inspected(users: Users, edges: pa.Table, share: float) -> Ints:
     """Return the files all of whose readers feed no other task and write less than `share` of what
     they read."""
     made, read = users.made, users.read
@@ -306,7 +306,7 @@ Whether the files were kept for a restart.
 """
 
 
-_GONE = "SELECT path FROM b_names WHERE op = 'unlink' LIMIT 1"
+_ANY_UNLINK_SQL = "SELECT path FROM b_names WHERE op = 'unlink' LIMIT 1"
 _TEMPORARY_KEPT_LONG_SQL = f"""
     WITH gone AS (SELECT r.rel AS path_text, max(n.t_ns - b_run.origin_ns) / 1e9 AS at_s
                   FROM b_names n JOIN b_name_paths r ON r.path = n.path, b_run
@@ -325,7 +325,7 @@ _TEMPORARY_KEPT_LONG_SQL = f"""
 @lint_rule("TV008", "info", "0.1.0", _TEMPORARY_KEPT_LONG, needs=("bundle",))
 def temporary_kept_long(context: Context) -> Iterator[Finding]:
     """Temporary files that waited for their deletion, by template."""
-    gone = context.rows(_GONE)
+    gone = context.rows(_ANY_UNLINK_SQL)
     for row in context.rows(_TEMPORARY_KEPT_LONG_SQL) if gone else ():
         message = (
             f"{plural(row['files'], 'temporary file')} ({size(row['bytes'])}) deleted up to "

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from scripts.bench.gain.bedding import replayed, running
+from scripts.bench.gain.bedding import replay_run, run_store
 from scripts.bench.gain.columns import COLUMNS
 from scripts.bench.gain.page import summary, tables
 from scripts.bench.gain.predicted import Cell, cells
@@ -28,7 +28,7 @@ from scripts.bench.gain.stores import STORES
 from scripts.bench.gain.work import FIRST, ROOT, Work
 from scripts.bench.load import prefer
 from scripts.bench.page import into_page
-from scripts.bench.probe import measured
+from scripts.bench.probe import calibrate
 
 PAGE = ROOT / "docs" / "reference" / "gain.md"
 
@@ -77,9 +77,9 @@ def _run_on(
     work: Work, results: Found, columns: list[str], pairs: int, link: int, *, preferred: bool
 ) -> None:
     """Measure the missing runs of the scales with links of `link` Mbit/s."""
-    with running(work.store, link) as bed:
+    with run_store(work.store, link) as bed:
         if not (target := work.cluster(link)).exists():
-            measured(bed, work.store.name, bed.folder / "hosts.toml", target)
+            calibrate(bed, work.store.name, bed.folder / "hosts.toml", target)
         for number in range(pairs):
             for (name, scale), found in results.items():
                 todo = [c for c in columns if number in found.missing(c, pairs)]
@@ -88,7 +88,7 @@ def _run_on(
                 case = work.case(name, scale)
                 for column in todo:
                     placed = work.placement(case, scale, column)
-                    run = replayed(bed, case, column, number, placed, preferred=preferred)
+                    run = replay_run(bed, case, column, number, placed, preferred=preferred)
                     found.add(run)
                     _tell(found.path.stem, run)
 

@@ -34,20 +34,20 @@ def cluster_of(path: Path, store: Store = STORES["moosefs"]) -> Cluster:
 
 
 @contextmanager
-def running(store: Store, link: int) -> Iterator[GainBed]:
+def run_store(store: Store, link: int) -> Iterator[GainBed]:
     """Run a store on five nodes behind links of `link` Mbit/s, with its disks in memory if there
     is enough."""
-    with tempfile.TemporaryDirectory(dir=room()) as name, store.start(Path(name), link=link) as bed:
+    with tempfile.TemporaryDirectory(dir=_shm()) as name, store.start(Path(name), link=link) as bed:
         yield bed
 
 
-def room() -> str | None:
+def _shm() -> str | None:
     """Return the folder of files in memory, if large enough: the disk is not to be measured."""
     shm = Path("/dev/shm")
     return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 6 << 30 else None
 
 
-def replayed(
+def replay_run(
     bed: GainBed, case: Case, column: str, number: int, placement: Placement, *, preferred: bool
 ) -> Run:
     """Replay one run in a new directory and remove it. `preferred`: result of `load.prefer`."""

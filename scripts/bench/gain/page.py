@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from scripts.bench.gain.columns import COLUMNS
-from scripts.bench.gain.errors import covered, of_ratios, off, within
+from scripts.bench.gain.errors import find_quantile, measure_coverage, of_ratios, time_errors
 from scripts.bench.gain.predicted import Cell
 from scripts.bench.load import LOADED
 
@@ -52,9 +52,9 @@ def summary(rows: Iterable[Sequence[Cell]]) -> str:
         f"| error of the bytes: median, worst | {_of(sizes)} |",
         f"| runs inside the 90 % interval | {inside / len(runs):.0%} |",
         f"| of the predicted time 80 %, 90 % of the runs differ by at most "
-        f"| {_quantiles(off(every))} |",
+        f"| {_quantiles(time_errors(every))} |",
         f"| runs inside an interval from the errors of the other workflows alone "
-        f"| {covered(every):.0%} |",
+        f"| {measure_coverage(every):.0%} |",
         f"| error of the ratio of two columns, 80 %, 90 % of all pairs: times "
         f"| {_quantiles(ratios[0])} |",
         f"| the same: bytes | {_quantiles(ratios[1])} |",
@@ -65,7 +65,7 @@ def summary(rows: Iterable[Sequence[Cell]]) -> str:
 def _quantiles(errors: list[float]) -> str:
     if not errors:
         return "-"
-    return f"{within(errors, 0.8):.0%}, {within(errors, 0.9):.0%}"
+    return f"{find_quantile(errors, 0.8):.0%}, {find_quantile(errors, 0.9):.0%}"
 
 
 def _of(errors: list[float]) -> str:

@@ -89,11 +89,11 @@ class Replay:
 
     def _ready(self, tasks: list[int], dispatcher: Dispatcher) -> None:
         """Add tasks whose inputs exist; the store is queried once for all of them."""
-        free = {task for task in tasks if self._by_input(task)}
+        free = {task for task in tasks if self._is_placed_by_input(task)}
         if free:
             self.effect.located(sorted({f for t in free for f, _ in self._reads(t)}))
         for task in tasks:
-            wish = self._wish(task, dispatcher)
+            wish = self._preferred_node(task, dispatcher)
             dispatcher.ready(task, wish, bound=task not in free)
 
     def _reads(self, task: int) -> list[tuple[int, int]]:
@@ -104,9 +104,9 @@ class Replay:
             (int(work.op_file[i]), int(work.op_bytes[i])) for i in ops if work.op_kind[i] == READ
         ]
 
-    def _wish(self, task: int, dispatcher: Dispatcher) -> int | None:
+    def _preferred_node(self, task: int, dispatcher: Dispatcher) -> int | None:
         """Return the node where a task should run; None: anywhere."""
-        if not self._by_input(task):
+        if not self._is_placed_by_input(task):
             placement = self.effect.placement
             bound = placement.scheduler == "plan" and placement.plan is not None
             return int(placement.plan[task]) if bound else None  # type: ignore[index]
@@ -116,7 +116,7 @@ class Replay:
         best = max(order, key=lambda node: (bytes_at[node], dispatcher.free[node]))
         return best if bytes_at[best] > 0 else None
 
-    def _by_input(self, task: int) -> bool:
+    def _is_placed_by_input(self, task: int) -> bool:
         """Whether a task starts where most of its input is, also one without a node in the plan."""
         placement = self.effect.placement
         free = placement.plan is None or placement.plan[task] < 0

@@ -87,14 +87,14 @@ def _staged(tasks: list[Task], sizes: dict[str, int], results: list[str]) -> Wor
 
 
 def _hinted(work: Workload, cluster: Cluster, name: str) -> Placement:
-    """Return the placement of the published hints: local files, except those set in _OWN."""
+    """Return the placement of the published hints: local files, except those set in _SPECIAL."""
     found = local(work, cluster)
     assert found.law is not None
     first = work.op_file[: work.op_begin[1]]  # staged-in files: one per node, in turn
     found.law[first] = law("node")
     found.target = np.full(work.files, -1, np.int32)
     found.target[first] = np.arange(len(first)) % cluster.count
-    _OWN[name](work, found)
+    _SPECIAL[name](work, found)
     return found
 
 
@@ -125,12 +125,12 @@ def _read_by_most(work: Workload) -> int:
     return int(np.bincount(work.op_file[work.op_kind == 0]).argmax())
 
 
-def _nothing(work: Workload, found: Placement) -> None:
+def _all_local(work: Workload, found: Placement) -> None:
     """Leave all files local."""
 
 
-_OWN: dict[str, Callable[[Workload, Placement], None]] = {
-    "pipeline": _nothing, "broadcast": _many_readers, "reduce": _to_one_node, "scatter": _regions,
+_SPECIAL: dict[str, Callable[[Workload, Placement], None]] = {
+    "pipeline": _all_local, "broadcast": _many_readers, "reduce": _to_one_node, "scatter": _regions,
 }  # fmt: skip  # a table
 
 
