@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracehint.hintgen import export, query
-from tracehint.hintgen.report.drawing import LINKS, GraphNode, Link, drop_unused, make_nodes
+from tracehint.hintgen.report.drawing import LINKS, GraphNode, Link, lean, make_nodes
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,7 +30,7 @@ _BETWEEN = f"""(SELECT * FROM ({LINKS})
 
 def write(run: Input, target: Path) -> None:
     """Write one XML file."""
-    analysis = drop_unused(run.analysis)
+    analysis = lean(run.analysis)
     tasks = analysis.tasks
     for name in ("name", "type"):  # paths are visible text already
         shown = query.text_column(tasks[name])

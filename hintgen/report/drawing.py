@@ -196,7 +196,7 @@ _LEFT_OUT = """
            (SELECT count(*) FROM files WHERE role = 'scratch') AS scratch_files"""
 
 
-def drop_unused(analysis: Analysis) -> Analysis:
+def lean(analysis: Analysis) -> Analysis:
     """Return the run without ranges and edge labels: much of a large run, unused in drawings."""
     import pyarrow.compute as pc
 
