@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Write docs/reference/confidence.md from runs with injected losses.
 
-Takes about a minute; run it from the repository's folder as `python -m scripts.confidence_page`
-or with PYTHONPATH=. set. Seeds are fixed: the same program gives the same page.
+Takes about a minute; run it in the repository's folder as `python -m scripts.confidence_page`
+or with PYTHONPATH=. set. Seeds are fixed, so the same program writes the same page.
 """
 
 from __future__ import annotations

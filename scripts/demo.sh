@@ -1,5 +1,5 @@
 #!/bin/sh
-# Profile the bundled workflow in a fresh directory and show what came out.
+# Profile the bundled workflow in a fresh directory and print the result.
 set -eu
 tracehint=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 root=$(cd "$(dirname "$0")/.." && pwd)

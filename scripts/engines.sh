@@ -1,25 +1,25 @@
 #!/bin/sh
-# Fetch the workflow engines that the tests run and that need a place of their own:
+# Fetch the workflow engines that the tests run and that need separate directories:
 #   scripts/engines.sh FOLDER [ENGINE]
 # FOLDER/bin/nextflow      (Maven artifacts; runs without a network afterwards)
 # FOLDER/bin/{cwltool,python}  (a virtual environment with cwltool, Parsl, Dask and the Python API of
-#                          Pegasus: what they pin does not go with the development environment)
-# FOLDER/bin/hdfs          (where ENGINE names it, so: Maven artifacts of HDFS, a store)
-# FOLDER/snakemake-VERSION/bin/snakemake   (only where ENGINE names it, so: a virtual environment)
-# pip and Maven are asked in the ordinary way, with the machine's own configuration.
-# What is there already is left as it is; what lost its program is fetched again.
+#                          Pegasus: they pin versions unlike the development environment's)
+# FOLDER/bin/hdfs          (only if ENGINE is `bin/hdfs`: Maven artifacts of HDFS, a store)
+# FOLDER/snakemake-VERSION/bin/snakemake   (only if ENGINE names it so: a virtual environment)
+# pip and Maven run with the machine's own configuration.
+# Existing engines are kept; those without their program are fetched again.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
-folder=$(cd "$1" && pwd -P) # programs in it name their own place
+folder=$(cd "$1" && pwd -P) # programs in it contain their own path
 
 case ${2-} in
 snakemake-*)
     place=$folder/${2%%/*}
     if [ ! -e "$place/.ready" ]; then
         "$("$here/python.sh")" -m venv "$place"
-        # what 8.0 asks pulp for is no longer there since its version 2.8
-        # and those that send jobs away: what is emitted must start with them as well
+        # 8.0 uses an interface of pulp that its version 2.8 removed
+        # and executors that submit jobs: emitted profiles must start with them, too
         "$place/bin/pip" install -q --disable-pip-version-check \
             "snakemake==${place##*/snakemake-}" 'pulp<2.8' \
             snakemake-executor-plugin-cluster-generic snakemake-executor-plugin-slurm
@@ -43,7 +43,7 @@ bin/hdfs) # a store: Maven artifacts, and a program that starts its Java classes
         } >"$folder/hdfs-pom/pom.xml"
         mvn -q -B -f "$folder/hdfs-pom/pom.xml" dependency:copy-dependencies \
             -DoutputDirectory="$folder/hdfs"
-        # the class path wants these, empty
+        # the class path needs these, empty
         mkdir -p "$folder/hdfs-empty/webapps/hdfs" "$folder/hdfs-empty/webapps/datanode"
         cat >"$folder/bin/hdfs" <<'END'
 #!/bin/sh
@@ -97,7 +97,7 @@ if [ ! -e "$folder/.ready-nextflow" ] || [ ! -x "$folder/bin/nextflow" ]; then
 </project>
 END
     mvn -q -B -f "$folder/pom.xml" dependency:copy-dependencies -DoutputDirectory="$folder/nextflow"
-    # the shell program of the distribution downloads what is here already; this one does not
+    # the distribution's shell script downloads artifacts that exist here; this one does not
     cat >"$folder/bin/nextflow" <<'END'
 #!/bin/sh
 folder=$(dirname "$(dirname "$(readlink -f "$0")")")

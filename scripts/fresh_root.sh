@@ -1,9 +1,9 @@
 #!/bin/sh
-# Run a command in a clone of this repository inside a new root file system of a Debian release, as
-# on a newcomer's machine. As root; needs debootstrap (scripts/setup.sh roots).
+# Run a command in a clone of this repository in a new root file system of a Debian release, like a
+# new user's machine. Needs root and debootstrap (scripts/setup.sh roots).
 #   scripts/fresh_root.sh trixie make demo
-# The release's base system is fetched once, into build/roots/RELEASE; the command has a copy of it,
-# build/roots/RELEASE.run, which stays for a look at what happened until the next command.
+# The release's base system is fetched once, into build/roots/RELEASE; the command runs in a copy,
+# build/roots/RELEASE.run, which is kept for inspection until the next command.
 set -eu
 release=$1
 shift
@@ -20,14 +20,14 @@ fi
 rm -rf "$root"
 cp -a "$base" "$root"
 
-# How this machine reaches package archives: they are the same there.
+# This machine's settings for the access to package archives.
 mkdir -p "$root/etc/ssl/certs" "$root/usr/local/share"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/apt/apt.conf.d /etc/ssl/certs/ca-certificates.crt \
     /usr/local/share/ca-certificates; do
     [ ! -e "$file" ] || cp -rL "$file" "$root$(dirname "$file")/"
 done
 git clone -q "$top" "$root/src"
-[ ! -d "$top/dist" ] || cp -r "$top/dist" "$root/src" # wheels that were built
+[ ! -d "$top/dist" ] || cp -r "$top/dist" "$root/src" # built wheels
 kept=$(env | sed -n 's/^\(PIP_[A-Z_]*\|[A-Z_]*CERT_FILE\|[a-zA-Z]*_proxy\|[A-Z]*_PROXY\|CI\)=.*/\1/p' | sort -u)
 settings=""
 for name in $kept; do
@@ -38,7 +38,7 @@ done
 exec unshare --mount --pid --fork --kill-child sh -eu -c '
     root=$1
     shift
-    mount --bind "$root" "$root" # a mount of its own, as on any machine
+    mount --bind "$root" "$root" # the root is a mount point, as on any machine
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     mount --rbind /dev "$root/dev"

@@ -21,13 +21,13 @@ LAYERS = {
 
 
 def package_of(parts: tuple[str, ...]) -> str:
-    """The node of a module: its layer and the package in it; modules of the layer itself: none."""
+    """Return the node of a module: layer and package, or only the layer for its own modules."""
     nested = len(parts) > 2 and (ROOT / parts[0] / parts[1]).is_dir()
     return "/".join(parts[:2]) if nested else parts[0]
 
 
 def imported(path: Path) -> Iterator[tuple[str, ...]]:
-    """Modules of tracehint that a file imports, also inside functions."""
+    """Yield the modules of tracehint that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tracehint."):
             base = tuple(str(node.module).split(".")[1:])
@@ -35,7 +35,7 @@ def imported(path: Path) -> Iterator[tuple[str, ...]]:
 
 
 def graph() -> nx.DiGraph:
-    """The packages and their imports."""
+    """Return the graph of packages and their imports."""
     found = nx.DiGraph()
     for layer in LAYERS:
         folder = ROOT / layer if (ROOT / layer).is_dir() else ROOT / "src/tracehint" / layer
@@ -49,7 +49,7 @@ def graph() -> nx.DiGraph:
 
 
 def source(found: nx.DiGraph) -> str:
-    """The graph in DOT: imports inside a layer without those that follow from others."""
+    """Return the graph in DOT; of imports inside a layer, only the transitive reduction."""
     lines = [
         'digraph tracehint { compound=true; newrank=true; rankdir=TB; ranksep=0.35; nodesep=0.15;',
         'bgcolor=white; node [shape=box style="filled,rounded" fontname=Helvetica fontsize=10 '

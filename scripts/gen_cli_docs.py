@@ -22,17 +22,17 @@ stderr. `record`, `profile`, `task` and `place` pass the command's own code thro
 
 
 Rows = list[tuple[str, str]]
-SHARED = 2  # commands that have an option with the same text, for it to be listed once
+SHARED = 2  # number of commands with the same option from which it is listed once
 
 
 def options_of(context: click.Context) -> Rows:
-    """Every option of a command, rare ones as well, as its help shows it; --help is left out."""
+    """Return all options of a command, including rare ones, as in its help, without --help."""
     records = (p.get_help_record(context) for p in context.command.get_params(context))
     return [r for r in records if r is not None and r[1] and not r[0].startswith("-h,")]
 
 
 def block(context: click.Context, rows: Rows, *, usage: bool = True) -> str:
-    """Usage, text and the options in `rows`, as `--help` prints them."""
+    """Format usage, text and the options in `rows` as `--help` prints them."""
     formatter = context.make_formatter()
     if usage:
         context.command.format_usage(context, formatter)
@@ -44,7 +44,7 @@ def block(context: click.Context, rows: Rows, *, usage: bool = True) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the text of the page."""
     from tracehint.cli import COMMANDS, cli
 
     parts = [INTRO, *(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES)]

@@ -14,7 +14,7 @@ TARGET = Path(__file__).parent.parent / "docs" / "reference" / "cluster-file.md"
 
 
 def row(key: str, field: Field) -> str:
-    """One line of a table."""
+    """Return one row of a table."""
     if isinstance(field, Number):
         default = "must be given" if field.default is None else f"{field.default:g}"
         kind = f"{field.least:g} to {field.most:,g}" + (", whole" if field.whole else "")
@@ -27,7 +27,7 @@ def row(key: str, field: Field) -> str:
 
 
 def tables() -> str:
-    """The tables, and the built-in clusters."""
+    """Return the tables and the built-in clusters as Markdown."""
     parts = list[str]()
     for name, (fields, _) in TABLES.items():
         parts.append(f"\n## {name}\n\n| key | values | default | meaning |\n|---|---|---|---|\n")

@@ -22,7 +22,7 @@ _HEAD = """/* SPDX-License-Identifier: Apache-2.0 */
 
 
 def page() -> str:
-    """The header: lists have a blank before and after each of their words."""
+    """Return the text of the header; lists have a blank before and after each word."""
     lines = [f"#define LONGEST {LONGEST}\n\n", f"static const char shells[] = {_list(SHELLS)};\n\n"]
     lines.append("static const struct interpreter {\n")
     lines.append("\tconst char *name, *values, *texts, *scripts;\n} interpreters[] = {\n")

@@ -25,7 +25,7 @@ VARIABLES = (
 
 
 def escape(text: str) -> str:
-    """Text as roff shows it unchanged."""
+    """Escape text so that roff prints it unchanged."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = text.replace("'", "\\(aq").replace("`", "\\(ga").replace("^", "\\(ha")
     text = text.replace("~", "\\(ti").replace('"', "\\(dq")
@@ -35,13 +35,13 @@ def escape(text: str) -> str:
 
 
 def tagged(term: str, text: str) -> list[str]:
-    """A term and what it means."""
+    """Format a term and its meaning."""
     broken = escape(term).replace("|", "|\\:")  # a long list of choices may be broken there
     return [".TP", f".B {broken}", escape(" ".join(text.split()))]
 
 
 def prose(text: str) -> list[str]:
-    """The paragraphs of a docstring; an example keeps its line."""
+    """Format the paragraphs of a docstring; an example keeps its own line."""
     lines: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         block = " ".join(block.split())
@@ -54,7 +54,7 @@ def prose(text: str) -> list[str]:
 
 
 def head(name: str, line: str) -> list[str]:
-    """Title and name of a page."""
+    """Return title and name of a page."""
     from tracehint.version import __version__
 
     return [
@@ -67,7 +67,7 @@ def head(name: str, line: str) -> list[str]:
 
 
 def command_page(name: str, line: str, command: click.Command, parent: click.Context) -> str:
-    """One command: how it is called, what it does, its options, in the macros of man(7)."""
+    """Return the page of a command: synopsis, description and options, in macros of man(7)."""
     context = click.Context(command, info_name=name, parent=parent, terminal_width=78)
     pieces = escape(" ".join(command.collect_usage_pieces(context)))
     lines = [
@@ -87,7 +87,7 @@ def command_page(name: str, line: str, command: click.Command, parent: click.Con
 
 
 def main_page(root: click.Context) -> str:
-    """The program: its commands, exit codes and variables."""
+    """Return the page of the program: its commands, exit codes and variables."""
     lines = [
         *head("tracehint", "find the storage hints of a workflow by watching one run of it"),
         ".B tracehint",

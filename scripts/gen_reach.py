@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the table of docs/collectors/reach.md from what `make reach` noted; --check compares."""
+"""Write the table of docs/collectors/reach.md from the notes of `make reach`; --check compares."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ HEAD = (
 
 
 def notes(path: Path) -> dict[str, str]:
-    """Name -> what was noted of it."""
+    """Return the notes by name."""
     rows = (line.partition(" ") for line in path.read_text(encoding="utf-8").splitlines())
     return {name: text for name, _, text in rows}
 
 
 def share(found: dict[str, str], name: str) -> str:
-    """How many of the bytes were recorded, and whether losses were counted."""
+    """Return the recorded share of the bytes, and the number of counted losses if any."""
     percent, _, _, lost, *differ = found[f"bytes-{name}"].split()
     text = f"{percent} %" + (f" (not all of {', '.join(differ)})" if differ else "")
     return text if lost == "0" else f"{text}, {lost} counted as lost"
 
 
 def works(found: dict[str, str], name: str) -> str:
-    """Whether a step came to its end; its seconds depend on the machine's load."""
+    """Return `yes` for a completed step, not its seconds, which depend on the machine's load."""
     text = found.get(name, "not tried")
     return re.sub(r"^\d+ s$", "yes", text)
 
 
 def cells(found: dict[str, str]) -> tuple[str, ...]:
-    """The row of one system."""
+    """Return the row of one system."""
     _, files, moved, *_ = found["bytes-all.preload"].split()
     return (
         found["system"], found["glibc"], found["python"], works(found, "wheel"), found["auto"],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/reference/*.schema.json from the records that they describe; `--check` compares."""
+"""Write docs/reference/*.schema.json from the records they describe; `--check` compares."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def _with_clean_texts(schema: Any) -> Any:
-    """Docstrings become descriptions: without the line breaks and margins of their source."""
+    """Remove line breaks and indentation from the descriptions, which are docstrings."""
     if isinstance(schema, list):
         return [_with_clean_texts(value) for value in schema]
     if not isinstance(schema, dict):

@@ -16,7 +16,7 @@ TARGET = Path(__file__).resolve().parent.parent / "docs" / "reference" / "secret
 
 
 def part(name: str) -> str:
-    """What the page says of the tables, or the programs whose words are text."""
+    """Return a part of the page: the programs whose arguments are text, or all tables."""
     if name == "programs":
         return _list(rules.TEXT_TAKERS) + ".\n"
     return "\n".join(["## Names\n", *_names(), *_headers(), *_shapes(), *_programs()])

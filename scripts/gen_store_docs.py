@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the stores' and emitters' tables in README.md and docs/reference; `--check` only compares.
 
-A part stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+A part is located between `<!-- generated: NAME -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = {"runs": "run by", "api": "the same as", "grammar": "not run; checked by
 
 
 def emitters() -> str:
-    """What took the files that each emitter writes, as rows."""
+    """Return a table of how the files of each emitter were validated."""
     lines = ["| `--workflow-engine` | the emitted files are | test |", "| --- | --- | --- |"]
     for name, facts in EMITTERS.items():
         row = facts.accepted
@@ -38,7 +38,7 @@ TABLES = {
 
 
 def part(name: str) -> str:
-    """The text of one part; raises KeyError for a marker that names nothing."""
+    """Return the text of one part. Raises KeyError for an unknown name."""
     return remarks(name) if name in names() else TABLES[name]()
 
 

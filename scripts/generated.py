@@ -1,4 +1,4 @@
-"""Pages that are made from the program: write them, or with `--check` compare only."""
+"""Write pages that are generated from the program, or with `--check` only compare them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _PART = re.compile(r"(<!-- generated: ([a-z0-9-]+) -->\n).*?(\n<!-- end -->)", r
 
 
 def fill(page: Path, part: Callable[[str], str], script: str) -> int:
-    """The page with what `part` makes between `<!-- generated: NAME -->` and `<!-- end -->`; the
-    exit code."""
+    """Replace text between `<!-- generated: NAME -->` and `<!-- end -->` by `part(NAME)`; return
+    the exit code."""
     text = page.read_text(encoding="utf-8")
     made = _PART.sub(lambda found: found[1] + part(found[2]).rstrip("\n") + found[3], text)
     return write_or_check(page, made, script)
 
 
 def write_or_check(target: Path, text: str, script: str) -> int:
-    """Exit code: 1 when `--check` is given and the page is not current."""
+    """Write the page; return the exit code: 1 if `--check` is given and the page is not current."""
     if "--check" in sys.argv:
         current = target.read_text(encoding="utf-8") if target.exists() else ""
         if current != text:

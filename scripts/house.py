@@ -1,7 +1,7 @@
-"""What `make lint` asks of the rooms besides the linters: functions and files of a readable size,
-functions of the product that are named by a verb, and class names with one meaning.
+"""House rules that `make lint` checks in addition to the linters: size of functions and files,
+verbs in names of the product's functions, and class names with one meaning.
 
-Prints each breach and ends with 1 if there is one.
+Prints each breach and exits with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("adapters", "analyzer", "collectors", "datasets", "hintgen", "schemas", "scripts")
+PACKAGES = ("adapters", "analyzer", "collectors", "datasets", "hintgen", "schemas", "scripts")
 FUNCTION, FILE = 60, 500  # lines
 TABLE = "  # a table"
 _PARTICIPLE = re.compile(r"_?[a-z]*[^e]ed")
-_NOUNS = ("property", "contextmanager")  # in the name of a decorator: it is used as a noun
+_NOUNS = ("property", "contextmanager")  # decorators of functions that are used like nouns
 _FORMATTED = re.compile(r"#\s*fmt:\s*(?:skip|off)")
 
 
 def files(root: Path) -> Iterator[Path]:
-    """The Python files of the rooms; the links of src/tracehint are left out."""
-    rooms = [root / room for room in ROOMS]
+    """Yield the Python files of the packages, without the symbolic links of src/tracehint."""
+    packages = [root / package for package in PACKAGES]
     own = [p for p in sorted((root / "src/tracehint").iterdir()) if not p.is_symlink()]
-    for place in (*rooms, *own):
+    for place in (*packages, *own):
         yield from [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
 
 
 def long_functions(text: str) -> Iterator[tuple[int, str]]:
-    """Line and complaint of each function that does not fit a screen."""
+    """Yield line and message for each function of more than FUNCTION lines."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
@@ -40,9 +40,9 @@ def long_functions(text: str) -> Iterator[tuple[int, str]]:
 
 
 def participles(text: str) -> Iterator[tuple[int, str]]:
-    """Functions and methods that are named by a participle alone (`moved`)."""
-    whole = ast.parse(text)
-    bodies = [whole.body, *(n.body for n in ast.walk(whole) if isinstance(n, ast.ClassDef))]
+    """Yield functions and methods that are named by a participle alone (`moved`)."""
+    tree = ast.parse(text)
+    bodies = [tree.body, *(n.body for n in ast.walk(tree) if isinstance(n, ast.ClassDef))]
     for node in chain.from_iterable(bodies):
         if not isinstance(node, ast.FunctionDef) or not _PARTICIPLE.fullmatch(node.name):
             continue
@@ -51,14 +51,14 @@ def participles(text: str) -> Iterator[tuple[int, str]]:
 
 
 def unformatted(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that the formatter must leave alone, without saying why."""
+    """Yield lines that are excluded from formatting without the reason TABLE."""
     for number, line in enumerate(text.split("\n"), 1):
         if _FORMATTED.search(line) and not line.endswith(TABLE):
             yield number, f"only tables are left unformatted, and say so: `{TABLE.strip()}`"
 
 
 def too_long(text: str) -> Iterator[tuple[int, str]]:
-    """A file that is not read in one go."""
+    """Yield a message for a file of more than FILE lines."""
     lines = text.count("\n")
     if lines > FILE:
         yield 1, f"{lines} lines (at most {FILE}): divide it"
@@ -66,11 +66,11 @@ def too_long(text: str) -> Iterator[tuple[int, str]]:
 
 Checks = Sequence[Callable[[str], Iterator[tuple[int, str]]]]
 PRODUCT: Checks = (long_functions, unformatted, too_long)
-TESTS: Checks = (long_functions, unformatted)  # a file of tests is a list: it may be long
+TESTS: Checks = (long_functions, unformatted)  # test files may be long
 
 
 def breaches(root: Path, paths: Iterable[Path], checks: Checks = PRODUCT) -> list[str]:
-    """`file:line: what is wrong`."""
+    """Return the breaches as `file:line: message`."""
     found = []
     for path in paths:
         text = path.read_text(encoding="utf-8")
@@ -80,7 +80,7 @@ def breaches(root: Path, paths: Iterable[Path], checks: Checks = PRODUCT) -> lis
 
 
 def repeated(paths: Iterable[Path]) -> list[str]:
-    """Class names that stand for several things."""
+    """Return class names with several definitions."""
     places: dict[str, list[str]] = {}
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Execute docs/tutorial/explore.ipynb on a fresh recording of the demo and store its outputs.
 
-`make notebook` does it after a change of the cells. Needs nbclient and ipykernel.
+`make notebook` runs it; needed after a change of the cells. Needs nbclient and ipykernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTEBOOK = ROOT / "docs" / "tutorial" / "explore.ipynb"
 
 
 def record(folder: Path) -> Path:
-    """Record the bundled workflow below `folder`; the bundle."""
+    """Record the bundled workflow below `folder`; return the bundle."""
     work = folder / "demo"
     shutil.copytree(ROOT / "datasets" / "demo", work)
     words = [
@@ -33,7 +33,7 @@ def record(folder: Path) -> Path:
 
 
 def execute(bundle: Path) -> nbformat.NotebookNode:
-    """The notebook with the outputs of a run in the bundle's folder."""
+    """Return the notebook with the outputs of a run in the bundle's folder."""
     book = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     for name in ("PYTHONPATH", "PATH"):
         first = str(ROOT / "src") if name == "PYTHONPATH" else str(Path(sys.executable).parent)
@@ -46,7 +46,7 @@ def execute(bundle: Path) -> nbformat.NotebookNode:
 
 
 def clean(book: nbformat.NotebookNode) -> None:
-    """Take out what differs from one machine and run to the next."""
+    """Remove metadata that differs between machines and runs."""
     book.metadata = {
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},

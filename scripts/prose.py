@@ -1,7 +1,7 @@
 """Words that docs, help texts and messages avoid, each with the field's word (`make lint`).
 
-Checked: README, CONTRIBUTING and docs without code; sentences in string literals of the product;
-docstrings of commands and lint rules, which are help texts. Prints each place; ends with 1 if
+Checks README, CONTRIBUTING and docs without code; sentences in string literals of the product;
+docstrings of commands and lint rules, which are help texts. Prints each place and exits with 1 if
 there is one.
 """
 
@@ -42,12 +42,12 @@ LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`')
 
 
 def without_code(text: str) -> str:
-    """Markdown with its code blanked out, line by line."""
+    """Replace the code in Markdown by blanks, line by line."""
     return CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def python_texts(path: Path, name: str) -> Iterator[tuple[int, str]]:
-    """Sentences in string literals; docstrings only where they are help texts."""
+    """Yield the sentences in string literals; docstrings only if they are help texts."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     bodies = (getattr(node, "body", None) for node in ast.walk(tree))
     first = (body[0] for body in bodies if isinstance(body, list) and body)
@@ -61,7 +61,7 @@ def python_texts(path: Path, name: str) -> Iterator[tuple[int, str]]:
 
 
 def texts() -> Iterator[tuple[str, int, str]]:
-    """File, line and text of everything that a user reads."""
+    """Yield file, line and text of everything that a user reads."""
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]:
         yield str(page.relative_to(ROOT)), 1, without_code(page.read_text(encoding="utf-8"))
     for folder in PRODUCT:

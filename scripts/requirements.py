@@ -1,5 +1,5 @@
-"""The requirements of the project and of one of its extras, a line each for `pip install -r`,
-without the project itself."""
+"""Print the requirements of the project and of one of its extras, a line each for
+`pip install -r`, without the project itself."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "rules"
 
 
 def stale(wanted: dict[str, str]) -> list[Path]:
-    """Pages that differ from the rules, are missing, or have no rule."""
+    """Return the pages that differ from the rules, are missing, or have no rule."""
     there = {path.name for path in FOLDER.glob("*.md")}
     return sorted(
         FOLDER / name

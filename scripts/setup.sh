@@ -1,9 +1,9 @@
 #!/bin/sh
-# Install what is missing for the given purposes (see packages.txt), a Python included.
+# Install missing packages for the given purposes (see packages.txt), including a Python.
 #   scripts/setup.sh build run [test]
-# As root it installs with apt-get or dnf; as anybody else it prints the command to run and stops.
-# Where the package manager is another, it lists once what is needed and stops; from then on it
-# trusts that it is there.
+# As root it installs with apt-get or dnf; as another user it prints the command to run and stops.
+# With another package manager it lists the needed packages once and stops; later it assumes that
+# they are installed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 packages=$here/packages.txt
@@ -20,7 +20,7 @@ elif command -v dnf >/dev/null 2>&1; then
     manager=dnf
     installed() { rpm -q "$1" >/dev/null 2>&1; }
     available() { dnf -q list "$1" >/dev/null 2>&1; }
-    # Red Hat and its clones keep the headers of libbpf apart
+    # Red Hat and its clones have the headers of libbpf in a separate repository
     update() { dnf -q config-manager --set-enabled crb 2>/dev/null || true; }
     install="dnf install -y"
     pythons="python3.14 python3.13 python3.12 python3.11"
@@ -35,7 +35,7 @@ else
     exit 2
 fi
 
-# The package that "a|b?" stands for here; nothing where it is installed or need not be.
+# Print the package that "a|b?" selects here; nothing if it is installed or optional and missing.
 missing_of() {
     names=$(echo "${1%\?}" | tr '|' ' ')
     for name in $names; do
@@ -64,7 +64,7 @@ all_missing() {
     "$here/python.sh" >/dev/null 2>&1 || python_package
 }
 
-# Where the release's python3 is too old, or without venv: the newest other one.
+# If the release's python3 is too old or has no venv: the newest other Python.
 python_package() {
     if [ $manager = apt ]; then
         default=$(apt-cache policy python3 | sed -n 's/ *Candidate: \([0-9.]*\).*/\1/p')
@@ -87,7 +87,7 @@ if [ "$(id -u)" != 0 ]; then
     echo "  sudo $install" $missing >&2
     exit 2
 fi
-available coreutils || update # a new machine knows nothing of its release yet
+available coreutils || update # a new machine has no package lists yet
 missing=$(all_missing "$@")
 [ -n "$missing" ] || exit 0
 echo "setup: installing" "$(echo "$missing" | tr '\n' ' ')" >&2

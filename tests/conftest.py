@@ -21,7 +21,7 @@ import pytest
 
 from tests.support import forked
 from tests.support.built import BUILT
-from tests.support.scratch import ROOMS, ROOT
+from tests.support.scratch import PACKAGES, ROOT
 
 if TYPE_CHECKING:
     from tests.support.first_byte import Watch
@@ -99,8 +99,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TRACEHINT_CACHE"] = "off"
     sys.dont_write_bytecode = False
     if not hasattr(config, "workerinput"):
-        for room in ROOMS:
-            compileall.compile_dir(ROOT / room, quiet=2)
+        for package in PACKAGES:
+            compileall.compile_dir(ROOT / package, quiet=2)
     _hypothesis()
     _python_itself()
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):

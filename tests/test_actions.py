@@ -11,7 +11,7 @@ from tests.support.big import chains
 from tracehint.hintgen.gain import Baseline, Gain
 from tracehint.hintgen.lint.edits import nodes_of
 from tracehint.hintgen.lint.finding import Finding, Savings
-from tracehint.hintgen.report.actions import CORRECTNESS, MOST, actions
+from tracehint.hintgen.report.actions import CORRECTNESS, MAX_ACTIONS, actions
 from tracehint.hintgen.report.screen import headline
 
 BASE = Baseline("mine", 4, 10.0, 100 << 20)
@@ -39,7 +39,7 @@ def test_a_gain_inside_its_uncertainty_is_no_action() -> None:
 def test_a_wrong_declaration_is_among_three_however_many_gains_there_are() -> None:
     gains = [finding("TP003", f"a{k}", f"x{k}>y{k}", MUCH) for k in range(5)]
     found = actions([*gains, finding("TD001", "conf.txt", ">y1")], BASE, "")
-    assert len(found) == MOST
+    assert len(found) == MAX_ACTIONS
     assert [action.saves == CORRECTNESS for action in found] == [False, False, True]
     assert found[0].saves == MUCH.text(BASE)
     assert not any(action.edit for action in found)  # the engine is unknown

@@ -14,7 +14,7 @@ import pytest
 from scripts.bench.gain.columns import COLUMNS, Case
 from scripts.bench.gain.dispatch import Dispatcher
 from scripts.bench.gain.effect import Effect, held
-from scripts.bench.gain.errors import covered, of_ratios, off, within
+from scripts.bench.gain.errors import find_quantile, measure_coverage, of_ratios, time_errors
 from scripts.bench.gain.page import summary, tables
 from scripts.bench.gain.predicted import Cell
 from scripts.bench.gain.replay import Replay, outputs
@@ -184,9 +184,9 @@ def test_intervals_are_checked_with_the_errors_of_other_rows_alone() -> None:
         return [Cell("default", runs, 10.0, 9.0, 11.0, 10 * MB)]
 
     far, near = row(20.0, 20.0), row(*[10.5] * 20)
-    assert covered([near, near]) == 1.0
-    assert covered([far, near]) == pytest.approx(20 / 22), "who has no like is not covered"
-    assert within(off([near]), 0.8) == pytest.approx(0.05)
+    assert measure_coverage([near, near]) == 1.0
+    assert measure_coverage([far, near]) == pytest.approx(20 / 22), "who has no like is not covered"
+    assert find_quantile(time_errors([near]), 0.8) == pytest.approx(0.05)
     pair = [*row(10.0), Cell("local", [run_of("local", 0, 5.0)], 4.0, 3.0, 5.0, 5 * MB)]
     times, sizes = of_ratios([pair])
     assert times == pytest.approx([0.2]) and sizes == pytest.approx([5 / 11], abs=0.001)

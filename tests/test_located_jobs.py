@@ -22,7 +22,7 @@ from tracehint.app.jobs import Jobs
 from tracehint.app.jobs import _merge_bundle as joined
 from tracehint.app.run_loop import learn_hints
 from tracehint.cli import main
-from tracehint.hintgen.compare.proof import ENOUGH, located_bytes, not_helped
+from tracehint.hintgen.compare.proof import MIN_READ_BYTES, located_bytes, not_helped
 from tracehint.hintgen.hints.hintfile import dump, load
 from tracehint.hintgen.inputs import Input, load_run
 from tracehint.schemas.manifest import RecordingHost
@@ -88,7 +88,7 @@ def test_files_that_only_a_job_read_are_asked_for(
 # -- Rules that did not bring what is read nearer, told from two runs with locations
 
 
-SIZE = 2 * ENOUGH
+SIZE = 2 * MIN_READ_BYTES
 
 
 # file -> rule that it was hinted by, where it lay before and after (reader: node1)
@@ -162,7 +162,7 @@ def test_a_plan_uses_the_node_that_holds_a_file(
 
 
 def test_little_and_what_nobody_knows_decides_nothing(tmp_path: Path) -> None:
-    small = [loaded(run_of(tmp_path / f"s{n}", n, ENOUGH // 2)) for n in (1, 2)]
+    small = [loaded(run_of(tmp_path / f"s{n}", n, MIN_READ_BYTES // 2)) for n in (1, 2)]
     assert not_helped(*small) == []
     run = RunBuilder()
     run.process(["sh", "w.sh"])

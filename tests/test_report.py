@@ -27,7 +27,7 @@ from tracehint.hintgen.inputs import Input
 from tracehint.hintgen.lint import run_rules
 from tracehint.hintgen.lint.context import Context
 from tracehint.hintgen.report import dot
-from tracehint.hintgen.report.data import ROWS, collect
+from tracehint.hintgen.report.data import ROW_LIMITS, collect
 from tracehint.hintgen.report.drawing import build
 from tracehint.hintgen.report.page import page
 from tracehint.hintgen.report.timeline import _spread, lanes
@@ -148,9 +148,9 @@ def test_long_names_cost_rows_and_not_the_size() -> None:
 
 
 def test_more_files_than_fit_are_left_out_and_said() -> None:
-    data = data_of(chains(2, ROWS[0] // 2 + 50))
+    data = data_of(chains(2, ROW_LIMITS[0] // 2 + 50))
     assert data["left_out"]["files"] == 101
-    assert len(data["files"]["path"]) == ROWS[0]
+    assert len(data["files"]["path"]) == ROW_LIMITS[0]
 
 
 def test_hostile_names_are_data() -> None:

@@ -1,3 +1,3 @@
-"""Comparing runs: what changed (diff), what hints did (proof), how well rules fit (score)."""
+"""Comparison of runs: changes (diff), effect of hints (proof), accuracy of rules (score)."""
 
 from __future__ import annotations

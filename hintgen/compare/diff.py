@@ -36,16 +36,16 @@ _FIX = "if the change is meant, keep the new run as the reference"
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Changes up to these are none. Shares are of the larger of the two values."""
+    """Changes up to these are not reported. Shares are of the larger of the two values."""
 
     volume_share: float = 0.10
-    volume_bytes: int = 64 << 10  # and at least so many
+    volume_bytes: int = 64 << 10  # smaller changes are not reported either
     count_share: float = 0.0
 
 
 def compare(before: Profile, after: Profile, limits: Tolerances) -> list[Finding]:
-    """Findings, errors first, then by bytes."""
-    found = [*_stages(before, after, limits), *_groups(before, after, limits)]
+    """Return the changes as findings, errors first, then by bytes."""
+    found = [*_compare_stages(before, after, limits), *_compare_groups(before, after, limits)]
     return sorted(found, key=rank)
 
 
@@ -77,7 +77,7 @@ def _finding(
     )
 
 
-def _stages(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
+def _compare_stages(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
     for name in sorted({*before.stages, *after.stages}):
         a, b = _tasks(before.stages.get(name)), _tasks(after.stages.get(name))
         facts: dict[str, object] = {"before": a[0], "after": b[0]}
@@ -101,18 +101,18 @@ def _differ(a: int, b: int, share: float) -> bool:
     return abs(a - b) > share * max(a, b)
 
 
-def _groups(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
+def _compare_groups(before: Profile, after: Profile, limits: Tolerances) -> Iterator[Finding]:
     left, right = list(before.groups), list(after.groups)
-    # From the surest likeness to the weakest; what is matched is taken out.
+    # From the strictest match to the weakest; matched groups are removed.
     for key in (_exact, _same_name):
         pairs, left, right = _pair(left, right, key)
         for a, b in pairs:
-            yield from _changes(a, b, limits)
-    # Names that are random in a way that no mask knows: same tasks, same ending, same number.
-    pools = _pool(left, right)
+            yield from _compare_pair(a, b, limits)
+    # Random names that no mask recognises are matched by tasks, extension and number of files.
+    pools = _pair_pools(left, right)
     for old, new in pools:
         if sum(g.files for g in old) == sum(g.files for g in new):
-            yield from _volume(old, new, limits)
+            yield from _compare_volumes(old, new, limits)
             left = [g for g in left if g not in old]
             right = [g for g in right if g not in new]
     for group in right:
@@ -138,7 +138,7 @@ def _same_name(group: FileProfile) -> Hashable:
 def _pair(
     left: list[FileProfile], right: list[FileProfile], key: Callable[[FileProfile], Hashable]
 ) -> tuple[list[tuple[FileProfile, FileProfile]], list[FileProfile], list[FileProfile]]:
-    """Pairs whose key stands once on each side, and the rest of both sides."""
+    """Return the pairs whose key occurs once on each side, and the remaining groups of both."""
     ours, theirs = _index_by(left, key), _index_by(right, key)
     sure = {k for k in ours if len(ours[k]) == 1 and len(theirs.get(k, ())) == 1}
     pairs = [(ours[k][0], theirs[k][0]) for k in ours if k in sure]
@@ -158,7 +158,7 @@ def _index_by(
     return found
 
 
-def _pool(
+def _pair_pools(
     left: list[FileProfile], right: list[FileProfile]
 ) -> list[tuple[list[FileProfile], list[FileProfile]]]:
     def key(group: FileProfile) -> Hashable:
@@ -168,7 +168,7 @@ def _pool(
     return [(ours[k], theirs[k]) for k in ours if k in theirs]
 
 
-def _changes(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterator[Finding]:
+def _compare_pair(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterator[Finding]:
     if (a.made, a.used) != (b.made, b.used):
         parts = [*_names("written by", a.made, b.made), *_names("read by", a.used, b.used)]
         facts: dict[str, object] = {
@@ -184,7 +184,7 @@ def _changes(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterator[Fin
         facts = {"before": a.files, "after": b.files}
         message = f"number of files: {a.files:,} -> {b.files:,}"
         yield _finding("DF007", message, b, bytes_=b.size_bytes, evidence=facts)
-    yield from _volume([a], [b], limits)
+    yield from _compare_volumes([a], [b], limits)
 
 
 def _names(verb: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[str]:
@@ -195,7 +195,7 @@ def _names(verb: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[st
         yield f"no longer {verb} {', '.join(gone)}"
 
 
-def _volume(
+def _compare_volumes(
     old: list[FileProfile], new: list[FileProfile], limits: Tolerances
 ) -> Iterator[Finding]:
     for name, label in (("size_bytes", "size"), ("read_bytes", "bytes read")):
@@ -232,14 +232,14 @@ class FileProfile:
 
     @property
     def ending(self) -> str:
-        """`.fits` of `p_*.fits`."""
+        """File name extension: `.fits` of `p_*.fits`."""
         name = self.mask.rsplit("/", 1)[-1]
         return name[name.rfind(".") :] if "." in name else ""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The two tables of a run."""
+    """Stages and file groups of a run."""
 
     stages: dict[str, StageProfile]
     groups: tuple[FileProfile, ...]
@@ -276,13 +276,13 @@ _GROUPS = """
 
 
 def profile(analysis: Analysis) -> Profile:
-    """The profile of a run; first attempts count, engines do not."""
+    """Return the profile of a run: first attempts of its tasks, without engines."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     types = masks_of(pc.fill_null(analysis.tasks.column("type"), "")).dictionary_encode()
     known = types.dictionary
-    words = sorted(known.to_pylist())  # a kind is a place in them, so that kinds sort as they do
+    words = sorted(known.to_pylist())  # a kind is an index: kinds sort like their words
     kinds = pc.index_in(known, pa.array(words, pa.string())).take(types.indices)
     with query.connect(analysis) as con:
         con.register("kinds", pa.table({"task": analysis.tasks.column("task"), "kind": kinds}))
@@ -299,5 +299,5 @@ def _group(row: dict[str, Any], words: list[str]) -> FileProfile:
 
 
 def diff(before: Analysis, after: Analysis, limits: Tolerances | None = None) -> list[Finding]:
-    """Changes from one run to the other beyond the limits; empty for a run repeated."""
+    """Return the changes between two runs beyond the limits; empty for a repeated run."""
     return compare(profile(before), profile(after), limits or Tolerances())

@@ -1,4 +1,4 @@
-"""Two recorded runs, the second with hints: what was in force and what it changed."""
+"""Comparison of two recorded runs, the second with hints: hints in force and their effect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-# state of the table `settings` -> what it counts as here
+# state of the table `settings` -> counter of Force
 OUTCOMES = {
     "set": "in_force", "lost": "lost", "refused": "impossible", "unsaid": "impossible",
     "missed": "impossible",
@@ -38,7 +38,7 @@ _REASONS = """
 
 @dataclass(frozen=True)
 class Force:
-    """Counts of hints. `reasons`: state, reason, hints, count, example (path), most first."""
+    """Counts of hints. `reasons`: state, reason, hints, count, example (path), by falling count."""
 
     in_force: int
     lost: int
@@ -47,12 +47,12 @@ class Force:
 
     @property
     def wanted(self) -> int:
-        """Hints that the rules gave to files of the run."""
+        """Number of hints that the rules assigned to files of the run."""
         return self.in_force + self.lost + self.impossible
 
 
 def force_of(bundle: Bundle | None) -> Force:
-    """The hints of a run; none where it was not run with hints."""
+    """Count the hints of a run by outcome; all 0 if it was not run with hints."""
     if bundle is None or not bundle.tables["settings"].num_rows:
         return Force(0, 0, 0)
     rows = bundle.tables["settings"].sort_by("t_ns").group_by(["path", "hint"], use_threads=False)
@@ -74,7 +74,7 @@ def force_of(bundle: Bundle | None) -> Force:
 
 LOCATION = "location"
 
-# The name of a host without its domain; an address has none.
+# A host name without its domain; addresses are unchanged.
 _SHORT = """
     CREATE OR REPLACE TEMP MACRO short(name) AS
     CASE WHEN regexp_full_match(name, '[0-9]+([.][0-9]+){3}|.*:.*') THEN name
@@ -97,7 +97,7 @@ _BYTES = """
 
 
 def located_bytes(analysis: Analysis, bundle: Bundle | None) -> tuple[int | None, int | None]:
-    """(bytes read locally, bytes read from other nodes); None: nobody knows."""
+    """Return (bytes read locally, bytes read from other nodes); None: unknown."""
     files = located_files(analysis, bundle)
     if files is None or not files.num_rows:
         return None, None
@@ -106,7 +106,7 @@ def located_bytes(analysis: Analysis, bundle: Bundle | None) -> tuple[int | None
 
 
 def located_files(analysis: Analysis, bundle: Bundle | None) -> pa.Table | None:
-    """The same by file: path (absolute), local, remote; None: the store was not asked."""
+    """Return these bytes by file: path (absolute), local, remote; None: no locations recorded."""
     import pyarrow as pa
 
     if bundle is None or LOCATION not in bundle.tables["attributes"].column("name").to_pylist():
@@ -118,7 +118,7 @@ def located_files(analysis: Analysis, bundle: Bundle | None) -> pa.Table | None:
     return con.sql(_BYTES).to_arrow_table()
 
 
-MOST_ROWS = 200  # of a table in the report
+MAX_ROWS = 200  # maximum length of a table in the report
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,13 @@ class Stage:
 
     @property
     def moved(self) -> float:
-        """Seconds by which the type changed."""
+        """Absolute change of the type's seconds."""
         return abs((self.seconds.before or 0.0) - (self.seconds.after or 0.0))
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What hints did between two runs."""
+    """Effect of hints between two runs."""
 
     before: str
     after: str
@@ -161,7 +161,7 @@ class Proof:
 
     @property
     def sentence(self) -> str:
-        """What it comes to."""
+        """Summary in one sentence."""
         if self.strangers:
             text = "The runs have no task type in common: times and bytes cannot be compared"
             return f"{text}; {_force(self.hints)}."
@@ -169,13 +169,13 @@ class Proof:
 
     @property
     def strangers(self) -> bool:
-        """Whether they are runs of different workflows: both have types, and share none."""
+        """Whether the workflows differ: both runs have task types, and none in common."""
         known = [(s.tasks.before is not None, s.tasks.after is not None) for s in self.stages]
         return (True, True) not in known and {(True, False), (False, True)} <= set(known)
 
     @property
     def doubt(self) -> str:
-        """Why a change of the time cannot be attributed to the hints; empty: it can."""
+        """Reason why a change of time cannot be attributed to the hints; empty: it can."""
         if not self.hints.in_force or self.remote_bytes.after is not None:
             return ""
         return (
@@ -247,7 +247,7 @@ class Comparison:
 
 
 def to_json(proof: Proof) -> dict[str, Any]:
-    """The object of `Comparison`."""
+    """Return the JSON object that `Comparison` describes."""
     hints = proof.hints
     document = Comparison(
         schema="tracehint.compare/1",
@@ -273,15 +273,15 @@ def to_json(proof: Proof) -> dict[str, Any]:
 
 
 def for_page(proof: Proof) -> dict[str, Any]:
-    """The same for the report: the first types and reasons."""
+    """Return the object for the report, with the first MAX_ROWS types and reasons."""
     data = {**to_json(proof), "doubt": proof.doubt.replace("\n", " ")}
-    data["types"] = data["types"][:MOST_ROWS]
-    data["hints"]["reasons"] = data["hints"]["reasons"][:MOST_ROWS]
+    data["types"] = data["types"][:MAX_ROWS]
+    data["hints"]["reasons"] = data["hints"]["reasons"][:MAX_ROWS]
     return data
 
 
 def to_text_lines(proof: Proof, most: int = 20) -> list[str]:
-    """For people: the sentence, the reasons, then a row per task type."""
+    """Return lines of text: the sentence, the reasons, then a row per task type."""
     lines = [proof.sentence, *proof.doubt.splitlines()]
     if proof.seconds.predicted is not None:
         lines.append(f"Predicted: {seconds(proof.seconds.predicted)}")
@@ -337,12 +337,12 @@ _STAGES = """
            coalesce(sum(wr.bytes), 0)::BIGINT AS written_bytes
     FROM work JOIN kinds USING (task) LEFT JOIN rd USING (task) LEFT JOIN wr USING (task)
     GROUP BY kind ORDER BY min(start_s), kind"""
-MOST_NAMED = 3
+MAX_NAMED = 3
 _FIGURES = ("tasks", "seconds", "read_bytes", "written_bytes")
 
 
 def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
-    """What hints did between two runs; `hints`: those of the second, where it carries them."""
+    """Measure the effect of hints between two runs; `hints`: those of the second, if recorded."""
     places = [located_bytes(run.analysis, run.bundle) for run in (before, after)]
     plan = hints.plan if hints is not None else None
     moved = plan.network_bytes.planned if plan is not None else None
@@ -355,15 +355,15 @@ def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
             after.analysis.run.get("duration_s"),
             plan.seconds.planned if plan is not None else None,
         ),
-        local_bytes=Measure(places[0][0], places[1][0], _rest(places[0], moved)),
+        local_bytes=Measure(places[0][0], places[1][0], _bytes_kept_local(places[0], moved)),
         remote_bytes=Measure(places[0][1], places[1][1], moved),
         stages=_stages(before.analysis, after.analysis),
         drift=tuple(drift(before.analysis, after.analysis)),
     )
 
 
-def _rest(read: tuple[int | None, int | None], moved: float | None) -> float | None:
-    """Of the bytes read before those that need not cross the network."""
+def _bytes_kept_local(read: tuple[int | None, int | None], moved: float | None) -> float | None:
+    """Return the bytes read in the first run minus those planned to cross the network."""
     local, remote = read
     if local is None or remote is None or moved is None:
         return None
@@ -371,7 +371,7 @@ def _rest(read: tuple[int | None, int | None], moved: float | None) -> float | N
 
 
 def _stages(before: Analysis, after: Analysis) -> tuple[Stage, ...]:
-    """Types of both runs, those whose seconds changed most first."""
+    """Return the task types of both runs, largest change of seconds first."""
     sides = [_by_type(run) for run in (before, after)]
     found = []
     for kind in dict.fromkeys([*sides[0], *sides[1]]):
@@ -393,17 +393,17 @@ def _by_type(analysis: Analysis) -> dict[str, dict[str, Any]]:
 
 
 def _name_kinds(kinds: list[str]) -> str:
-    """The first of them, and how many more."""
-    more = len(kinds) - MOST_NAMED
-    return ", ".join([*kinds[:MOST_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
+    """List the first kinds, and the number of further ones."""
+    more = len(kinds) - MAX_NAMED
+    return ", ".join([*kinds[:MAX_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
 
 
 def drift(before: Analysis, after: Analysis) -> list[str]:
-    """Why the two may not be the same work."""
+    """Return the reasons why the two runs may differ in their work."""
     sides = [_by_type(run) for run in (before, after)]
     lines = []
-    for which, here, there in (("first", *sides), ("second", *sides[::-1])):
-        only = [kind for kind in here if kind not in there]
+    for which, own, other in (("first", *sides), ("second", *sides[::-1])):
+        only = [kind for kind in own if kind not in other]
         if only:
             lines.append(
                 f"{plural(len(only), 'task type')} in the {which} run alone: {_name_kinds(only)}"
@@ -417,8 +417,8 @@ def drift(before: Analysis, after: Analysis) -> list[str]:
     return lines
 
 
-ENOUGH = 1 << 20  # bytes that must have been read: less decides nothing
-NEARER = 0.02  # of the bytes, by which a rule must bring them nearer
+MIN_READ_BYTES = 1 << 20  # minimum bytes read in each run to judge a rule
+MIN_DECREASE = 0.02  # minimum decrease of the remote share of bytes for a rule to count as helpful
 
 _SHARES = """
     WITH hinted AS (SELECT DISTINCT path, rule FROM settings WHERE state = 'set'),
@@ -435,10 +435,10 @@ _SHARES = """
 
 
 def not_helped(before: Input, after: Input) -> list[str]:
-    """Rules (or the plan's strategy) of the second run, as its settings name them.
+    """Return the rules (or the plan's strategy) of the second run that did not help.
 
-    Files are compared by name; a rule is judged only where the store reported the
-    location of its files after both runs.
+    They are named as in `settings`. Files are compared by name; a rule is judged only
+    if the store reported the location of its files after both runs.
     """
     import duckdb
 
@@ -449,5 +449,5 @@ def not_helped(before: Input, after: Input) -> list[str]:
     con.register("settings", after.bundle.tables["settings"])
     for name, files in zip(("before", "after"), sides, strict=True):
         con.register(name, files)
-    found = con.execute(_SHARES, {"enough": ENOUGH, "nearer": NEARER}).fetchall()
+    found = con.execute(_SHARES, {"enough": MIN_READ_BYTES, "nearer": MIN_DECREASE}).fetchall()
     return [rule for (rule,) in found]

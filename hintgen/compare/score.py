@@ -1,7 +1,7 @@
-"""Two sets of hints compared, per (file, attribute, value).
+"""Comparison of two sets of hints, per (file, attribute, value).
 
-Group names are labels of our own making, so they count as equal when they name the same set of
-files: each predicted group is matched with at most one true group, largest overlap first.
+Group names are arbitrary labels, so they count as equal if they name the same set of files:
+each predicted group is matched with at most one true group, largest overlap first.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class Tally:
     sizes: Counter[str] = field(default_factory=Counter)
 
     def add(self, what: str, units: int, amount: int) -> None:
-        """Units on files of `amount` bytes together."""
+        """Add units on files of `amount` bytes in total."""
         self.units[what] += units
         self.sizes[what] += amount
 
     def as_json(self) -> TallyRow:
-        """Precision and recall; 1.0 where nothing was given, or nothing was due."""
+        """Return precision and recall; 1.0 if no hint was given, or none was due."""
         return {
             **_ratios(self.units),
             "hits": self.units["hits"],
@@ -124,9 +124,9 @@ class Score:
 
 @dataclass(frozen=True)
 class _Units:
-    """Both sets side by side: one row per unit of either, texts as numbers into `texts`; 0: "".
+    """Both sets aligned: a row per unit of either, texts as indexes into `texts`; 0: "" (none).
 
-    In the order of files, then attributes as texts.
+    Sorted by file, then by text of the attribute.
     """
 
     file: Ints
@@ -139,9 +139,9 @@ class _Units:
 
 
 def compare(given: HintColumns, true: HintColumns, size: Ints, sample: int = 50) -> Score:
-    """Hits and misses per (file, attribute, value). `size`: bytes of each file of the run.
+    """Count hits and misses per (file, attribute, value). `size`: bytes of each file of the run.
 
-    Of the wrong units the first `sample`, in the order of files, are kept.
+    The first `sample` wrong units, in the order of files, are kept.
     """
     units = _align_units(given, true)
     amount = size[units.file]
@@ -156,7 +156,7 @@ def compare(given: HintColumns, true: HintColumns, size: Ints, sample: int = 50)
 
 
 def why_wrong(name: str, given: str, wanted: str) -> str:
-    """The kind of a wrong unit, in words: a text of LOSSES."""
+    """Return the reason why a unit is wrong: a text of LOSSES."""
     if not given or not wanted:
         return LOSSES["false" if given else "missed"]
     if name == "Replication":
@@ -200,7 +200,7 @@ def _count(
 
 
 def _explain(score: Score, units: _Units, wrong: Ints, paths: Sequence[bytes], sample: int) -> None:
-    """Why units are wrong, and the first of them."""
+    """Count the reasons why units are wrong, and keep the first of these units."""
     texts = units.texts
     rows = np.stack([units.name[wrong], units.value[wrong], units.wanted[wrong]], axis=1)
     first, kind = group_equal_rows(*rows.T)
@@ -212,14 +212,14 @@ def _explain(score: Score, units: _Units, wrong: Ints, paths: Sequence[bytes], s
 
 
 def _same_groups(units: _Units) -> Ints:
-    """The true group that the predicted one of each unit stands for; -1: none."""
+    """Return the true group matched with the predicted group of each unit; -1: none."""
     texts = units.texts
     kinds = np.array([_group_kind(text) for text in texts], np.int64)
     both = (kinds[units.value] > 0) & (kinds[units.value] == kinds[units.wanted])
     pair, count = np.unique(units.value[both] * len(texts) + units.wanted[both], return_counts=True)
     out = np.full(len(texts), -1, np.int64)
     taken: set[int] = set()
-    # texts are sorted, so that equal overlaps go by their texts
+    # texts are sorted: equal overlaps are ordered by text
     for at in np.lexsort((pair, -count)).tolist():
         value, wanted = divmod(int(pair[at]), len(texts))
         if out[value] < 0 and wanted not in taken:
@@ -236,7 +236,7 @@ def _group_kind(text: str) -> int:
 _GROUPED = ("collocation", "distribute")
 
 
-# what the rules may know of the other run -> in words
+# facts of the other run that rules may use -> description
 KNOWS = {
     "path": "each path for itself",
     "names": "the paths of all files together",
@@ -247,7 +247,7 @@ KNOWS = {
 def predict_hints(
     matcher: Matcher, run: PreparedRun, *, graph: bool, nodes: int, names: bool = False
 ) -> HintColumns:
-    """What the rules say about the paths of a run. `names`: all of them are known to each rule."""
+    """Return the rules' hints for the paths of a run. `names`: rules may use all paths."""
     known = declared_of(run.facts) if graph else Declared()
     every = frozenset(run.paths) if names else ()
     codes, found = matcher.outcomes(run.paths, known, nodes, every)
@@ -266,10 +266,10 @@ def score(
     given: str = "auto",
     facts: Sequence[pa.Table] | None = None,
 ) -> dict[str, Any]:
-    """JSON of `hints B --score OTHER` (ScoreDocument).
+    """Return the JSON of `hints B --score OTHER` (ScoreDocument).
 
     `given`: graph, names, path, or auto (graph if OTHER declares one, else path).
-    `facts`: those of the runs that were learned from, where they are there already.
+    `facts`: those of the runs in `learned_from`, if they exist already.
     """
     facts = [facts_of(analysis) for analysis in learned_from] if facts is None else facts
     again = next((f for a, f in zip(learned_from, facts, strict=True) if a is other), None)
@@ -279,7 +279,7 @@ def score(
 def score_prepared(
     hints: HintFile, learned: pa.Table, other: PreparedRun, *, given: str = "auto"
 ) -> dict[str, Any]:
-    """`score`, from facts of the runs learned from."""
+    """Do the work of `score`, from the facts of the runs that rules were learned from."""
     nodes, true, size = other.nodes, other.true, other.size
     if given == "auto":
         given = "graph" if other.declared else "path"
@@ -311,12 +311,12 @@ def score_prepared(
         "nodes": nodes,
         "units": len(true),
         "losses": dict(sorted(main.losses.items())),
-        "wrong": [_wrong(*entry) for entry in main.wrong],
+        "wrong": [_describe_wrong(*entry) for entry in main.wrong],
     }
     return cast("dict[str, Any]", document)
 
 
-def _wrong(path: bytes, name: str, value: str, wanted: str) -> WrongHint:
+def _describe_wrong(path: bytes, name: str, value: str, wanted: str) -> WrongHint:
     return {
         "path": to_text(path),
         "hint": name,
@@ -327,7 +327,7 @@ def _wrong(path: bytes, name: str, value: str, wanted: str) -> WrongHint:
 
 
 def score_text(data: dict[str, Any]) -> str:
-    """The score as a table for people."""
+    """Format the score as a text table."""
     rows = [("all", data), *data["per_pattern"].items()]
     lines = [f"{'pattern':<16}{'precision':>10}{'recall':>10}{'hits':>8}{'false':>8}{'missed':>8}"]
     for name, row in rows:

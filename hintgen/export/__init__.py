@@ -1,7 +1,7 @@
-"""A run for other tools: format name -> module with `write(run, target)`.
+"""Export of a run to other tools: format name -> module with `write(run, target)`.
 
-Each module writes one file, or one directory (`write(run, target, name)`), and tells by
-`COLUMNS` what it asks of which table, if not of all.
+Each module writes one file, or one directory (`write(run, target, name)`). Its `COLUMNS` lists
+the columns that it reads, by table; modules without it read all.
 """
 
 from __future__ import annotations
@@ -49,10 +49,9 @@ FORMATS: dict[str, Format] = {
 
 
 def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
-    """Write the run to `target` (`-`: stdout), whole or not at all, never over anything without
-    `force`.
+    """Write the run to `target` (`-`: stdout), whole or not at all.
 
-    Raises UsageError.
+    Raises UsageError, also for an existing `target` (but a stream) without `force`.
     """
     chosen = FORMATS[name]
     if str(target) == "-":
@@ -76,7 +75,7 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
 
 
 def select_input(run: Input, name: str) -> Input:
-    """The run with no more than the format asks for: the rest, half of a large run, may go."""
+    """Return the run with only the columns that the format reads: half of a large run is freed."""
     from tracehint.hintgen.inputs import Input
 
     wanted = getattr(_module(name), "COLUMNS", None)
@@ -97,7 +96,7 @@ def _module(name: str) -> Any:
 
 
 def _write_folder(run: Input, name: str, target: Path) -> None:
-    """The files of a directory, each whole or not at all: they are moved there at the end."""
+    """Write the files of a directory, each whole or not at all: they are moved there at the end."""
     target.mkdir(parents=True, exist_ok=True)
     if not is_own_folder(target):
         raise PermissionError(errno.EPERM, "it belongs to another user")
@@ -108,7 +107,7 @@ def _write_folder(run: Input, name: str, target: Path) -> None:
 
 
 def _to_stdout(run: Input, name: str) -> None:
-    """One file, as a whole: nothing of it where it cannot be made. Raises UsageError, OSError."""
+    """Write one file to stdout, whole or not at all. Raises UsageError, OSError."""
     if FORMATS[name].directory:
         raise UsageError(f"{name} is a directory: it cannot go to stdout", "Name it with -o.")
     with TemporaryFile() as made:
@@ -122,13 +121,13 @@ _COMMA = ",\n"  # between the members of a list
 
 
 def rows(con: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str]:
-    """The one text column of the result: members of a list, some thousands at a time."""
+    """Yield the only, textual column of the result as members of a list, joined by batches."""
     for batch in query.arrow_batches(con, sql):
         yield _COMMA.join(batch.column(0).to_pylist())
 
 
 def join_with_commas(items: Iterable[str]) -> Iterator[str]:
-    """The items with commas between them."""
+    """Yield the items with commas between them."""
     first = True
     for item in items:
         yield item if first else _COMMA + item
@@ -136,13 +135,13 @@ def join_with_commas(items: Iterable[str]) -> Iterator[str]:
 
 
 def write(target: Path, parts: Iterable[str]) -> None:
-    """Write the parts one after the other."""
+    """Write the parts in order."""
     with target.open("w", encoding="utf-8", errors="backslashreplace") as stream:
         stream.writelines(parts)
 
 
 def timestamp(started: str) -> str:
-    """The start as `YYYY-MM-DD HH:MM:SS.ffffff`, UTC; the epoch when it is unknown."""
+    """Return the start as `YYYY-MM-DD HH:MM:SS.ffffff`, UTC; the epoch if it is unknown."""
     try:
         when = datetime.fromisoformat(started).astimezone(UTC)
     except ValueError:

@@ -75,7 +75,7 @@ _ABOUT = """
 
 
 def write(run: Input, target: Path, name: str) -> None:
-    """`ro-crate-metadata.json` in the directory."""
+    """Write `ro-crate-metadata.json` to the directory."""
     _ = name
     con = query.connect_plain(run.analysis)
     export.write(target / "ro-crate-metadata.json", _document(run.analysis.run, con))
@@ -95,7 +95,7 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
     }  # fmt: skip  # a table
     yield ",\n" + json.dumps(root)[:-1] + ', "mentions": ['
     yield from export.join_with_commas(export.rows(con, tasks))
-    # Data entities that the crate does not hold are referred to as mentions of another kind.
+    # The files are not part of the crate, so they are listed by `about`.
     yield '], "about": ['
     yield from export.join_with_commas(export.rows(con, files))
     yield "]}"

@@ -1,4 +1,4 @@
-"""The unfolded file/task graph as GraphML, made by SQL: networkx would hold all of it at once."""
+"""The unfolded file/task graph as GraphML, made by SQL: networkx needs all of it in memory."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MACRO = """
     CREATE MACRO data(key, value) AS coalesce('<data key="' || key || '">' || replace(replace(
         replace(value::VARCHAR, '&', '&amp;'), '<', '&lt;'), '>', '&gt;') || '</data>', '')"""
 _NODES = "(FROM task_drawn UNION ALL BY NAME FROM file_drawn)"
-# of links between the same two nodes the last one counts, as in graph_export.to_networkx
+# of several links between two nodes, the last is written, as in graph_export.to_networkx
 _BETWEEN = f"""(SELECT * FROM ({LINKS})
     QUALIFY row_number() OVER (PARTITION BY source, target ORDER BY via DESC) = 1
     ORDER BY source, target)"""
 
 
 def write(run: Input, target: Path) -> None:
-    """One XML file."""
+    """Write one XML file."""
     analysis = lean(run.analysis)
     tasks = analysis.tasks
     for name in ("name", "type"):  # paths are visible text already
@@ -64,7 +64,7 @@ def _data_of(record: type) -> list[Field[Any]]:
 def _elements(
     con: duckdb.DuckDBPyConnection, kind: str, ends: str, record: type, table: str
 ) -> Iterator[str]:
-    """The nodes or edges of a table, without what is null. `ends`: the attributes, in SQL."""
+    """Yield the nodes or edges of a table, without nulls. `ends`: the XML attributes, in SQL."""
     data = []
     for field in _data_of(record):
         value = field.name

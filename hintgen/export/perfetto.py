@@ -27,7 +27,7 @@ MAX_TASKS = 2_000_000
 
 
 def write(run: Input, target: Path) -> None:
-    """One JSON file; times in microseconds, one process per host, one thread per lane."""
+    """Write one JSON file: times in microseconds, one process per host, one thread per lane."""
     export.write(target, _document(run, query.connect_plain(run.analysis)))
 
 

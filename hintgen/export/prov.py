@@ -67,7 +67,7 @@ _SECTIONS = {
 
 
 def write(run: Input, target: Path) -> None:
-    """One JSON file."""
+    """Write one JSON file."""
     con = query.connect_plain(run.analysis)
     export.write(target, _document(run.analysis.run, con))
 

@@ -1,4 +1,4 @@
-"""The tables of the analysis as Parquet or Arrow IPC files, and `run.json` beside them."""
+"""The tables of the analysis as Parquet or Arrow IPC files, and `run.json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write(run: Input, target: Path, name: str) -> None:
-    """One file per table of analyzer/model.py."""
+    """Write one file per table of analyzer/model.py, and `run.json`."""
     import pyarrow as pa
     import pyarrow.feather as feather
     import pyarrow.parquet as pq

@@ -1,7 +1,7 @@
 """WfFormat 1.5, the exchange format of WfCommons: tasks, files, dependencies, execution.
 
-Identifiers there are letters, digits, `-`, `_` and `.`; a path becomes one by
-`_` for anything else, with the file's number where that is not unique.
+Its identifiers consist of letters, digits, `-`, `_` and `.`: other characters of
+a path become `_`, with the file's number appended if the result is not unique.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _MACHINES = """
 
 
 def write(run: Input, target: Path) -> None:
-    """One JSON file."""
+    """Write one JSON file."""
     con = query.connect_plain(run.analysis)
     con.execute(_IDS)
     _cut_cycles(con)
@@ -106,7 +106,7 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
 
 
 def _cut_cycles(con: duckdb.DuckDBPyConnection) -> None:
-    """Tasks that feed each other both ways have no order: their links back are left out."""
+    """Remove backward links from cycles of tasks: tasks that feed each other have no order."""
     ((backward,),) = con.execute(
         """SELECT count(*) FROM link JOIN tasks p ON p.task = parent JOIN tasks c ON c.task = child
            WHERE (p.start_s, p.task) >= (c.start_s, c.task)"""
@@ -116,9 +116,9 @@ def _cut_cycles(con: duckdb.DuckDBPyConnection) -> None:
     import networkx as nx
 
     graph: nx.DiGraph[int] = nx.DiGraph(con.execute("SELECT parent, child FROM link").fetchall())
-    knots = [c for c in nx.strongly_connected_components(graph) if len(c) > 1]
+    cycles = [c for c in nx.strongly_connected_components(graph) if len(c) > 1]
     con.execute("CREATE TEMP TABLE knot (task BIGINT, knot BIGINT)")
-    for number, knot in enumerate(knots):
+    for number, knot in enumerate(cycles):
         con.execute("INSERT INTO knot SELECT unnest($1::BIGINT[]), $2", [list(knot), number])
     con.execute(
         """DELETE FROM link USING knot a, knot b, tasks p, tasks c

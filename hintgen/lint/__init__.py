@@ -1,4 +1,4 @@
-"""Lint: what a run leaves on the table, as findings with bytes, files and the mend."""
+"""Lint: inefficiencies and errors of a run, as findings with bytes, files and a fix."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def run_rules(
     context: Context, codes: Sequence[str] = tuple(RULES), tell: Tell = silent
 ) -> list[Finding]:
-    """Findings of the given rules, errors first, then by gain.
+    """Return the findings of the given rules, errors first, then by gain.
 
-    Rules whose facts the run does not have (no declared graph, one host) stay
-    silent; `skipped_rules` names them.
+    Rules that need facts which the run lacks (a declared graph, several hosts)
+    are skipped; `skipped_rules` lists them.
     """
     have = context.has
     findings: list[Finding] = []
@@ -35,7 +35,7 @@ def run_rules(
 
 
 def _with_gains(context: Context, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, those about placement with the gain of their remedy."""
+    """Add to each placement finding the simulated gain of its placement."""
     groups = {at: f.placed for at, f in enumerate(findings) if f.placed is not None}
     gains = context.simulation.gains(list(groups.values())) if groups else []
     known = dict(zip(groups, gains, strict=True))
@@ -43,7 +43,7 @@ def _with_gains(context: Context, findings: Sequence[Finding]) -> list[Finding]:
 
 
 def skipped_rules(context: Context, codes: Sequence[str] = tuple(RULES)) -> dict[str, str]:
-    """Code -> the fact that it misses, of the rules that could not be asked."""
+    """Return for each skipped rule (by code) the first fact that the run lacks."""
     have = context.has
     missing = {code: [n for n in load(code).needs if n not in have] for code in codes}
     return {code: needs[0] for code, needs in missing.items() if needs}

@@ -1,7 +1,7 @@
-"""A baseline file: findings that are known and accepted, one fingerprint each.
+"""Baseline files: findings that are known and accepted, one fingerprint each.
 
 JSON: `{"schema": "tracehint.baseline/1", "findings": [{"fingerprint", "code", "template"}]}`.
-Only the fingerprint decides; the rest is for the reader of the file.
+Findings are matched by fingerprint alone; the other fields are for people.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FILE = TextFile(
 
 
 def read(path: Path) -> frozenset[str]:
-    """Fingerprints in the file. Raises InputError if it is missing or damaged."""
+    """Return the fingerprints in the file. Raises InputError if it is missing or damaged."""
     data = _FILE.json(path)
     try:
         if data["schema"] != SCHEMA:
@@ -39,12 +39,12 @@ def read(path: Path) -> frozenset[str]:
 
 
 def read_baseline(name: str) -> frozenset[str]:
-    """What the file of that name lists; empty name: nothing. Raises InputError."""
+    """Return the fingerprints in the named file; empty name: none. Raises InputError."""
     return read(named_path(name)) if name else frozenset()
 
 
 def dump(findings: Sequence[Finding]) -> str:
-    """Text of a baseline that accepts all given findings."""
+    """Return the text of a baseline that accepts all given findings."""
     entries = [
         {"fingerprint": f.fingerprint, "code": f.code, "template": f.template}
         for f in sorted(findings, key=lambda f: (f.code, f.template, f.fingerprint))
@@ -53,6 +53,6 @@ def dump(findings: Sequence[Finding]) -> str:
 
 
 def split(findings: Sequence[Finding], known: frozenset[str]) -> tuple[list[Finding], int]:
-    """Findings that are not in the baseline, and the count of those that are."""
+    """Return the findings that are not in the baseline, and the number of those that are."""
     fresh = [f for f in findings if f.fingerprint not in known]
     return fresh, len(findings) - len(fresh)

@@ -23,11 +23,11 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults say below what size or count a finding would not repay reading it."""
+    """Thresholds of the rules; the defaults suppress findings too small to act on."""
 
-    block_size: int = 4 * MIB  # of the store, where the trace does not tell
+    block_size: int = 4 * MIB  # of the store, unless the trace has a BlockSize hint
     min_bytes: int = 64 << 10  # smaller savings do not repay the call that sets a hint
-    min_storage_bytes: int = 1 * MIB  # kept or unread data below this is left alone
+    min_storage_bytes: int = 1 * MIB  # kept or unread data below this is not reported
     min_gb_hours: float = 0.1
     tiny_file_bytes: int = 64 << 10
     tiny_file_count: int = 100
@@ -38,8 +38,8 @@ class Settings:
     small_op_count: int = 1000
     small_op_share: float = 0.5  # of the operations on the file
     random_ops: int = 100
-    random_share: float = 0.5  # of the operations that did not follow the one before
-    result_share: float = 0.05  # what the last tasks write of what they read, to be only a look
+    random_share: float = 0.5  # of the operations: not where the previous one ended
+    result_share: float = 0.05  # written/read bytes below which a last task only inspects its input
     stat_ops_per_file: float = 20.0
     storm_ops: int = 1000
     hot_dir_share: float = 0.5  # of all metadata operations of the run
@@ -48,7 +48,7 @@ class Settings:
     straggler_factor: float = 2.0  # of the median of its task type, in time and in bytes
     straggler_tasks: int = 4  # fewer tasks of one type have no meaningful median
     straggler_seconds: float = 1.0
-    away_share: float = 0.5  # of a task's input that lay on another host
+    away_share: float = 0.5  # of a task's input that was written on another host
     central_ops_per_node: int = 500
     central_nodes: int = 32
     pipeline_share: float = 0.5  # of the intermediate bytes that stay in one-to-one chains
@@ -64,9 +64,9 @@ _FILE = TextFile(
 
 @dataclass(frozen=True)
 class Config:
-    """Effective configuration; `source` is the file it came from, empty for defaults.
+    """Effective configuration; `source` is its file, empty for the defaults.
 
-    `ignored`: files that another user controls and that are not used, each with the reason.
+    `ignored`: files that are not used because another user controls them, each with the reason.
     """
 
     select: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Config:
 
 
 def find_config(start: Path) -> Config:
-    """The configuration of the nearest directory upwards that has one, else the defaults."""
+    """Return the configuration of `start` or its nearest parent with one, else the defaults."""
     ignored: list[str] = []
     for folder in (start, *start.parents):
         for name, keys in (
@@ -89,16 +89,16 @@ def find_config(start: Path) -> Config:
             if not os.path.lexists(path):
                 continue
             try:
-                table = _table(path, keys)
+                table = _read_table(path, keys)
             except UntrustedError as error:
                 ignored.append(f"{error.what}: it is ignored")
                 continue
             if table is not None:
-                return _config(table, path, ignored)
+                return _parse_config(table, path, ignored)
     return Config(ignored=tuple(ignored))
 
 
-def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+def _read_table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
     data: Any = _FILE.toml(path)
     for key in keys:
         if not isinstance(data, dict) or key not in data:
@@ -109,7 +109,7 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
     return data
 
 
-def _config(table: dict[str, Any], path: Path, ignored: list[str]) -> Config:
+def _parse_config(table: dict[str, Any], path: Path, ignored: list[str]) -> Config:
     names = {f.name: type(getattr(Settings, f.name)) for f in dataclasses.fields(Settings)}
     values: dict[str, Any] = {}
     for key, value in table.items():
@@ -143,9 +143,9 @@ def _format_known(names: Iterable[str]) -> str:
 
 
 def choose(select: Iterable[str], ignore: Iterable[str]) -> list[str]:
-    """Codes of the rules to run; a code or a prefix may stand in both lists.
+    """Return the codes of the rules to run; both lists may hold codes and prefixes.
 
-    Raises UsageError for one that matches no rule.
+    Raises UsageError for an entry that matches no rule.
     """
     wanted = list(select) or [""]
     chosen = [c for c in RULES if any(c.startswith(w) for w in _check_codes(wanted))]

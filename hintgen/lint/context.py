@@ -1,4 +1,4 @@
-"""What a rule may ask: the run as SQL, the settings, the hints in force."""
+"""Context of the lint rules: the run as SQL tables, the settings, the hints in force."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-# The hints that were in force during the run: seen in the trace, or stated by the user.
+# Hints in force during the run: found in the trace, or given by the user.
 
 
 def add_in_force(
@@ -39,8 +39,8 @@ def add_in_force(
     data_roots: Sequence[str],
     stated: HintFile | None,
 ) -> None:
-    """Fill `in_force`: hints set by `tracehint run`, by setfattr during the run, read from the
-    files afterwards, or stated."""
+    """Fill the table `in_force` with hints set by `tracehint run`, set by setfattr during the run,
+    read from the files after it, or given by the user (`stated`)."""
     seen: list[tuple[str, str, str, float | None]] = []
     if bundle is not None:
         seen = [
@@ -64,7 +64,7 @@ def add_in_force(
 def _list_set_hints(
     bundle: Bundle, data_roots: Sequence[str]
 ) -> Iterator[tuple[str, str, str, float]]:
-    """What `tracehint run` set on files as they were made, and was there at the end."""
+    """Yield the hints that `tracehint run` set on new files and that were set at the end."""
     import pyarrow.compute as pc
 
     from tracehint.hintgen.text.escape import text
@@ -87,7 +87,7 @@ def _find_setfattr_calls(
     from tracehint.hintgen.text.escape import text
 
     processes = bundle.tables["processes"]
-    # Recorded names only: a driver that calls setxattr itself is not seen here.
+    # Only setfattr commands: a program that calls setxattr itself is not covered.
     exe = pc.fill_null(pc.ends_with(processes.column("exe"), b"setfattr"), False)
     origin = bundle.manifest.started_ns
     for row in processes.filter(exe).select(["argv", "cwd", "start_ns"]).to_pylist():
@@ -101,7 +101,7 @@ def _find_setfattr_calls(
 def _list_read_attributes(
     con: duckdb.DuckDBPyConnection, bundle: Bundle
 ) -> Iterator[tuple[str, str, str, None]]:
-    """Attributes of files that somebody stated or read; when they were set is not known."""
+    """Yield the recorded `user.` attributes of files; the time of setting is unknown."""
     import pyarrow.compute as pc
 
     rows = bundle.tables["attributes"]
@@ -127,7 +127,7 @@ def _relative(path: str, data_roots: Sequence[str]) -> str:
 
 
 def parse_setfattr(argv: list[bytes]) -> tuple[str, str, list[bytes]]:
-    """Attribute (last component of its name), value and files of a setfattr command line.
+    """Return attribute (last component of its name), value and files of a setfattr command.
 
     >>> parse_setfattr([b"setfattr", b"-n", b"user.DP", b"-v", b"local", b"a", b"b"])
     ('DP', 'local', [b'a', b'b'])
@@ -155,7 +155,7 @@ def parse_setfattr(argv: list[bytes]) -> tuple[str, str, list[bytes]]:
 
 
 def _decode_value(value: bytes) -> bytes:
-    """The value as setfattr takes it: text, `0x` hexadecimal, `0s` base64, or in quotes."""
+    """Decode a value as setfattr does: text, `0x` hexadecimal, `0s` base64, or in quotes."""
     import base64
     import binascii
 
@@ -181,7 +181,7 @@ def _list_stated_hints(
             yield shown, name, value, None
 
 
-# Columns of nearly every rule, and what it groups by: numbers of texts; `f` is the files table.
+# Columns of nearly every rule and its grouping keys (codes of texts). `f`: files, `ft`: file_types.
 FILES_SQL = """
     any_value(f.template) AS template,
     count(DISTINCT f.named) AS files,
@@ -189,20 +189,20 @@ FILES_SQL = """
     coalesce(min(ft.producers), '') AS producers,
     coalesce(min(ft.consumers), '') AS consumers"""
 GROUP_SQL = "f.shape, ft.made, ft.used"
-# Mean weighted by bytes, so that a sure tiny file does not lend its confidence to a big one.
+# Mean weighted by bytes: a tiny file must not raise the confidence of a large one.
 CONFIDENCE_SQL = """coalesce(sum(p.confidence * greatest(f.size_bytes, 1))
     / sum(greatest(f.size_bytes, 1)), min(p.confidence), 1.0) AS confidence"""
 
 
 def set_sql(path: str) -> str:
-    """SQL: what the names of a set share that belongs together: `db/ref` of `db/ref.nsq`."""
+    """Return SQL for the stem shared by the files of a set: `db/ref` of `db/ref.nsq`."""
     return f"regexp_replace({path}, '[.][^./]*$', '')"
 
 
-# The files whose placement the finding asks for; their gain is simulated.
+# The files whose placement the finding recommends; the gain is simulated.
 PLACED_SQL = "list(f.file) AS placed"
 
-_OF_RULES = """
+_RULE_TABLES_SQL = """
     SELECT view_name, true FROM duckdb_views() WHERE regexp_matches(view_name, '^[bd]_')
     UNION ALL
     SELECT table_name, false FROM duckdb_tables() WHERE regexp_matches(table_name, '^[bd]_')"""
@@ -210,10 +210,10 @@ _OF_RULES = """
 
 @dataclass
 class Context:
-    """One run under the linter. `con` is made at the first question.
+    """One run under the linter. `con` is created by the first query.
 
     `where`: the cluster on which gains are simulated; None: the built-in model.
-    `owned`: tables of the bundle may go when nothing here needs them.
+    `owned`: bundle tables may be dropped once the linter does not need them.
     """
 
     analysis: Analysis
@@ -226,8 +226,8 @@ class Context:
 
     @classmethod
     def of(cls, run: Input, **rest: Any) -> Context:
-        """The run, whose tables may go; `rest`: further fields. Its bundle is read while it is
-        found out who uses which file. Labels of edges go."""
+        """Return the context of a run whose tables may be dropped; `rest`: further fields. The
+        bundle is read in parallel with `users_of`; edge labels are dropped."""
         from tracehint.hintgen.lint.facts import without_edge_labels
 
         run.analysis = without_edge_labels(run.analysis)
@@ -239,7 +239,7 @@ class Context:
 
     @functools.cached_property
     def con(self) -> duckdb.DuckDBPyConnection:
-        """The run as SQL tables: query.connect's, the views below, `in_force`."""
+        """The run as SQL tables: those of query.connect, the views of facts.py, `in_force`."""
         from tracehint.hintgen.lint import facts
 
         users = self.users
@@ -255,12 +255,12 @@ class Context:
 
     @functools.cached_property
     def users(self) -> Users:
-        """Who made and who read each file."""
+        """Producers and readers of each file."""
         return users_of(self.analysis)
 
     def release(self) -> None:
-        """Let go of what rules alone ask: the tables of the bundle, and what is declared."""
-        for name, view in self.con.execute(_OF_RULES).fetchall():
+        """Drop the tables that only rules query: those of the bundle and of the declared graph."""
+        for name, view in self.con.execute(_RULE_TABLES_SQL).fetchall():
             if view:
                 self.con.unregister(name)
             else:
@@ -268,12 +268,12 @@ class Context:
         give_back()
 
     def release_users(self) -> None:
-        """Let go of who made and who read each file, as arrays: pictures ask SQL."""
+        """Release the arrays of `users`: drawings use the SQL tables."""
         self.__dict__.pop("users", None)
         give_back()
 
     def rows(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
-        """Rows of a question; `$name` stands for a parameter or a setting of that name."""
+        """Return the rows of a query; `$name` is the parameter or setting of that name."""
         used = {
             row.name: getattr(self.settings, row.name)
             for row in fields(self.settings)
@@ -284,22 +284,22 @@ class Context:
 
     @functools.cached_property
     def simulation(self) -> Simulation:
-        """The run on the cluster, with and without remedies."""
+        """Simulation of the run on the cluster, with and without the recommended placements."""
         return Simulation(self.analysis, self.where or built_in(), self.labelled)
 
     @functools.cached_property
     def labelled(self) -> Labelled:
-        """The file versions by their label."""
+        """File versions by label."""
         return Labelled(self.analysis)
 
     @property
     def nodes(self) -> int:
-        """Nodes that the cost model counted with."""
+        """Number of nodes in the cost model of the analysis, at least 2."""
         return max(2, int(self.analysis.run.get("nodes") or 2))
 
     @property
     def has(self) -> frozenset[str]:
-        """Facts at hand, as LintRule.needs names them."""
+        """Available facts, named as in LintRule.needs."""
         found = set()
         if self.bundle is not None:
             found.add("bundle")
@@ -311,8 +311,8 @@ class Context:
 
     @property
     def hints_command(self) -> str:
-        """The command line that writes the hints a placement finding asks for; of a store that
-        keeps no file on a node, the plan."""
+        """Command line that writes the hints for a placement finding, or the plan where the store
+        keeps no files on nodes."""
         name = shlex.quote(self.bundle_name)
         if self.where is not None and self.where.staging:
             cluster = shlex.quote(self.where.given or self.where.cluster.name)
@@ -340,7 +340,7 @@ class Context:
         return bool(known and known[0])
 
     def placement_assumed(self) -> tuple[str, ...]:
-        """What a placement finding takes for granted."""
+        """Return the assumptions of a placement finding."""
         placement = self.analysis.options.default_placement
         if self.where is not None and self.where.staging:
             placement = f"on the servers of {self.where.cluster.name}"
@@ -361,7 +361,7 @@ class Context:
         assumed: Iterable[str] = (),
         severity: str = "",
     ) -> Finding:
-        """A finding from a row that holds FILES_SQL's columns and any of bytes, storage_bytes,
+        """Make a finding from a row with the columns of FILES_SQL and any of bytes, storage_bytes,
         gb_hours, operations, confidence, placed; `evidence` names further columns."""
         found = Finding(
             code=rule.code,
@@ -385,15 +385,15 @@ class Context:
             assumed=tuple(assumed),
             placed=ints(row["placed"]) if row.get("placed") is not None else None,
         )
-        return found if fix else replace(found, fix=self._edit(found) or self.hints_command)
+        return found if fix else replace(found, fix=self._find_edit(found) or self.hints_command)
 
-    def _edit(self, finding: Finding) -> str:
-        """On a store that keeps no file on a node: the lines for the workflow file, if any."""
+    def _find_edit(self, finding: Finding) -> str:
+        """Return the lines for the workflow file, if the store keeps no files on nodes."""
         if self.where is None or not self.where.staging:
             return ""
         return edit_of(finding, self.engine, staging=True)
 
     @functools.cached_property
     def engine(self) -> str:
-        """The workflow engine of the run; empty: it is not known."""
+        """Workflow engine of the run; empty if unknown."""
         return engine_of(self.analysis)

@@ -1,4 +1,4 @@
-"""Lines that a user can copy into the workflow file: what a remedy is for each engine."""
+"""Fixes as lines that a user can copy into the workflow file, for each engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.lint.finding import Finding
 
 # rule -> kind of edit
-KINDS = {
+EDIT_KINDS = {
     "TP001": "copies", "TP002": "together", "TP003": "together", "TD001": "input",
     "TD002": "output", "TD003": "drop",
 }  # fmt: skip  # a table
@@ -27,10 +27,10 @@ def edit_of(
     near: Sequence[str] = (),
     nodes: Mapping[str, str] = {},
 ) -> str:
-    """The lines; empty: the engine is not known, or has none. `near`: types of tasks that run on
-    one node; `nodes`: as nodes_of; `staging`: on a store that keeps no file on a node."""
-    kind = KINDS.get(finding.code, "")
-    place = _PLACE.get(engine if not staging or engine in _GROUPS else "")
+    """Return the lines; empty if the engine is unknown or has no such edit. `near`: task types to
+    run on one node; `nodes`: as from nodes_of; `staging`: the store keeps no files on nodes."""
+    kind = EDIT_KINDS.get(finding.code, "")
+    place = _NODE_EDITS.get(engine if not staging or engine in _GROUPING_ENGINES else "")
     if kind == "together" and place is not None:
         return place(near or types_of(finding.producers) + types_of(finding.consumers), nodes)
     edits = _EDITS.get(engine, {})
@@ -39,7 +39,7 @@ def edit_of(
 
 
 def engine_of(analysis: Analysis) -> str:
-    """The engine of the run by its command, else by the types of its engine tasks."""
+    """Return the engine of the run from its command, else from the types of its engine tasks."""
     command = analysis.run.get("command") or [""]
     tasks = analysis.tasks
     names = [PurePath(command[0]).name]
@@ -52,7 +52,7 @@ def engine_of(analysis: Analysis) -> str:
 
 
 def nodes_of(analysis: Analysis) -> dict[str, str]:
-    """By task type the node that ran most of its tasks; empty: the run had one host."""
+    """Map each task type to the node that ran most of its tasks; empty if the run had one host."""
     tasks = analysis.tasks
     if len(analysis.run.get("hosts") or []) < 2:
         return {}
@@ -62,12 +62,12 @@ def nodes_of(analysis: Analysis) -> dict[str, str]:
 
 
 def types_of(text: str) -> list[str]:
-    """Task types of a finding, which has them as one text."""
+    """Split the comma-separated task types of a finding."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _paths(finding: Finding) -> list[str]:
-    """Examples of the files, as text of a workflow file."""
+    """Return up to three example paths as text for a workflow file."""
     return [path.decode("utf-8", "backslashreplace") for path in finding.examples[:3]]
 
 
@@ -114,7 +114,7 @@ def _nextflow_hint(attribute: str, value: str) -> Callable[[Finding], str]:
 
 
 def _nextflow_scratch(mode: str) -> Callable[[Finding], str]:
-    """Tasks work in node-local storage; copies of their inputs are there as well."""
+    """Return the edit to run tasks in node-local storage; `mode`: how inputs are staged there."""
 
     def edit(f: Finding) -> str:
         names = "|".join(types_of(f.consumers if mode else f.producers))
@@ -139,31 +139,31 @@ def _nextflow_drop(f: Finding) -> str:
 
 
 def _rule_line(f: Finding) -> str:
-    """A rule of Makeflow or make: the files behind the colon."""
-    return f"{_rules(f, 'add to the inputs')}\n... : ... {' '.join(_paths(f))}"
+    """Return a rule of Makeflow or make with the files after the colon."""
+    return f"{_format_heading(f, 'add to the inputs')}\n... : ... {' '.join(_paths(f))}"
 
 
 def _rule_drop(f: Finding) -> str:
-    return f"{_rules(f, 'remove from the inputs')}\n{' '.join(_paths(f))}"
+    return f"{_format_heading(f, 'remove from the inputs')}\n{' '.join(_paths(f))}"
 
 
-def _rules(f: Finding, change: str) -> str:
+def _format_heading(f: Finding, change: str) -> str:
     more = f.files - len(_paths(f))
     rest = f" (and {plural(more, 'more file')})" if more > 0 else ""
     return f"# rules of {', '.join(types_of(f.consumers))}: {change}{rest}"
 
 
 def _makeflow_node(names: Sequence[str], nodes: Mapping[str, str]) -> str:
-    """The variable that places jobs of a batch system; the node is one that ran these tasks."""
+    """Return the variable that places batch jobs, on a node that ran these tasks if known."""
     node = next((nodes[name] for name in names if name in nodes), "")
     which = "" if node else " of those that `sinfo -N` lists, with `makeflow -T slurm`"
     head = f"# before the rules of {', '.join(names)}: one node{which}"
     return f'{head}\nBATCH_OPTIONS="--nodelist={node or "NODE"}"'
 
 
-_GROUPS = ("snakemake",)  # engines that run tasks of one group in one job, on any store
+_GROUPING_ENGINES = ("snakemake",)  # engines that run the tasks of a group in one job, on any store
 # engine -> lines that run tasks of these types on one node
-_PLACE: dict[str, Callable[[Sequence[str], Mapping[str, str]], str]] = {
+_NODE_EDITS: dict[str, Callable[[Sequence[str], Mapping[str, str]], str]] = {
     "snakemake": _snakemake_group, "makeflow": _makeflow_node,
 }  # fmt: skip  # a table
 # engine -> kind of edit -> lines

@@ -1,4 +1,4 @@
-"""Tables and views that several rules share."""
+"""Tables and views shared by several rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 NO_SIZE = np.iinfo(np.int64).min
 
-EMPTY = """
+DECLARED_TABLES = """
 CREATE TABLE d_task (task BIGINT);
 CREATE TABLE d_path (number BIGINT, path BLOB, path_text VARCHAR, name BIGINT);
 CREATE TABLE d_io (task BIGINT, number BIGINT, name BIGINT, direction VARCHAR, size_bytes BIGINT);
@@ -43,7 +43,7 @@ CREATE TABLE d_file (task BIGINT, file BIGINT, direction VARCHAR);
 CREATE TABLE d_dir (task BIGINT, path_text VARCHAR, direction VARCHAR);
 CREATE TABLE d_parent (task BIGINT, parent BIGINT);
 """
-_PLAIN = """
+_STRIP_SQL = """
 WITH below AS (SELECT number, {rel} AS rel FROM odd_paths)
 SELECT number, rtrim(CASE WHEN starts_with(rel, './')
                      THEN regexp_replace(rel, '^(\\./)+', '') ELSE rel END, '/') AS path_text
@@ -60,8 +60,8 @@ INSERT INTO d_parent
 
 @dataclass(frozen=True)
 class DeclaredUses:
-    """What is declared, a row for each different task, path and direction: the numbers of these,
-    and the largest size (NO_SIZE: none is declared). `tasks`: all that stand for a declared one."""
+    """Declared files, one row per distinct task, path and direction: their codes and the largest
+    declared size (NO_SIZE: none). `tasks`: all tasks that correspond to a declared task."""
 
     tasks: Ints
     task: Ints
@@ -73,7 +73,7 @@ class DeclaredUses:
 
 
 def uses_of(bundle: Bundle, declared_task: pa.Table) -> DeclaredUses:
-    """`declared_task`: the tasks that stand for each declared one."""
+    """Return the declared files of recorded tasks; `declared_task` maps declared tasks to these."""
     table = bundle.tables["declared_io"]
     (named, names), (path, paths), (way, ways) = (
         encode_column(table, name) for name in ("task", "path", "direction")
@@ -96,36 +96,36 @@ def add_declared(
     roots: Sequence[str],
     relative: str,
 ) -> None:
-    """Fill the tables. `con` has `files`. `folders`: of the files of the run. `relative`: SQL that
-    makes of a text `absolute` what is below its data root, one of `roots`."""
+    """Fill the DECLARED_TABLES; `con` has `files`. `folders`: directories of the run's files.
+    `relative`: SQL for the part of column `absolute` below its data root, one of `roots`."""
     import pyarrow as pa
 
-    _put(con, "d_task", {"task": uses.tasks})
+    _fill(con, "d_task", {"task": uses.tasks})
     number = np.arange(len(uses.paths))
-    text = _plain(con, text_column(uses.paths), roots, relative)
+    text = _strip_paths(con, text_column(uses.paths), roots, relative)
     name = text.dictionary_encode().indices
-    _put(con, "d_path", {"number": number, "path": uses.paths, "path_text": text, "name": name})
+    _fill(con, "d_path", {"number": number, "path": uses.paths, "path_text": text, "name": name})
     ways = pa.int8() if len(uses.ways) < 128 else pa.int32()
     direction = pa.DictionaryArray.from_arrays(pa.array(uses.way, ways), uses.ways)
-    _put(con, "d_io", {
+    _fill(con, "d_io", {
         "task": uses.task, "number": uses.path, "name": name.take(pa.array(uses.path)),
         "direction": direction, "size_bytes": pa.array(uses.size, mask=uses.size == NO_SIZE),
     })  # fmt: skip  # a table
     named = con.execute(_NAMED).fetchnumpy()
     number, file = ints(named["number"]), ints(named["file"])
-    _put(con, "d_named", {"number": number, "file": file})
+    _fill(con, "d_named", {"number": number, "file": file})
     row, file = join_pairs(uses.path, number, file)
-    _put(con, "d_file", {
+    _fill(con, "d_file", {
         "task": uses.task[row], "file": file, "direction": direction.take(pa.array(row)),
     })  # fmt: skip  # a table
-    _put(con, "d_dir", _directories(uses, text, name, folders))
+    _fill(con, "d_dir", _directories(uses, text, name, folders))
     con.execute(_PARENTS)
 
 
 def _directories(
     uses: DeclaredUses, text: pa.Array, name: pa.Array, folders: pa.Array
 ) -> dict[str, object]:
-    """The columns of d_dir. `text`, `name`: of each path in `uses`."""
+    """Return the columns of d_dir. `text`, `name`: text of each path in `uses`, and its code."""
     import pyarrow.compute as pc
 
     named_so = pc.ends_with(uses.paths, b"/")
@@ -140,10 +140,10 @@ def _directories(
     }  # fmt: skip  # a table
 
 
-def _plain(
+def _strip_paths(
     con: duckdb.DuckDBPyConnection, texts: pa.Array, roots: Sequence[str], relative: str
 ) -> pa.Array:
-    """The paths below their data root, without ./ and a last /. Most are so already."""
+    """Strip the data root, a leading ./ and a trailing / from paths; most have none of these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -155,25 +155,25 @@ def _plain(
     if not len(place):
         return texts
     con.register("odd_paths", pa.table({"number": place, "absolute": texts.take(place)}))
-    found = in_order(con.sql(_PLAIN.format(rel=relative)).to_arrow_table(), "number")
+    found = in_order(con.sql(_STRIP_SQL.format(rel=relative)).to_arrow_table(), "number")
     con.unregister("odd_paths")
     return pc.replace_with_mask(texts, odd, found["path_text"].combine_chunks())
 
 
 def _match_declared_names(declared_task: pa.Table, names: pa.Array) -> tuple[Ints, Ints]:
-    """(the number of the declared name, the task), of those that have one of the names."""
+    """Return (code of the declared name, task) for tasks whose declared name is in `names`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     place = pc.index_in(declared_task["declared"], value_set=names.cast(pa.string()))
     number = ints(pc.fill_null(place, -1).to_numpy())
-    there = number >= 0
-    return number[there], column(declared_task, "task")[there]
+    matched = number >= 0
+    return number[matched], column(declared_task, "task")[matched]
 
 
-def _put(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) -> None:
-    """In place of the empty table, these columns: not a copy, and whole numbers in 32 bits where
-    they fit."""
+def _fill(con: duckdb.DuckDBPyConnection, name: str, columns: dict[str, object]) -> None:
+    """Replace the empty table by these columns, without a copy; integers that fit into 32 bits are
+    narrowed."""
     import pyarrow as pa
 
     con.execute(f"DROP TABLE {name}")
@@ -190,12 +190,12 @@ CREATE TABLE in_force (path_text VARCHAR, name VARCHAR, value VARCHAR, set_s DOU
 """
 
 # b_io    one row per open-file session with its task and the path relative to the data root
-# b_opener  who opened a path to write it, engines too (task may be null, and is where the process
-#           only inherited the open file)
-# b_meta  metadata operations with task, directory and whether it lies below a data root
+# b_opener  tasks, engines too, that opened a path to write it; null where the process has no task
+#           or only inherited the open file
+# b_meta  metadata operations with task, directory and whether it is below a data root
 # b_exe   programs that each task executed
 # b_driver  the engine (its type) that started each task
-# d_...: what the engine declares (declared.py)
+# d_...: the declared graph of the engine (see DECLARED_TABLES)
 _BUNDLE_VIEWS = """
 CREATE TABLE b_io AS
   SELECT o.created, o.read_bytes, o.write_bytes, o.read_ops, o.write_ops, o.seq_ops, o.small_ops,
@@ -218,13 +218,13 @@ CREATE TABLE b_driver AS
   FROM b_processes p JOIN b_proc_task pt USING (proc) JOIN b_proc_task up ON up.proc = p.parent
   JOIN tasks e ON e.task = up.task WHERE e.engine AND e.task <> pt.task;
 """
-_ABOVE = """
+_PARENT_FOLDERS_SQL = """
 SELECT DISTINCT regexp_replace(path_text, '/[^/]*$', '') AS above FROM files
 WHERE contains(path_text, '/')"""
 
 
 def with_primary_labels(analysis: Analysis) -> Analysis:
-    """The analysis with the primary labels of files only: rules ask for no others."""
+    """Return the analysis with only the primary labels of files: rules use no others."""
     import pyarrow.compute as pc
 
     own = without_edge_labels(analysis).patterns
@@ -234,7 +234,7 @@ def with_primary_labels(analysis: Analysis) -> Analysis:
 
 
 def without_edge_labels(analysis: Analysis) -> Analysis:
-    """The analysis with the labels of files only: those of the edges are two of three."""
+    """Return the analysis without edge labels, which are two thirds of all labels."""
     import pyarrow.compute as pc
 
     edge = analysis.patterns.column("edge")
@@ -246,20 +246,20 @@ def without_edge_labels(analysis: Analysis) -> Analysis:
 
 
 def add_views(con: duckdb.DuckDBPyConnection, analysis: Analysis, users: Users) -> None:
-    """file_types, primary_label (the primary pattern of each file) and the declared tables,
-    empty."""
+    """Add file_types, primary_label (the primary pattern of each file) and, empty, in_force and
+    the declared tables."""
     add_file_types(con, users, column(analysis.files, "file"))
     con.register("primary_label", with_primary_labels(analysis).patterns)
     con.execute(_VIEWS)
-    con.execute(EMPTY)
+    con.execute(DECLARED_TABLES)
 
 
 def add_bundle_views(
     con: duckdb.DuckDBPyConnection, analysis: Analysis, bundle: Bundle, *, owned: bool = False
 ) -> None:
-    """Tables that join the bundle's raw rows to tasks and to paths of the analysis. `owned`: what
-    is declared is taken out of the bundle."""
-    proc_task, declared_task = _members(analysis, bundle)
+    """Add tables that join the bundle's raw rows to tasks and paths of the analysis. `owned`: the
+    declared tables are removed from the bundle."""
+    proc_task, declared_task = _find_members(analysis, bundle)
     con.register("b_proc_task", proc_task)
     con.register("b_declared_task", declared_task)
     roots = analysis.run["data_roots"]
@@ -278,17 +278,17 @@ def add_bundle_views(
     if owned:
         con.unregister("b_declared_io")
         bundle.tables["declared_io"] = bundle.tables["declared_io"].schema.empty_table()
-    add_declared(con, uses, _folders(con), roots, relative_sql("absolute", roots))
-    if owned:  # how many there are is asked later
+    add_declared(con, uses, _list_folders(con), roots, relative_sql("absolute", roots))
+    if owned:  # Context.has needs the number of rows
         con.unregister("b_declared_tasks")
         bundle.tables["declared_tasks"] = bundle.tables["declared_tasks"].select(["pid"])
 
 
-def _folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
-    """What comes before any / of the name of a file."""
+def _list_folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
+    """Return all directories, direct and indirect, of files."""
     import pyarrow as pa
 
-    above = con.execute(_ABOVE).fetchnumpy()["above"].tolist()
+    above = con.execute(_PARENT_FOLDERS_SQL).fetchnumpy()["above"].tolist()
     found = set(above)
     while above:
         above = [name.rpartition("/")[0] for name in above if "/" in name]
@@ -297,9 +297,9 @@ def _folders(con: duckdb.DuckDBPyConnection) -> pa.Array:
     return pa.array(sorted(found), pa.string())
 
 
-def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
-    """Processes and declared tasks of each task: from the analysis, where it was made of the
-    bundle in this process."""
+def _find_members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
+    """Return the processes and declared tasks of each task: from the analysis if this process made
+    it from the bundle, else by segmentation."""
     if analysis.proc_task is not None and analysis.declared_task is not None:
         return analysis.proc_task, analysis.declared_task
     from tracehint.analyzer.tasks.segmentation import segment_tasks
@@ -311,8 +311,8 @@ def _members(analysis: Analysis, bundle: Bundle) -> tuple[pa.Table, pa.Table]:
 def _register_paths(
     con: duckdb.DuckDBPyConnection, name: str, paths: pa.Array, roots: list[str]
 ) -> None:
-    """Table of distinct paths: `number`, `path` (bytes), `absolute` (text), `rel` (below its data
-    root)."""
+    """Create a table of distinct paths: `number`, `path` (bytes), `absolute` (text), `rel` (below
+    its data root)."""
     import pyarrow as pa
 
     paths = paths.drop_null()
@@ -325,7 +325,7 @@ def _register_paths(
 
 
 def relative_sql(column: str, roots: list[str]) -> str:
-    """SQL: the path below the longest data root that holds it, else the absolute path."""
+    """Return SQL for the path below the longest data root that contains it, else the full path."""
     from tracehint.hintgen.text.escape import text
 
     cases = []

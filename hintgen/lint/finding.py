@@ -1,4 +1,4 @@
-"""A finding is a value: rules return it, renderers print it, nobody else decides anything."""
+"""Findings: values that rules return and renderers print."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEVERITIES = ("error", "warning", "info")
 
 @dataclass(frozen=True)
 class Savings:
-    """What following the advice would save, as counted in the run; 0 is nothing known."""
+    """Savings of the fix, as counted in the run; 0 if unknown."""
 
     storage_bytes: int = 0
     gb_hours: float = 0.0
@@ -27,12 +27,12 @@ class Savings:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a run leaves on the table.
+    """One inefficiency or error of a run.
 
-    `template` stands for all files concerned (`files` of them, `bytes` in
-    all); `examples` are up to five of their paths, as bytes. `assumed` lists
-    what the trace could not tell and the finding takes for granted. `gain` is that of placing the
-    files `placed` (ids of the analysis) as their labels ask, alone; None: not simulated.
+    `template` describes all affected files (`files` of them, `bytes` in
+    total); `examples` are up to five of their paths, as bytes. `assumed` lists
+    assumptions that the trace cannot confirm. `gain`: simulated gain of placing only the files
+    `placed` (ids of the analysis) as their labels ask; None: not simulated.
     """
 
     code: str
@@ -54,7 +54,7 @@ class Finding:
     placed: Ints | None = field(default=None, compare=False, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The finding as plain JSON values; paths as visible text."""
+        """Return the finding as plain JSON values, paths as visible text."""
         data = asdict(replace(self, placed=None))
         del data["placed"]
         data["examples"] = [text(path) for path in self.examples]
@@ -76,9 +76,9 @@ class Finding:
 class LintRule:
     """One rule: `check` yields its findings, `page` is its documentation in Markdown.
 
-    `needs` names facts without which the rule stays silent: "bundle" (raw
-    facts beside the analysis), "declared" (the engine's graph), "hosts" (two
-    or more recording hosts).
+    `needs`: facts without which the rule is skipped: "bundle" (raw records in
+    addition to the analysis), "declared" (the engine's graph), "hosts" (two or
+    more recording hosts).
     """
 
     code: str
@@ -93,7 +93,7 @@ class LintRule:
 def lint_rule(
     code: str, severity: str, since: str, page: str, needs: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Iterator[Finding]]], LintRule]:
-    """Makes a rule of a function; the rule has the function's name, with dashes."""
+    """Decorate a function as a rule; the rule has the function's name, with dashes."""
 
     def rule(check: Callable[..., Iterator[Finding]]) -> LintRule:
         name = check.__name__.replace("_", "-")
@@ -103,9 +103,9 @@ def lint_rule(
 
 
 def freed_storage(findings: Sequence[Finding]) -> int:
-    """Bytes that could be deleted or need not be stored, at most.
+    """Return the maximum of bytes that could be deleted or need not be stored.
 
-    Rules can offer two ways to free the same files: of these, the better one counts.
+    Several rules may free the same files: of these, the largest saving counts.
     """
     by_files: dict[str, dict[str, int]] = {}
     for finding in findings:
@@ -115,7 +115,7 @@ def freed_storage(findings: Sequence[Finding]) -> int:
 
 
 def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """The findings of each rule, in the order in which the rules come first."""
+    """Group the findings by rule, in the order of the first finding of each."""
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.code, []).append(finding)
@@ -123,13 +123,13 @@ def by_rule(findings: Sequence[Finding]) -> list[list[Finding]]:
 
 
 def sum_findings(own: Sequence[Finding]) -> Savings:
-    """The counts of all findings of one rule; gains are not added."""
+    """Sum the counted savings of all findings of one rule; gains are not summed."""
     names = [field.name for field in fields(Savings)]
     return Savings(**{name: sum(getattr(f.saves, name) for f in own) for name in names})
 
 
 def rank(finding: Finding) -> tuple[Any, ...]:
-    """Sort key: errors first, then by significant gain in time, by traffic, then by bytes."""
+    """Return the sort key: errors first, then significant gain in time, traffic, bytes."""
     gain = finding.gain
     return (
         finding.severity != "error",

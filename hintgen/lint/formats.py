@@ -25,40 +25,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Info:
-    """What a renderer may say beside the findings."""
+    """What a renderer prints in addition to the findings."""
 
     tool: str  # "tracehint 0.1.0"
     subject: str  # the bundle, or "A -> B" of a diff
     workflow: str = ""  # the workflow file, if one was given
     rules: dict[str, str] = field(default_factory=dict)  # code -> name of all rules that ran
     skipped: dict[str, str] = field(default_factory=dict)  # code -> missing fact
-    troubles: Sequence[str] = ()  # of the run: printed before the findings
+    troubles: Sequence[str] = ()  # problems of the run, printed before the findings
     suppressed: int = 0  # findings that the baseline hides
-    simulation: Simulation | None = None  # of the gains; None: the findings have none
-    noun: str = "finding"  # what the text counts
+    simulation: Simulation | None = None  # source of the gains; None: findings have none
+    noun: str = "finding"  # the unit that the text counts
     hint: str = "Run `tracehint explain CODE` for what a finding means."
-    every: bool = False  # the text shows all findings, not the largest of each rule
+    every: bool = False  # show all findings in the text, not the largest of each rule
     width: int = 80
     color: bool = False
 
     @property
     def baseline(self) -> Baseline | None:
-        """The simulated run without remedies, where there is one."""
+        """The simulated run without changes, if there is one."""
         simulation = self.simulation
         return simulation.baseline if simulation and not simulation.reason else None
 
 
-# Findings for a terminal, wrapped to its width: a heading for each rule, the largest under it.
+# Findings for a terminal, wrapped to its width: a heading per rule, then its largest finding.
 
-FEW = 2  # findings of one rule that are all shown; of more only the largest
-NAMES, NAME = 3, 40  # of files that are not shown; characters of one
+MAX_SHOWN = 2  # maximum findings of a rule that are all shown; of more, only the largest
+MAX_NAMES, MAX_LENGTH = 3, 40  # files named among those not shown; characters of a name
 _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 def savings_text(finding: Finding, baseline: Baseline | None) -> str:
-    """What the remedy saves, `saves ...`; empty where nothing is known."""
+    """Return `saves ...` for the fix; empty if nothing is known."""
     gain = finding.gain
-    parts = _counts(finding.saves)
+    parts = _list_counted(finding.saves)
     if gain is not None and baseline is not None and (gain.pays(baseline) or not parts):
         text = gain.text(baseline)
         if text == NO_CHANGE:
@@ -67,8 +67,8 @@ def savings_text(finding: Finding, baseline: Baseline | None) -> str:
     return f"saves {', '.join(parts)}" if parts else ""
 
 
-def _counts(saves: Savings) -> list[str]:
-    """What is counted in the run, without a simulation."""
+def _list_counted(saves: Savings) -> list[str]:
+    """Return the savings counted in the run, without simulated gains."""
     parts = []
     if saves.storage_bytes:
         parts.append(f"{size(saves.storage_bytes)} storage")
@@ -80,8 +80,8 @@ def _counts(saves: Savings) -> list[str]:
 
 
 def render_text(findings: Sequence[Finding], info: Info) -> str:
-    """By rule: its heading, message, files, assumption and remedy of findings; then a total, and
-    what tasks requested."""
+    """Render the findings by rule: heading, message, files, assumptions and fix; then a total, and
+    the resources that tasks requested."""
     from rich.console import Console
     from rich.text import Text
 
@@ -102,7 +102,11 @@ def render_text(findings: Sequence[Finding], info: Info) -> str:
     printed: dict[str, str] = {}
     for own in by_rule(findings):
         _print_rule(
-            console, own, printed, len(own) if info.every or len(own) <= FEW else 1, info.baseline
+            console,
+            own,
+            printed,
+            len(own) if info.every or len(own) <= MAX_SHOWN else 1,
+            info.baseline,
         )
     _print_total(console, findings, info)
     if info.simulation is not None and info.simulation.analysis.run.get("requested"):
@@ -117,14 +121,14 @@ def _print_rule(
     shown: int,
     baseline: Baseline | None,
 ) -> None:
-    """A heading with what its only finding saves or all free, and the first `shown` of them."""
+    """Print a heading with the savings of the rule, and its first `shown` findings."""
     from rich.text import Text
 
     first = own[0]
     head = Text(f"{first.code} {first.name}", _STYLE[first.severity])
     if len(own) > 1:
         head.append(f"  {plural(len(own), 'finding')}")
-        if counts := _counts(sum_findings(own)):
+        if counts := _list_counted(sum_findings(own)):
             head.append(f", save {', '.join(counts)}", "bold")
     elif saved := savings_text(first, baseline):
         head.append(f"  {saved}", "bold")
@@ -136,14 +140,14 @@ def _print_rule(
             console, finding, printed, "" if len(own) == 1 else savings_text(finding, baseline)
         )
     if left := own[shown:]:
-        _print_indented(console, terminal(_left_text(left)), "dim")
+        _print_indented(console, terminal(_format_hidden(left)), "dim")
     console.print()
 
 
-def _left_text(left: Sequence[Finding]) -> str:
-    """How many are not shown, what they free, and some of their files."""
-    saved = ", ".join(_counts(sum_findings(left)))
-    names = [shorten(terminal(f.template), NAME) for f in left if f.template][:NAMES]
+def _format_hidden(left: Sequence[Finding]) -> str:
+    """Return the number of findings not shown, their savings, and some of their files."""
+    saved = ", ".join(_list_counted(sum_findings(left)))
+    names = [shorten(terminal(f.template), MAX_LENGTH) for f in left if f.template][:MAX_NAMES]
     text = f"and {len(left)} more" + (f", {saved}" if saved else "") + " (--all)"
     return text + (f": {', '.join(names)}" + ", ..." * (len(left) > len(names)) if names else "")
 
@@ -151,8 +155,8 @@ def _left_text(left: Sequence[Finding]) -> str:
 def _print_finding(
     console: Console, finding: Finding, printed_before: dict[str, str], saved: str
 ) -> None:
-    """A finding; `printed_before` has the remedies with the rules that they were printed for;
-    `saved`: what it saves, where the heading does not have it."""
+    """Print a finding; `printed_before` maps each printed fix to the rule that it was printed for;
+    `saved`: the finding's saving, unless the heading has it."""
     lines = [(finding.message, "")]
     if finding.template:
         lines.append((_files_text(finding, console.width - 4), ""))
@@ -175,7 +179,7 @@ def _print_finding(
 
 def _print_indented(console: Console, line: str, style: str) -> None:
     if console.no_color and line.isascii() and len(line) <= console.width - 2:
-        console.file.write(f"  {line}\n")  # nothing to wrap or to color: hundreds of lines
+        console.file.write(f"  {line}\n")  # fast path for hundreds of lines without colour
         return
     from rich.padding import Padding
     from rich.text import Text
@@ -184,7 +188,7 @@ def _print_indented(console: Console, line: str, style: str) -> None:
 
 
 def _print_copied(console: Console, text: str) -> None:
-    """Lines to copy, which are not wrapped: one beside its name, several below it."""
+    """Print lines to copy without wrapping: one after `fix:`, several below it."""
     from rich.text import Text
 
     first, *rest = [terminal(line) for line in text.splitlines()]
@@ -235,7 +239,7 @@ def _print_total(console: Console, findings: Sequence[Finding], info: Info) -> N
 
 
 def render_json(findings: Sequence[Finding], info: Info) -> str:
-    """One JSON document."""
+    """Render one JSON document."""
     document: dict[str, Any] = {
         "schema": "tracehint.findings/1",
         "tool": info.tool,
@@ -258,7 +262,7 @@ _SCHEMA = (
 
 
 def render_sarif(findings: Sequence[Finding], info: Info) -> str:
-    """One SARIF log with one run. Locations are files of the run, not lines of code."""
+    """Render a SARIF log with one run. Locations are files of the run, not lines of code."""
     rules = dict(info.rules) or {f.code: f.name for f in findings}
     for finding in findings:
         rules.setdefault(finding.code, finding.name)
@@ -318,7 +322,7 @@ def _sarif_location(path: bytes) -> dict[str, Any]:
     if path.startswith(b"/"):
         place = {"uri": "file://" + uri(path)}
     else:
-        # A first segment with a colon would read as a scheme; uri() has quoted it.
+        # A first segment with a colon would be parsed as a scheme; uri() quotes the colon.
         place = {"uri": uri(path), "uriBaseId": "DATAROOT"}
     return {"physicalLocation": {"artifactLocation": place}}
 
@@ -329,7 +333,7 @@ _GITHUB_LEVEL = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render_github(findings: Sequence[Finding], info: Info) -> str:
-    """One `::warning ...::message` line per finding."""
+    """Render one `::warning ...::message` line per finding."""
     return "\n".join(_github_line(f, info) for f in findings)
 
 
@@ -342,11 +346,11 @@ def _github_line(finding: Finding, info: Info) -> str:
     return f"::{_GITHUB_LEVEL[finding.severity]} {','.join(properties)}::{message}"
 
 
-# Findings as JUnit XML: one test case per rule, failed where it found something.
+# Findings as JUnit XML: one test case per rule, failed if the rule has findings.
 
 
 def render_junit(findings: Sequence[Finding], info: Info) -> str:
-    """A `testsuites` document; rules without their facts count as skipped."""
+    """Render a `testsuites` document; rules that lack facts count as skipped."""
     by_code: dict[str, list[Finding]] = {code: [] for code in info.rules}
     for finding in findings:
         by_code.setdefault(finding.code, []).append(finding)
@@ -387,7 +391,7 @@ FORMATS = tuple(_RENDERERS)
 
 
 def render(name: str, findings: Sequence[Finding], info: Info) -> str:
-    """The findings in the format `name`, one of FORMATS."""
+    """Render the findings in the format `name`, one of FORMATS."""
     if name not in _RENDERERS:
         raise ValueError(name)
     return _RENDERERS[name](findings, info)

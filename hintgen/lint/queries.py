@@ -1,4 +1,4 @@
-"""SQL that several rules share: blocks, floods of metadata calls, missing placement hints."""
+"""SQL shared by several rules: blocks, floods of metadata calls, missing placement hints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PART_SQL = """
 
 
 def by_template(column: str, name: str) -> str:
-    """The rest of the query; `column` of file_types counts the tasks, as `name` in the result."""
+    """Return the rest of the query; `name`: result column with `column`, a task count."""
     return f"""
          per_file AS (SELECT file, count(*) AS blocks, sum(moved) AS moved
                       FROM shared GROUP BY file)
@@ -31,7 +31,7 @@ def by_template(column: str, name: str) -> str:
 
 
 def storm(*operations: str) -> str:
-    """Task types with many such calls in all and per file that they opened, and the directory."""
+    """Return SQL: task types with many such calls in total and per opened file, and where."""
     wanted = ", ".join(f"'{name}'" for name in operations)
     return f"""
     WITH opened AS (SELECT type, count(DISTINCT path_text) AS files FROM b_io GROUP BY type),
@@ -45,12 +45,12 @@ def storm(*operations: str) -> str:
 
 
 def select_unhinted(pattern: str, hint: str, *columns: str) -> str:
-    """Files with the primary label, that ask for a placement and no such hint was in force.
+    """Return SQL: files with this primary label that ask for a placement without such a hint.
 
-    `hint` is a condition on in_force (name, value); `columns` are further ones of the result.
+    `hint` is a condition on in_force (name, value); `columns`: further columns of the result.
     """
     more = "".join(f", {column}" for column in columns)
-    # A declared reader that read nothing makes an edge, but no traffic.
+    # A declared reader that read nothing has an edge but causes no traffic.
     return f"""
         SELECT {FILES_SQL}, sum(f.size_bytes) AS bytes, {PLACED_SQL}, {CONFIDENCE_SQL}{more}
         FROM primary_label p JOIN files f USING (file) JOIN file_types ft USING (file)

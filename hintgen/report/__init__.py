@@ -1,3 +1,3 @@
-"""Pictures of a run: the file/task graph and the report page."""
+"""Drawings of a run: the file/task graph and the report page."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What to do first: the findings that matter most, each with an edit of the workflow file."""
+"""Recommended actions: the most important findings, each with an edit of the workflow file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tracehint.hintgen.lint.edits import KINDS, edit_of, types_of
+from tracehint.hintgen.lint.edits import EDIT_KINDS, edit_of, types_of
 from tracehint.hintgen.text.escape import shorten, terminal
 from tracehint.hintgen.text.units import size
 from tracehint.schemas.wording import plural
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from tracehint.hintgen.gain import Baseline
     from tracehint.hintgen.lint.finding import Finding
 
-MOST = 3
-NAME = 60  # characters of a template in a sentence
-TYPES = 3  # task types that are named
+MAX_ACTIONS = 3
+MAX_NAME_LENGTH = 60  # maximum length of a template in a sentence
+MAX_TYPES = 3  # maximum number of task types in a sentence
 CORRECTNESS = "correctness"
 
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do: a sentence, what it saves, and the lines for the workflow file (empty: the
-    engine is not known). `code` and `fingerprint`: the finding that is the evidence."""
+    """A recommended action: a sentence, its saving, and the lines for the workflow file (empty if
+    the engine is unknown). `code` and `fingerprint` identify the finding behind it."""
 
     text: str
     saves: str
@@ -34,11 +34,11 @@ class Action:
 
     @property
     def saves_text(self) -> str:
-        """What it saves, or that it is about correctness, behind the sentence."""
+        """Text after the sentence: the saving, or that the action is about correctness."""
         return self.saves if self.saves == CORRECTNESS else f"saves {self.saves}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For the page: the edit as lines."""
+        """Return the fields for the page, the edit as lines."""
         return {**vars(self), "edit": self.edit.splitlines()}
 
 
@@ -50,9 +50,9 @@ def actions(
     staging: bool = False,
     nodes: Mapping[str, str] = {},
 ) -> list[Action]:
-    """At most MOST, the most important first: errors, gains outside their uncertainty, then
-    declarations that do not hold. One of the last kind is among them where there is one.
-    `staging`: on a store that keeps no file on a node; `nodes`: the node of each task type."""
+    """Return at most MAX_ACTIONS: errors, then gains larger than their uncertainty, then wrong
+    declarations, of which at least one is included if there are any. `staging`: the store keeps
+    no files on nodes; `nodes`: the node of each task type."""
     errors = [f for f in findings if f.severity == "error" and f.code in _TEXTS]
     gains = [
         f
@@ -63,12 +63,12 @@ def actions(
         and baseline is not None
         and f.gain.pays(baseline)
     ]
-    wrong = [f for f in findings if f not in errors and f.code in _DECLARED]
-    wrong = _of_one_file(sorted(wrong, key=lambda f: _DECLARED.index(f.code)))
-    chosen = [*errors, *gains][: MOST - bool(wrong)]
-    chosen += wrong[: MOST - len(chosen)]
-    near = _group_types_by_node([f for f in chosen if KINDS.get(f.code) == "together"])
-    found = [_action(f, baseline, engine, near, nodes, staging=staging) for f in chosen]
+    wrong = [f for f in findings if f not in errors and f.code in _WRONG_DECLARATIONS]
+    wrong = _merge_by_files(sorted(wrong, key=lambda f: _WRONG_DECLARATIONS.index(f.code)))
+    chosen = [*errors, *gains][: MAX_ACTIONS - bool(wrong)]
+    chosen += wrong[: MAX_ACTIONS - len(chosen)]
+    near = _group_types_by_node([f for f in chosen if EDIT_KINDS.get(f.code) == "together"])
+    found = [_make_action(f, baseline, engine, near, nodes, staging=staging) for f in chosen]
     shown = [action.edit for action in found]
     return [
         replace(action, edit="") if action.edit in shown[:at] else action  # lines are printed once
@@ -76,8 +76,8 @@ def actions(
     ]
 
 
-def _of_one_file(findings: Sequence[Finding]) -> list[Finding]:
-    """One finding of each rule about the same files, with the tasks of all."""
+def _merge_by_files(findings: Sequence[Finding]) -> list[Finding]:
+    """Merge findings of one rule about the same files, with the task types of all."""
     found: dict[tuple[str, str], Finding] = {}
     for f in findings:
         first = found.setdefault((f.code, f.template), f)
@@ -87,7 +87,7 @@ def _of_one_file(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _group_types_by_node(findings: Sequence[Finding]) -> list[list[str]]:
-    """The task types that run on one node, by group: a type is in one of them."""
+    """Group the task types to run on one node; each type is in one group."""
     groups: list[list[str]] = []
     for f in findings:
         before, after = types_of(f.producers), types_of(f.consumers)
@@ -98,7 +98,7 @@ def _group_types_by_node(findings: Sequence[Finding]) -> list[list[str]]:
     return groups
 
 
-def _action(
+def _make_action(
     finding: Finding,
     baseline: Baseline | None,
     engine: str,
@@ -107,7 +107,7 @@ def _action(
     *,
     staging: bool,
 ) -> Action:
-    saves = "" if finding.code in _TIDY else CORRECTNESS
+    saves = "" if finding.code in _NO_CORRECTNESS else CORRECTNESS
     if finding.code in _PLACEMENT and finding.gain is not None and baseline is not None:
         saves = finding.gain.text(baseline)
     own = {*types_of(finding.producers), *types_of(finding.consumers)}
@@ -118,19 +118,19 @@ def _action(
 
 def _format_types(text: str) -> str:
     names = types_of(text)
-    shown = ", ".join(terminal(name) for name in names[:TYPES])
-    return shown + (f" and {len(names) - TYPES} more" if len(names) > TYPES else "")
+    shown = ", ".join(terminal(name) for name in names[:MAX_TYPES])
+    return shown + (f" and {len(names) - MAX_TYPES} more" if len(names) > MAX_TYPES else "")
 
 
 def _files(finding: Finding) -> str:
-    """The template, and how many files and bytes it stands for."""
-    name = shorten(terminal(finding.template), NAME)
+    """Describe a template with the number and bytes of its files."""
+    name = shorten(terminal(finding.template), MAX_NAME_LENGTH)
     if finding.files == 1:
         return f"{name} ({size(finding.bytes)})"
     return f"{name} ({plural(finding.files, 'file')}, {size(finding.bytes)})"
 
 
-def _local(f: Finding) -> str:
+def _describe_local(f: Finding) -> str:
     return f"Keep {_files(f)} on the producer's node; run {_format_types(f.consumers)} there"
 
 
@@ -144,22 +144,22 @@ def _describe_copies(f: Finding) -> str:
 
 def _describe_undeclared(f: Finding) -> str:
     race = "; tasks race for them" if f.severity == "error" else ""
-    name = shorten(terminal(f.template), NAME)
+    name = shorten(terminal(f.template), MAX_NAME_LENGTH)
     return f"Declare {name} as input of {_format_types(f.consumers)} ({f.files} undeclared{race})"
 
 
 _TEXTS: dict[str, Callable[[Finding], str]] = {
     "TP001": _describe_copies,
     "TP002": _describe_collocation,
-    "TP003": _local,
+    "TP003": _describe_local,
     "TP004": lambda f: f"Store {_files(f)} in blocks that end where the parts of its readers end",
     "TP005": lambda f: f"Store {_files(f)} in blocks that end where the parts of its writers end",
     "TP007": lambda f: f"Start {_format_types(f.consumers)} where {_files(f)} is stored",
     "TP008": lambda f: f"Replace the hint on {_files(f)}: it does not match its use",
     "TD001": _describe_undeclared,
-    "TD002": lambda f: f"Declare {shorten(terminal(f.template), NAME)} as output of "
+    "TD002": lambda f: f"Declare {shorten(terminal(f.template), MAX_NAME_LENGTH)} as output of "
     f"{_format_types(f.producers)}",
-    "TD003": lambda f: f"Remove the input {shorten(terminal(f.template), NAME)} of "
+    "TD003": lambda f: f"Remove the input {shorten(terminal(f.template), MAX_NAME_LENGTH)} of "
     f"{_format_types(f.consumers)} (never read)",
     "TH005": lambda f: f"Check {_files(f)}: written by a failed task, read by "
     f"{_format_types(f.consumers)}",
@@ -167,5 +167,5 @@ _TEXTS: dict[str, Callable[[Finding], str]] = {
     "written",
 }  # fmt: skip  # a table
 _PLACEMENT = ("TP001", "TP002", "TP003", "TP004", "TP005", "TP007", "TP008")
-_DECLARED = ("TH005", "TH006", "TD001", "TD002", "TD003")  # in this order
-_TIDY = ("TD003",)  # what saves nothing and is not wrong
+_WRONG_DECLARATIONS = ("TH005", "TH006", "TD001", "TD002", "TD003")  # in this order
+_NO_CORRECTNESS = ("TD003",)  # neither a saving nor a matter of correctness

@@ -1,4 +1,4 @@
-"""Findings folded by rule: how many, and the most important of them."""
+"""Data of the report page: sums, graph, flows, findings by rule, largest tasks and files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def fold_findings(findings: Sequence[Finding], baseline: Baseline | None) -> list[dict[str, Any]]:
-    """A row for each rule, in the order of the findings."""
+    """Return a row per rule, in the order of the findings: count, savings, first finding."""
     return [
         {
             "count": len(own),
@@ -51,10 +51,10 @@ def fold_findings(findings: Sequence[Finding], baseline: Baseline | None) -> lis
     ]
 
 
-ROWS = (2000, 1000, 500, 250, 100, 40)  # tasks and files of their own: the first that fits
-MAX_DATA = 1_600_000  # characters of JSON; style and programs of the page are 1.3 MB
+ROW_LIMITS = (2000, 1000, 500, 250, 100, 40)  # of single tasks and files; the first that fits
+MAX_DATA = 1_600_000  # characters of JSON; the page's CSS and JavaScript are 1.3 MB
 MAX_STAGES = 300
-MAX_TEXT = 600  # characters of one text
+MAX_TEXT = 600  # characters
 
 _TIMES = """
     SELECT type, max(end_s) AS end_s, median(end_s - start_s) AS median_s,
@@ -74,12 +74,12 @@ def collect(
     comparison: dict[str, Any] | None = None,
     labelled: Labelled | None = None,
 ) -> dict[str, Any]:
-    """The data of the page. Times in seconds of the run, sizes in bytes. `source` is the name of
-    the bundle or file that the run was read from, `con` its tables (None: query.connect's),
-    `simulation` the gains, `prediction` a sweep, `decision`
-    the plan's result in a sentence, `comparison` this run beside an earlier one,
-    `labelled` its files by label (None: made here). Sums, mix, graph, flow and heat are those of
-    the whole run; single tasks, files ... the largest, fewer where the page would be too large.
+    """Return the data of the page, in seconds since the start of the run and in bytes.
+
+    `source`: name of the bundle or file of the run; `con`: its tables (None: query.connect);
+    `simulation`: the gains; `prediction`: a sweep; `decision`: the plan's result as a sentence;
+    `comparison`: with an earlier run; `labelled`: files by label (None: made here). Sums, mix,
+    graph, flow and heat cover the whole run; of tasks, files ... the largest are listed.
     """
     con = con or query.connect(analysis)
     found = _stages(analysis, con)
@@ -87,7 +87,7 @@ def collect(
         "tool": f"tracehint {__version__}",
         "title": title(analysis.run, Path(source) if source else None),
         "decision": decision[:MAX_TEXT],
-        **_of_run(analysis, labelled or Labelled(analysis), simulation, findings),
+        **_collect_run(analysis, labelled or Labelled(analysis), simulation, findings),
         "stages": found[:MAX_STAGES],
         "graph": _graph(con),
         "sankey": panels.sankey(con),
@@ -97,29 +97,29 @@ def collect(
         "colors": _colors(),
     }  # fmt: skip  # a table
     data: dict[str, Any] = plain(whole)
-    room = MAX_DATA - len(json.dumps(data))
-    rest = _limit_rows(room, lambda rows: _largest(con, analysis, findings, hints, rows))
+    budget = MAX_DATA - len(json.dumps(data))
+    rest = _limit_rows(budget, lambda rows: _largest(con, analysis, findings, hints, rows))
     if len(found) > MAX_STAGES:
         rest["left_out"]["stages"] = len(found) - MAX_STAGES
     return data | rest
 
 
-def _limit_rows(room: int, made: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
-    """The most rows whose JSON has at most `room` characters; the fewest where none has."""
-    for rows in ROWS:
-        rest: dict[str, Any] = plain(made(rows))
-        if len(json.dumps(rest)) <= room:
+def _limit_rows(budget: int, collect_rows: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
+    """Return the data with the most rows that fits in `room` characters, else the fewest rows."""
+    for rows in ROW_LIMITS:
+        rest: dict[str, Any] = plain(collect_rows(rows))
+        if len(json.dumps(rest)) <= budget:
             break
     return rest
 
 
-def _of_run(
+def _collect_run(
     analysis: Analysis,
     labelled: Labelled,
     simulation: Simulation | None,
     findings: Sequence[Finding],
 ) -> dict[str, Any]:
-    """Its sums, and the three groups of files that matter most."""
+    """Return sums, actions and findings of the run, and its three most important file groups."""
     known = simulation is not None and not simulation.reason
     gains: dict[str, Any] = {"baseline": None, "all": None}
     return {
@@ -171,8 +171,8 @@ def _largest(
     hints: HintFile | None,
     rows: int,
 ) -> dict[str, Any]:
-    """What the page has one entry for each of: at most `rows`, a quarter of it where an entry is a
-    text. Findings come by what they save."""
+    """Return the lists of the page: at most `rows` tasks and files, and a quarter as many findings
+    and hint rules, which are texts. Findings are in order of their savings."""
     most = max(1, rows // 4)
     rules = _hints(hints)
     result = {
@@ -193,7 +193,7 @@ def _largest(
 
 
 def _totals(analysis: Analysis) -> dict[str, int]:
-    """What the summary counts, under the names of the page."""
+    """Return the totals of the summary, under the names of the page."""
     found = totals(analysis)
     for name in ("read", "written", "handed"):
         found[f"{name}_bytes"] = found.pop(name)
@@ -201,7 +201,7 @@ def _totals(analysis: Analysis) -> dict[str, int]:
 
 
 def _stages(analysis: Analysis, con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """The stages of the summary, with the times of their tasks."""
+    """Return the stages of the summary, with the times of their tasks."""
     times = {row.pop("type"): row for row in query.rows(con, _TIMES)}
     return [
         {
@@ -221,7 +221,7 @@ def _stages(analysis: Analysis, con: duckdb.DuckDBPyConnection) -> list[dict[str
 
 
 def _best(row: dict[str, Any], gain: Gain, simulation: Simulation) -> dict[str, Any]:
-    """A group of files with the gain of its placement."""
+    """Return a group of files with the gain of its placement."""
     return {
         "template": row["name"],
         "files": row["files"],
@@ -270,7 +270,7 @@ def _hints(hints: HintFile | None) -> list[dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Plain JSON: visible text of bounded length, no NaN, no numpy or Decimal numbers."""
+    """Convert to plain JSON: visible text of bounded length, no NaN, numpy or Decimal numbers."""
     if isinstance(value, str):
         return shorten(text(value), MAX_TEXT)
     if value is None or isinstance(value, bool | int):

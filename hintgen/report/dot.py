@@ -1,4 +1,4 @@
-"""A Drawing as DOT, and DOT as a picture by Graphviz."""
+"""Conversion of a Drawing to DOT, and of DOT to an image by Graphviz."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 28
 _GRAPH = (
-    # Boxes over lines: the head of a thick line would cover the name that it points at.
+    # Draw boxes over lines: the head of a thick line would cover the label that it points at.
     'rankdir=TB; bgcolor="white"; nodesep=0.25; ranksep=0.45; splines=true; pad=0.3; '
     "outputorder=edgesfirst;\n"
     '  fontname="Helvetica"; fontsize=11;\n'
@@ -31,7 +31,7 @@ _INK = "#222222"
 
 
 def to_dot(drawing: Drawing, title: str = "") -> str:
-    """DOT text. Every name is quoted and its escapes disarmed."""
+    """Return DOT text; every name is quoted and its escape sequences are disabled."""
     most = max((link.bytes for link in drawing.links), default=0)
     lines = ["digraph run {", f"  {_GRAPH}", f"  {_legend(drawing, title)}"]
     lines += [f"  {_task(n) if n.kind == 'task' else _file(n)}" for n in drawing.nodes]
@@ -44,7 +44,7 @@ def _label(*rows: str) -> str:
 
 
 def task_rows(node: GraphNode) -> list[str]:
-    """The task's type, and what its name has beyond that; with a count for several tasks.
+    """Return the task's type and the rest of its name, or the name with a count of several tasks.
 
     >>> from tracehint.hintgen.report.drawing import GraphNode
     >>> task_rows(GraphNode("t1", "task", "python3 fit.py a.dat", 1, 0, type="fit.py"))
@@ -54,7 +54,7 @@ def task_rows(node: GraphNode) -> list[str]:
     count = f" × {node.count:,}" if node.count > 1 else ""
     if count or not kind or name == kind:
         return [escape.shorten(name, LABEL_WIDTH) + count]
-    # after the program's own word, not inside another one
+    # split at the type as a whole word only
     rest = re.split(rf"(?:^|(?<=[\s/])){re.escape(kind)}(?:\s+|$)", name, maxsplit=1)
     more = rest[1] if len(rest) > 1 else name
     return [escape.shorten(row, LABEL_WIDTH) for row in (kind, more) if row]
@@ -95,7 +95,7 @@ def _link(link: Link, most: int) -> str:
 
 
 def line_width(count: int, most: int) -> float:
-    """0.8 to 6 points by the logarithm of the bytes, so that a header read stays visible.
+    """Return 0.8 to 6 points by the logarithm of the bytes, so that a header read stays visible.
 
     >>> line_width(0, 100), line_width(100, 100)
     (0.8, 6.0)
@@ -120,7 +120,7 @@ def _legend(drawing: Drawing, title: str) -> str:
         plural(count, what.removesuffix("s").replace("_", " "))
         for what, count in drawing.left_out.items()
     )
-    # A table of its own, so that the lines of text do not stretch its cells.
+    # A separate table, so that the lines of text do not stretch its cells.
     patterns = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="4"><TR>{"".join(cells)}</TR></TABLE>'
     rows = [f"<TR><TD>{patterns}</TD></TR>"] if cells else []
     texts = [escape.shorten(escape.text(title), 100), notes, f"not shown: {left}" if left else ""]
@@ -133,7 +133,7 @@ def _legend(drawing: Drawing, title: str) -> str:
 
 
 def draw(dot_text: str, fmt: str, timeout: float = 120.0) -> bytes:
-    """The picture (`svg` or `png`) that Graphviz makes of the DOT text.
+    """Render the DOT text as `svg` or `png` with Graphviz.
 
     Raises MissingDependencyError without Graphviz, TracehintError when it
     fails or takes longer than `timeout` seconds.

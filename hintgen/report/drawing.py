@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GraphNode:
-    """A task, a file, or a fold of several: `count` says of how many."""
+    """A task, a file, or a fold of `count` of them."""
 
     id: str
     kind: str  # task, file
@@ -32,12 +32,12 @@ class GraphNode:
     start_s: float | None = None  # tasks
     end_s: float | None = None
     kinds: int = 1  # templates in a fold of files
-    type: str = ""  # tasks: what tasks of one kind share
+    type: str = ""  # tasks: the task type
 
 
 @dataclass(frozen=True)
 class Link:
-    """Data that goes from a task to a file (write) or from a file to a task (read)."""
+    """Data flow from a task to a file (write) or from a file to a task (read)."""
 
     source: str
     target: str
@@ -45,7 +45,7 @@ class Link:
     count: int  # (task, file) pairs
     pattern: str = ""
     via: str = "data"  # data, engine_copy, declared
-    peek: bool = False  # nothing but peeks
+    peek: bool = False  # only header reads
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Drawing:
 
 
 def title(run: Mapping[str, Any], source: Path | None = None) -> str:
-    """What was run, the program without its directories; the name of the bundle (or its JSON) for
-    runs that others recorded."""
+    """Return the command, its program without directories; for imported runs without a command the
+    name of the bundle (or its JSON)."""
     program, *arguments = run["command"] or ("",)
     command = " ".join([program.rstrip("/").rpartition("/")[2] or program, *arguments])
     return command or (source.name if source else "") or "a run"
@@ -71,12 +71,12 @@ NO_PATTERN = "#8A8A8A"
 
 
 def color(pattern: str) -> str:
-    """The pattern's colour; grey for none."""
+    """Return the pattern's colour; grey for none."""
     return PATTERN_COLOR.get(pattern, NO_PATTERN)
 
 
 def tint(pattern: str, strength: float = 0.15) -> str:
-    """The pattern's colour mixed into white, for a background under black text.
+    """Return the pattern's colour mixed into white, as a background for black text.
 
     >>> tint("reduce", 1.0), tint("reduce", 0.0)
     ('#0072b2', '#ffffff')
@@ -87,19 +87,19 @@ def tint(pattern: str, strength: float = 0.15) -> str:
 
 
 FOLD_ABOVE = 60  # tasks
-FOLD_NODES = 120  # tasks and files together: a stage wider than that cannot be read
-MAX_FOLDED_TASKS = 80  # types; beyond, the rarest are one node
-MAX_FOLDED_FILES = 40  # kinds of files; beyond, kinds of one flow are folded together
-MAX_FLOWS = 400  # flows; beyond, files of one role and pattern are folded together
+FOLD_NODES = 120  # tasks plus files: a wider stage is illegible
+MAX_FOLDED_TASKS = 80  # task types; above, the rarest share one node
+MAX_FOLDED_FILES = 40  # kinds of files; above, kinds of one flow are folded
+MAX_FLOWS = 400  # flows; above, files of one role and pattern are folded
 
-# A file's node by its kind: `by` what is one node.
+# The node of each file by its kind; kinds with equal `by` share a node.
 _BY_KIND = """
     CREATE OR REPLACE TABLE file_node AS
       WITH ranked AS (SELECT *, 'f' || dense_rank() OVER (ORDER BY {by}) AS node FROM kind)
       SELECT file, node, template AS label, shape AS kind
       FROM flow JOIN ranked USING (shape, role, maker, user, pattern)"""
-# One key per node: what shares a key is one node of the picture. Keys are made of numbers, so
-# that no name from the trace can be mistaken for another.
+# Rows with the same key are one node of the drawing. Keys consist of numbers, so that names from
+# the trace cannot collide.
 _KEYS = {
     False: """
         CREATE OR REPLACE TABLE task_node AS
@@ -145,8 +145,8 @@ _SHOWN = """
       WHERE edge IS NULL AND "primary";
     CREATE OR REPLACE VIEW shown AS SELECT * FROM files WHERE role NOT IN ('software', 'scratch')
       AND file IN (SELECT file FROM type_set);"""
-# Where the kinds are too many: what is folded together instead, and from how many nodes on.
-_FOLDS = ((MAX_FOLDED_FILES, "made, used, pattern"), (MAX_FLOWS, "role, pattern"))
+# Coarser folding of too many kinds: (maximum number of nodes, columns of the coarser node).
+_COARSER_FOLDS = ((MAX_FOLDED_FILES, "made, used, pattern"), (MAX_FLOWS, "role, pattern"))
 
 _TASKS = """
     SELECT n.node AS id, 'task' AS kind, coalesce(nullif(min(n.label), ''), '?') AS label,
@@ -197,7 +197,7 @@ _LEFT_OUT = """
 
 
 def lean(analysis: Analysis) -> Analysis:
-    """The run as far as a picture asks: ranges and labels of edges, much of a large run, may go."""
+    """Return the run without ranges and edge labels: much of a large run, unused in drawings."""
     import pyarrow.compute as pc
 
     own = analysis.patterns.filter(pc.is_null(analysis.patterns.column("edge")))
@@ -211,8 +211,8 @@ def lean(analysis: Analysis) -> Analysis:
 def build(
     analysis: Analysis, fold: bool | None = None, con: duckdb.DuckDBPyConnection | None = None
 ) -> Drawing:
-    """The drawing of a run. `fold` None: folded when there are more than FOLD_ABOVE tasks or
-    more than FOLD_NODES tasks and files. `con`: query.connect's, where it is there."""
+    """Return the drawing of a run. `fold` None: folded if there are more than FOLD_ABOVE tasks or
+    more than FOLD_NODES tasks and files. `con`: an open connection of query.connect."""
     con = con or query.connect(analysis)
     if fold is None:
         tasks, files = con.execute(
@@ -224,19 +224,19 @@ def build(
 
 
 def build_on(con: duckdb.DuckDBPyConnection, fold: bool) -> Drawing:
-    """As build, on query.connect's tables; adds task_node and file_node, which say what is
-    drawn as which node."""
+    """Return the drawing from the tables of query.connect; adds task_node and file_node, which map
+    tasks and files to nodes."""
     make_nodes(con, fold)
     left_out = {name: n for name, n in query.rows(con, _LEFT_OUT)[0].items() if n}
     return Drawing(tuple(nodes_of(con)), tuple(links_of(con)), fold, left_out)
 
 
 def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
-    """The tables task_node and file_node: what is drawn as which node; and task_drawn and
-    file_drawn, the nodes in their order with the columns of GraphNode."""
+    """Create task_node and file_node, which map tasks and files to nodes, and task_drawn and
+    file_drawn: the nodes in order, with the columns of GraphNode."""
     con.execute(_SHOWN)
     con.execute(_KEYS[fold].format(types=MAX_FOLDED_TASKS))
-    for most, by in _FOLDS if fold else ():
+    for most, by in _COARSER_FOLDS if fold else ():
         row = con.execute("SELECT count(DISTINCT node) FROM file_node").fetchone()
         if row and row[0] > most:
             con.execute(_BY_KIND.format(by=by))
@@ -247,12 +247,12 @@ def make_nodes(con: duckdb.DuckDBPyConnection, fold: bool) -> None:
 
 
 def nodes_of(con: duckdb.DuckDBPyConnection) -> Iterator[GraphNode]:
-    """The nodes of make_nodes, tasks first; one question at a time."""
+    """Yield the nodes of make_nodes, tasks first; another query on `con` ends the iteration."""
     for kind in ("task", "file"):
         yield from (GraphNode(**row) for row in query.each(con, f"FROM {kind}_drawn"))
 
 
 def links_of(con: duckdb.DuckDBPyConnection) -> Iterator[Link]:
-    """The links between these nodes, by the names of their ends."""
+    """Yield the links between these nodes, sorted by their ends."""
     order = "SELECT * FROM link ORDER BY source, target, via"
     return (Link(**r) for r in query.each(con, f"WITH link AS ({LINKS}) {order}"))

@@ -1,4 +1,4 @@
-"""The graph for other programs: networkx, GraphML, JSON."""
+"""Export of the graph to other programs: networkx, GraphML, JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def to_networkx(analysis: Analysis, fold: bool = False) -> nx.DiGraph[str]:
-    """The bipartite file/task graph: one node per task and file version, or per fold.
+    """Return the bipartite file/task graph: one node per task and file version, or per fold.
 
     Node attributes: kind, label, count, bytes, and role, pattern, confidence,
     saves_bytes (files) or start_s, end_s (tasks, seconds). Edge attributes:
@@ -29,7 +29,7 @@ def to_networkx(analysis: Analysis, fold: bool = False) -> nx.DiGraph[str]:
 
 
 def drawing_to_networkx(drawing: Drawing) -> nx.DiGraph[str]:
-    """The Drawing as a networkx graph."""
+    """Convert the Drawing to a networkx graph."""
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph(folded=drawing.folded)
@@ -41,7 +41,7 @@ def drawing_to_networkx(drawing: Drawing) -> nx.DiGraph[str]:
 
 
 def _attributes(values: dict[str, Any], *without: str) -> dict[str, Any]:
-    # GraphML knows no null.
+    # GraphML has no null.
     return {
         k: text(v) if isinstance(v, str) else v
         for k, v in values.items()
@@ -50,14 +50,14 @@ def _attributes(values: dict[str, Any], *without: str) -> dict[str, Any]:
 
 
 def to_graphml(drawing: Drawing) -> str:
-    """GraphML, for Gephi, yEd, Cytoscape and others."""
+    """Return GraphML, for Gephi, yEd, Cytoscape and others."""
     import networkx as nx
 
     return "\n".join(nx.generate_graphml(drawing_to_networkx(drawing))) + "\n"
 
 
 def to_json(drawing: Drawing) -> str:
-    """`{"schema": "tracehint.graph/1", "folded", "nodes", "links", "left_out"}`."""
+    """Return `{"schema": "tracehint.graph/1", "folded", "nodes", "links", "left_out"}`."""
     document = {
         "schema": "tracehint.graph/1",
         "folded": drawing.folded,

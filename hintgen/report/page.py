@@ -1,4 +1,4 @@
-"""The report: one HTML page that holds everything and asks the network for nothing."""
+"""The report: one self-contained HTML page without network requests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def report_html(
     *,
     as_data: bool = False,
 ) -> str:
-    """HTML text about a run, with the findings of lint (None: asked here) and, where given, the
-    hint rules. `context` is the run as lint asks it, where somebody has made it: its database
-    serves the page as well. `prediction`: a sweep for the panel "What if" (whatif.py).
-    `decision`: the sentence that the page begins with. `comparison`: of an earlier run with this
-    one, for the panel "Compare" (proof/result.py). `as_data`: the page's data as JSON instead."""
+    """Return the HTML page of a run, with the findings of lint (None: run here) and, if given, the
+    hint rules. `context`: the run's lint context if it exists; its database is used for the page.
+    `prediction`: a sweep for the panel "What if" (timeline.what_if). `decision`: the first
+    sentence of the page. `comparison`: of an earlier run with this one, for the panel "Compare"
+    (compare/proof.py). `as_data`: return the page's data as JSON instead."""
     from tracehint.hintgen.lint import run_rules
     from tracehint.hintgen.lint.context import Context
     from tracehint.hintgen.report.data import collect
@@ -54,8 +54,8 @@ ASSETS = resources.files("tracehint.hintgen.report") / "assets"
 
 
 def page(data: dict[str, Any]) -> str:
-    """HTML text. Only the scripts of this tool run in it, and nothing is fetched: the
-    content security policy names the hash of each script and allows no connection."""
+    """Return HTML text. The content security policy lists the hash of each script and allows no
+    connection, so only the scripts of this tool run and nothing is fetched."""
     vendor = _script(_read("vendor/vendor.min.js"))
     names = sorted(p.name for p in (ASSETS / "js").iterdir() if p.name.endswith(".js"))
     own = "\n".join(_read(f"js/{name}") for name in names)
@@ -74,7 +74,7 @@ def page(data: dict[str, Any]) -> str:
         "VENDOR": vendor,
         "SCRIPT": script,
     }
-    # One pass, so that a placeholder inside the data is data.
+    # One pass, so that placeholders inside the data are not replaced.
     return re.sub(r"\{\{([A-Z]+)\}\}", lambda m: parts[m[1]], _read("report.html"))
 
 
@@ -83,13 +83,13 @@ def _read(name: str) -> str:
 
 
 def _licences() -> str:
-    """The libraries' licences ask to go with every copy of them, and each page is one."""
+    """Return the licences of the libraries: every copy must include them, and a page is a copy."""
     lines = _read("vendor/LICENSES.txt").splitlines()
     return "\n".join(html(line.replace("\t", "    ")) for line in lines)
 
 
 def _script(text: str) -> str:
-    """Script text that cannot end its element early; the meaning of the code stays."""
+    """Escape script text so that it cannot end its element; the code's meaning is the same."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -60,29 +60,29 @@ _COUNTS = """
     SELECT (SELECT count(*) FROM work), (SELECT count(*) FROM file_node),
            (SELECT count(*) FROM writers JOIN file_node USING (file))
            + (SELECT count(*) FROM readers JOIN file_node USING (file))"""
-_CODED = {
+_ENCODED = {
     "tasks": ("node", "host", "command"),
     "files": ("node", "role", "pattern", "placement", "runner_up", "evidence", "others"),
 }
 
 
 def detail(con: duckdb.DuckDBPyConnection, rows: int) -> dict[str, Any]:
-    """`tasks` and `files` (at most `rows` of each), `pairs` of them, and `left_out`: what is not
-    among them -> how many. `con`: with the tables of draw.build.build_on."""
+    """Return `tasks` and `files` (at most `rows` of each), `pairs` of them, and `left_out`: kind ->
+    number of rows that are not included. `con`: with the tables of drawing.build_on."""
     con.execute(_KEPT_TASKS.format(rows=int(rows)))
     con.execute(_KEPT_FILES.format(rows=int(rows)))
     tasks, files = _columns(con, _TASKS), _columns(con, _FILES)
     pairs = _columns(con, _PAIRS.format(rows=int(rows) * PAIRS_PER_ROW))
     counts = con.execute(_COUNTS).fetchone() or (0, 0, 0)
     shown = (len(tasks["task"]), len(files["file"]), len(pairs["task"]))
-    # Rows are known by their position from here on.
+    # From here on, rows are identified by position.
     task_at = {task: i for i, task in enumerate(tasks.pop("task"))}
     file_at = {file: i for i, file in enumerate(files.pop("file"))}
     pairs["task"] = [task_at[t] for t in pairs["task"]]
     pairs["file"] = [file_at[f] for f in pairs["file"]]
     for table, name in ((tasks, "tasks"), (files, "files")):
-        table.update({column: _encode_column(table[column]) for column in _CODED[name]})
-    files["evidence"]["values"] = [_evidence(e) for e in files["evidence"]["values"]]
+        table.update({column: _encode_column(table[column]) for column in _ENCODED[name]})
+    files["evidence"]["values"] = [_parse_evidence(e) for e in files["evidence"]["values"]]
     names = ("tasks", "files", "accesses")
     left_out = {name: n - k for name, n, k in zip(names, counts, shown, strict=True) if k < n}
     return {"tasks": tasks, "files": files, "pairs": pairs, "left_out": left_out}
@@ -97,14 +97,14 @@ def _columns(con: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
 
 
 def _encode_column(values: Sequence[Any]) -> dict[str, Any]:
-    """A column as distinct values and indexes into them."""
+    """Encode a column as distinct values and indexes into them."""
     known: dict[Any, int] = {}
     codes = [known.setdefault(value, len(known)) for value in values]
     return {"values": list(known), "codes": codes}
 
 
-def _evidence(raw: str) -> dict[str, Any]:
-    """Evidence of a label, without lists that would fill a screen."""
+def _parse_evidence(raw: str) -> dict[str, Any]:
+    """Parse the evidence of a label; long lists are cut, large values left out."""
     try:
         data = json.loads(raw) if raw else {}
     except ValueError:
@@ -124,7 +124,7 @@ BINS = 64
 MAX_FILES = 12
 MAX_TASKS = 64
 
-# The largest file of each template; several templates before several files of one.
+# The largest file of each template and pattern, so that no template fills the list.
 _HEAT_FILES = f"""
     SELECT p.file, f.path_text AS path, p.pattern, f.size_bytes, f.version
     FROM patterns p JOIN files f USING (file)
@@ -140,7 +140,7 @@ _RANGES = """
 
 
 def heat_maps(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    """One map per file: `cells` [bin, task, share of the bin's bytes that the task touched]."""
+    """Return a map per file: `cells` [bin, task, share of the bin's bytes the task touched]."""
     maps = []
     for file in query.rows(con, _HEAT_FILES):
         table = "producers" if file["pattern"] == "gather" else "consumers"
@@ -149,7 +149,7 @@ def heat_maps(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
             continue
         cells = []
         for index, row in enumerate(rows[:MAX_TASKS]):
-            shares = _shares(row["ranges"], file["size_bytes"])
+            shares = _measure_coverage(row["ranges"], file["size_bytes"])
             cells += [[b, index, round(s, 3)] for b, s in enumerate(shares) if s > 0]
         maps.append(
             {
@@ -166,8 +166,8 @@ def heat_maps(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     return maps
 
 
-def _shares(ranges: list[list[int]], size: int) -> list[float]:
-    """Share of each of BINS equal parts of the file that the sorted ranges cover."""
+def _measure_coverage(ranges: list[list[int]], size: int) -> list[float]:
+    """Return the covered share of each of BINS equal parts of the file; `ranges` are sorted."""
     import numpy as np
 
     spans = np.array(ranges, dtype=float).reshape(-1, 2)
@@ -185,7 +185,7 @@ def _shares(ranges: list[list[int]], size: int) -> list[float]:
 
 MAX_STAGES = 60
 
-# Types as numbers, and one row per file and pair of stages, before any text is looked at.
+# Types are aggregated as numbers, one row per file and pair of stages, before texts are joined.
 _LINKS = """
     WITH kind AS (SELECT type, row_number() OVER (ORDER BY type) AS number
                   FROM (SELECT DISTINCT type FROM tasks WHERE NOT engine)),
@@ -222,8 +222,8 @@ _ORDER = """
 
 
 def sankey(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Stages in order of their first start; `back` counts bytes that flow to an earlier stage
-    or within one, which are not drawn. Node -1 stands for the inputs, -2 for the outputs."""
+    """Return stages in order of their first start; `back` counts bytes that flow to an earlier
+    stage or within one, which are not drawn. Node -1 is the inputs, -2 the outputs."""
     rank = {r["type"]: int(r["rank"]) - 1 for r in query.rows(con, _ORDER)}
     names = sorted(rank, key=rank.__getitem__)
     links, back, dropped = [], 0, 0

@@ -1,4 +1,4 @@
-"""The first screen of a run: the result, what to do, and what to type next."""
+"""First screen of a run: result, recommended actions and next commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def print_screen(
     steps: Sequence[str],
     console: Console,
 ) -> None:
-    """Print it; fits the console's width. `steps`: command lines for `Next`."""
+    """Print the screen in the console's width. `steps`: command lines for `Next`."""
     from rich.text import Text
 
     for text in analysis.run.get("troubles", []):
@@ -52,7 +52,7 @@ def print_screen(
 
 
 def headline(analysis: Analysis, width: int) -> str:
-    """The command, its tasks and time, and how complete the trace is."""
+    """Return the command, its tasks and time, and the completeness of the trace."""
     run, counted = analysis.run, totals(analysis)
     parts = [plural(counted["tasks"], "task"), seconds(run["duration_s"]), coverage(run)]
     if counted["failed"]:
@@ -63,7 +63,7 @@ def headline(analysis: Analysis, width: int) -> str:
 
 
 def _shorten_command(command: str, width: int) -> str:
-    """The program and the last words that fit; where no word does, parts of the first and last."""
+    """Return the program and the last words that fit; if none fits, the head and the end."""
     program, *others = command.split(" ")
     shorter = (" ".join([program, "…", *others[n:]]) for n in range(1, len(others)))
     fits = (text for text in (command, *shorter) if len(text) <= width)
@@ -71,7 +71,7 @@ def _shorten_command(command: str, width: int) -> str:
 
 
 def coverage(run: dict[str, Any]) -> str:
-    """`trace complete (eBPF)`, or how much of it is there."""
+    """Return `trace complete (eBPF)`, or the coverage and the number of lost events."""
     collector = (run["collector"] or "unknown").removeprefix("import:")
     known = f"({_NAMES.get(collector, printable(collector))})"
     score, lost = run["completeness"]["score"], run["lost_events"]
@@ -81,7 +81,7 @@ def coverage(run: dict[str, Any]) -> str:
 
 
 def _block(console: Console, name: str, lines: Sequence[str], style: str = "") -> None:
-    """Lines beside a name, wrapped."""
+    """Print wrapped lines to the right of a name."""
     from rich.text import Text
 
     width = max(20, console.width - 1 - _COLUMN)

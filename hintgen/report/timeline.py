@@ -1,4 +1,4 @@
-"""Which task ran when on which host, and how many bytes moved meanwhile."""
+"""Timelines of recorded and predicted tasks by host, with the bytes moved per time bin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BINS = 240
 MAX_BARS = 20_000
-MAX_HOSTS = 24  # with a line of their own in the chart of bytes; more are one line
+MAX_HOSTS = 24  # maximum number of lines in the chart of bytes; more hosts share one
 
 # The longest: the others would be thinner than a pixel.
 _TASKS = """
@@ -29,23 +29,23 @@ _TASKS = """
            coalesce(exit_status, 0) <> 0 AS failed
     FROM (FROM work ORDER BY coalesce(end_s - start_s, 0) DESC, task LIMIT $limit)
     ORDER BY host, start_s, task"""
-_WHOLE = "SELECT count(*) AS tasks, max(coalesce(end_s, start_s)) AS end_s FROM work"
-_SPREAD = ("bytes", "first_s", "last_s")
+_TOTALS = "SELECT count(*) AS tasks, max(coalesce(end_s, start_s)) AS end_s FROM work"
+_SPAN_COLUMNS = ("bytes", "first_s", "last_s")
 _HOSTS = "SELECT DISTINCT host FROM work ORDER BY host"
 
 
 def timeline(
     con: duckdb.DuckDBPyConnection, analysis: Analysis, limit: int = MAX_BARS
 ) -> dict[str, Any]:
-    """`bars` [lane, start, end, type, failed] of the `limit` longest tasks (`left_out`: how many
-    more there are), lanes per host, and I/O per host and time bin. `con`: query.connect's of the
-    analysis."""
+    """Return `bars` [lane, start, end, type, name, failed] of the `limit` longest tasks
+    (`left_out`: number of other tasks), lanes per host, and I/O per host and time bin. `con`: with
+    the tables of query.connect."""
     duration_s = float(analysis.run.get("duration_s") or 0)
-    whole = query.rows(con, _WHOLE)[0]
+    whole = query.rows(con, _TOTALS)[0]
     rows = query.rows(con, _TASKS, {"limit": limit})
-    # Imported runs can be longer than the tasks that are known: those would be a thin stripe.
+    # An imported run can be much longer than its known tasks, which would be a thin stripe.
     end = whole["end_s"] or duration_s or 1.0
-    # In order of their start, so that stages side by side differ in colour.
+    # In order of start, so that neighbouring stages differ in colour.
     types = list(dict.fromkeys(r["type"] for r in sorted(rows, key=lambda r: r["start_s"])))
     code = {name: i for i, name in enumerate(types)}
     by_host: defaultdict[str, list[list[Any]]] = defaultdict(list)
@@ -60,7 +60,7 @@ def timeline(
 
 
 def lanes(spans: list[tuple[float, float]]) -> list[int]:
-    """A lane for each span (ordered by start), so that spans of one lane do not overlap."""
+    """Return a lane for each span (ordered by start), so that spans of one lane do not overlap."""
     busy: list[tuple[float, int]] = []  # (end, lane)
     free: list[int] = []
     found = []
@@ -74,7 +74,7 @@ def lanes(spans: list[tuple[float, float]]) -> list[int]:
 
 
 def _in_lanes(by_host: dict[str, list[list[Any]]]) -> tuple[list[list[Any]], list[dict[str, Any]]]:
-    """Bars [start, end, ...] with a lane in front, counted over all hosts; the lanes of each."""
+    """Return bars [lane, start, end, ...], lanes numbered over all hosts; and each host's lanes."""
     bars: list[list[Any]] = []
     hosts, base = [], 0
     for host, mine in by_host.items():
@@ -90,20 +90,20 @@ def _in_lanes(by_host: dict[str, list[list[Any]]]) -> tuple[list[list[Any]], lis
 
 
 def _io(con: duckdb.DuckDBPyConnection, analysis: Analysis, end: float) -> dict[str, Any]:
-    """Bytes per time bin; an access is spread evenly from its first to its last operation. Sums
-    of floats depend on their order: the rows are taken as they lie in the tables."""
+    """Return bytes per time bin; an access is spread evenly from its first to its last operation.
+    Rows are added in table order, since sums of floats depend on the order."""
     names = [host for (host,) in con.execute(_HOSTS).fetchall()]
     known = _host_codes(analysis, names)
     if len(names) > MAX_HOSTS:
         names, known = ["all hosts"], np.minimum(known, 0)
     sides = {"read": analysis.consumers, "write": analysis.producers}
-    codes = {kind: _hosts_of(analysis, table, known) for kind, table in sides.items()}
+    codes = {kind: _row_hosts(analysis, table, known) for kind, table in sides.items()}
     step = end / BINS
     series = []
     for code, host in enumerate(names):
         for kind, table in sides.items():
             rows = np.flatnonzero(codes[kind] == code)
-            bytes_, first, last = (floats(table, name)[rows] for name in _SPREAD)
+            bytes_, first, last = (floats(table, name)[rows] for name in _SPAN_COLUMNS)
             values = _spread(bytes_, first, last, step)
             if values.any():
                 series.append({"host": host, "kind": kind, "bytes": values.round().tolist()})
@@ -111,7 +111,7 @@ def _io(con: duckdb.DuckDBPyConnection, analysis: Analysis, end: float) -> dict[
 
 
 def _host_codes(analysis: Analysis, names: list[str | None]) -> Shorts:
-    """The number of each task's host; -1 for engines, and where none is known."""
+    """Return the index of each task's host in `names`; -1 for engines and unknown hosts."""
     tasks = analysis.tasks
     code = pc.index_in(
         tasks["host"].cast(pa.string()), pa.array(names, pa.string()), skip_nulls=True
@@ -120,9 +120,9 @@ def _host_codes(analysis: Analysis, names: list[str | None]) -> Shorts:
     return np.where(column(tasks, "engine", 0) != 0, np.int32(-1), known)
 
 
-def _hosts_of(analysis: Analysis, table: pa.Table, known: Shorts) -> Shorts:
-    """The number of the host of each row of producers or consumers; -1: the row is of software,
-    or it has no time."""
+def _row_hosts(analysis: Analysis, table: pa.Table, known: Shorts) -> Shorts:
+    """Return the host index of each row of producers or consumers; -1 for software files and rows
+    without a time."""
     task = finder(column(analysis.tasks, "task"))(column(table, "task"))
     found: Shorts = np.append(known, np.int32(-1))[task]
     data = pc.fill_null(pc.not_equal(analysis.files["role"], "software"), False)
@@ -134,15 +134,15 @@ def _hosts_of(analysis: Analysis, table: pa.Table, known: Shorts) -> Shorts:
 
 
 def _spread(bytes_: np.ndarray, first: np.ndarray, last: np.ndarray, step: float) -> np.ndarray:
-    """Bytes per bin: the differences of the cumulated bytes at the bin edges."""
+    """Return bytes per bin, as differences of the cumulative bytes at the bin edges."""
     if not len(bytes_):
         return np.zeros(BINS)
-    # Half a bin at least, so that an instant has a length; the sum stays the same.
+    # At least half a bin, so that an instant has a length; the sum is unchanged.
     middle = (first + last) / 2
     half = np.maximum((last - first) / 2, step / 4)
     low, high = middle - half, middle + half
     rate = bytes_ / (high - low)
-    # Cumulated bytes at t: sum of rate * clip(t - low, 0, high - low), by sorted break points.
+    # Cumulative bytes at t: sum of rate * clip(t - low, 0, high - low), by sorted break points.
     points = np.concatenate([low, high])
     slope = np.concatenate([rate, -rate])
     order = np.argsort(points, kind="stable")
@@ -165,8 +165,8 @@ _END = "SELECT max(end_s) - min(start_s) AS seconds FROM work"
 def what_if(
     prediction: dict[str, Any] | None, con: duckdb.DuckDBPyConnection
 ) -> dict[str, Any] | None:
-    """`points` of the sweep; `timeline` of the configuration `shown` of the prediction: bars
-    [lane, start, end, type] and lanes by node. Seconds, bytes. None: nothing was predicted.
+    """Return `points` of the sweep, and the `timeline` of the configuration `shown`: bars [lane,
+    start, end, type, name] and lanes by node. Seconds, bytes. None: nothing was predicted.
 
     `prediction`: the object of `predict --format json`; `shown`: one of its configurations, with
     tasks.

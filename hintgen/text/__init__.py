@@ -1,1 +1,1 @@
-"""Text in and out: escaping, units, masks of names, files that people wrote."""
+"""Text input and output: escaping, units, masks of names, files written by users."""

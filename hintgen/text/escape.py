@@ -1,9 +1,9 @@
-"""One escaper per output format: nothing from a trace reaches an output without one of these.
+"""Escaping of text from traces: one function per output format, and no output without one.
 
-Names in a trace are bytes chosen by whoever ran the workflow. `text` turns
-them into visible text first (no control character, no invisible or
-direction-changing one survives); the other functions then quote that text for
-one format each. All are pure functions, safe on any input.
+Names in a trace are arbitrary bytes, chosen by the user of the workflow. `text`
+converts them to visible text (without control, invisible and direction-changing
+characters); the other functions quote this text for one format each. All are
+pure functions, safe on any input.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COMMENT_UNSAFE = re.compile(r"[^A-Za-z0-9 ._/+=,:@%*{}()\[\]<>|~^'-]|(?<![a-z])
 
 
 def text(value: str | bytes) -> str:
-    """Visible text: bytes that are not UTF-8 become `\\xNN`, invisible characters `\\uNNNN`.
+    """Return visible text: bytes that are not UTF-8 become `\\xNN`, invisible characters `\\uNNNN`.
 
     >>> text(b"a\\xffb")
     'a\\\\xffb'
@@ -50,7 +50,7 @@ terminal = text
 
 
 def shorten(value: str, width: int) -> str:
-    """At most `width` characters, cut in the middle, where names differ least.
+    """Shorten to `width` characters, by a cut in the middle, where names differ least.
 
     >>> shorten("projected_image_0001.fits", 15)
     'project…01.fits'
@@ -62,7 +62,7 @@ def shorten(value: str, width: int) -> str:
 
 
 def dot(value: str | bytes) -> str:
-    """A double-quoted DOT string; Graphviz's own label escapes (`\\N`, `\\l`) are disarmed.
+    """Return a double-quoted DOT string; Graphviz's label escapes (`\\N`, `\\l`) are disabled.
 
     >>> dot('a"b')
     '"a\\\\"b"'
@@ -71,7 +71,7 @@ def dot(value: str | bytes) -> str:
 
 
 def dot_part(value: str | bytes) -> str:
-    """The inside of a DOT string, so that a caller may join several with its own `\\n`.
+    """Return the inside of a DOT string, so that a caller may join several with its own `\\n`.
 
     `&` is written as an entity because Graphviz decodes entities in labels.
     """
@@ -80,7 +80,7 @@ def dot_part(value: str | bytes) -> str:
 
 
 def xml(value: str | bytes) -> str:
-    """Text or an attribute value of XML 1.0 or HTML (quotes included).
+    """Escape text or an attribute value of XML 1.0 or HTML (quotes included).
 
     >>> xml('<a b="c">')
     '&lt;a b=&quot;c&quot;&gt;'
@@ -93,7 +93,7 @@ html = xml
 
 
 def github(value: str | bytes) -> str:
-    """The message of a GitHub workflow command.
+    """Escape the message of a GitHub workflow command.
 
     >>> github("50% ::error::x")
     '50%25 ::error::x'
@@ -102,12 +102,12 @@ def github(value: str | bytes) -> str:
 
 
 def github_property(value: str | bytes) -> str:
-    """A property (`title=`, `file=`) of a GitHub workflow command."""
+    """Escape a property (`title=`, `file=`) of a GitHub workflow command."""
     return github(value).replace(":", "%3A").replace(",", "%2C")
 
 
 def comment(value: str | bytes) -> str:
-    """Text for a comment of a generated script: an allow-list, one line, anything else `?`.
+    """Return one line for a comment of a generated script; characters not allow-listed become `?`.
 
     >>> comment("$(rm -rf x)\\n`y`")
     '?(rm -rf x)?x0a?y?'
@@ -118,7 +118,7 @@ def comment(value: str | bytes) -> str:
 
 
 def json_in_script(value: Any) -> str:
-    """JSON to stand inside `<script type="application/json">`: no `<` survives.
+    """Return JSON for a `<script type="application/json">` element, without any `<`.
 
     >>> json_in_script("</script>")
     '"\\\\u003c/script\\\\u003e"'
@@ -128,7 +128,7 @@ def json_in_script(value: Any) -> str:
 
 
 def uri(value: str | bytes) -> str:
-    """A relative URI reference of a path; every byte outside the unreserved set is `%NN`."""
+    """Return a relative URI reference of a path; bytes outside the unreserved set are `%NN`."""
     from urllib.parse import quote
 
     raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")

@@ -1,10 +1,10 @@
-"""What changes in a name from file to file and from run to run: the one masker of names.
+"""Masks of names: the parts of a name that differ from file to file and from run to run.
 
-    shapes = shapes_of(paths)       # part_\0n.txt: NUL and a letter of MARKS stand for such a part
-    texts = shown(shapes)           # part_*.txt: as people see it
+    shapes = shapes_of(paths)       # part_\0n.txt: NUL and a letter of MARKS replace such a part
+    texts = show_shapes(shapes)     # part_*.txt: for people
 
 Rules, findings, the summary and the comparison of runs all use these shapes. Vectorised (Arrow,
-RE2) on names; the search for random parts (random_parts.py) works on the few distinct layouts.
+RE2) on names; the search for random parts (mask_layouts) works on the few distinct layouts.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Runs = frozenset[int]
-Key = tuple[bytes, bytes, bytes, int]  # shape of the parent; before, behind, length of the part
+Key = tuple[bytes, bytes, bytes, int]  # shape of the parent; text before, after; length
 
 _TAIL = rb"((?:\.[A-Za-z][A-Za-z0-9]{0,4}){0,2})"
-_MADE = rb"(?:.*[._-])?[A-Za-z_]*(?:tmp|Tmp|nxf)[._-]?"  # before it, by makers of temporary names
-_WAYS: tuple[tuple[re.Pattern[bytes], bool], ...] = (  # how a part lies in a name; known maker
-    (re.compile(rb"(" + _MADE + rb")([A-Za-z0-9_]{6,12})" + _TAIL), True),
+_TEMPORARY = rb"(?:.*[._-])?[A-Za-z_]*(?:tmp|Tmp|nxf)[._-]?"  # prefixes of temporary names
+_POSITIONS: tuple[tuple[re.Pattern[bytes], bool], ...] = (  # position of a part; known prefix
+    (re.compile(rb"(" + _TEMPORARY + rb")([A-Za-z0-9_]{6,12})" + _TAIL), True),
     (re.compile(rb"()([A-Za-z0-9_]{6,12})" + _TAIL), False),
     (re.compile(rb"(.*[.-])([A-Za-z0-9]{6,12})" + _TAIL), False),
 )  # fmt: skip  # a table
 _CLASSES = re.compile(rb"0+|[a-z]+|[A-Z]+")
-_COUNTERS = re.compile(rb"(?:_?[A-Za-z]_?0+)+_?")  # s1r2c3: by hand, however often it changes
+_COUNTERS = re.compile(rb"(?:_?[A-Za-z]_?0+)+_?")  # s1r2c3: not random, however many changes
 _NO_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{4}", re.IGNORECASE)  # four consonants in a row
-# Three in a row, or no vowel: of a directory in a place of drawn ones.
+# Three in a row, or no vowel: enough for a directory among random ones.
 _HARD_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{3}|_[a-z]*_|^[^aeiou]*$", re.IGNORECASE)
 _DIGITS = re.compile(rb"0+")
-FEW = 3  # files of one place that must agree; of directories two do
-# Drawn parts of one place, and their share of all, from which letters alone go. A directory that
-# somebody named lies beside drawn ones, with as many letters, more seldom than a file does.
-MANY, SURE = 4, 0.8
-MANY_FOLDERS, SURE_FOLDERS = 3, 0.6
+MIN_RANDOM = 3  # random files needed in one place; two directories suffice
+# Number of random parts in one place, and their share, from which parts of letters alone count as
+# random too. Lower for directories: among random ones, a user's name of equal length is rarer.
+MIN_FILES, MIN_SHARE = 4, 0.8
+MIN_FOLDERS, MIN_FOLDER_SHARE = 3, 0.6
 
 
 @dataclass
 class _Place:
-    """Parts that lie in one way in one place, and the runs that each occurs in."""
+    """Candidate parts at one position of the names in one place, with the runs of each."""
 
-    known: bool  # the prefix is one of a maker of temporary names
+    known: bool  # the prefix is one of temporary names
     folder: bool
     parts: dict[bytes, Runs] = field(default_factory=dict)
 
@@ -55,18 +55,18 @@ class _Place:
 
 
 def digits(layout: bytes) -> bytes:
-    """The shape of a layout without random parts."""
+    """Return the shape of a layout without random parts."""
     return _DIGITS.sub(b"\x00n", layout)
 
 
 def mask_layouts(layouts: Sequence[bytes | None], runs: Sequence[Runs]) -> list[bytes | None]:
-    """The shape of each layout; `runs`: those that it occurs in."""
+    """Return the shape of each layout; `runs`: the runs that each occurs in."""
     names = [[] if layout is None else layout.split(b"/") for layout in layouts]
     shapes = [b""] * len(layouts)
     for level in range(max(map(len, names), default=0)):
         here = [i for i, parts in enumerate(names) if level < len(parts)]
-        places = _places(here, level, names, shapes, runs)
-        random = {key: found for key, place in places.items() if (found := _random(place))}
+        places = _collect_places(here, level, names, shapes, runs)
+        random = {key: found for key, place in places.items() if (found := _select_random(place))}
         for i in here:
             name = _mask(names[i][level], shapes[i], random)
             shapes[i] += (b"/" if level else b"") + name
@@ -75,25 +75,25 @@ def mask_layouts(layouts: Sequence[bytes | None], runs: Sequence[Runs]) -> list[
     ]
 
 
-def _ways(name: bytes, parent: bytes) -> Iterator[tuple[Key, bytes, bool]]:
-    """Where a random part could lie in a name."""
-    for pattern, known in _WAYS:
+def _list_candidates(name: bytes, parent: bytes) -> Iterator[tuple[Key, bytes, bool]]:
+    """Yield the candidates for a random part of a name: place, part, known prefix."""
+    for pattern, known in _POSITIONS:
         found = pattern.fullmatch(name)
         if found:
             before, part, behind = found.groups()
             yield (parent, digits(before), digits(behind), len(part)), part, known
 
 
-def _places(
+def _collect_places(
     here: list[int], level: int, names: list[list[bytes]], shapes: list[bytes], runs: Sequence[Runs]
 ) -> dict[Key, _Place]:
-    """The parts of this level that could be random."""
+    """Collect the candidates for random parts on this directory level."""
     seen: dict[tuple[bytes, bytes, bool], Runs] = defaultdict(frozenset)
     for i in here:
         seen[shapes[i], names[i][level], level + 1 < len(names[i])] |= runs[i]
     places: dict[Key, _Place] = {}
     for (parent, name, folder), where in seen.items():
-        for key, part, known in _ways(name, parent):
+        for key, part, known in _list_candidates(name, parent):
             place = places.setdefault(key, _Place(known, folder))
             place.folder |= folder
             place.add(part, where)
@@ -101,30 +101,30 @@ def _places(
 
 
 def _mask(name: bytes, parent: bytes, random: dict[Key, frozenset[bytes]]) -> bytes:
-    for key, part, _ in _ways(name, parent):
+    for key, part, _ in _list_candidates(name, parent):
         if part in random.get(key, ()):
             return key[1] + b"\x00r" + key[2]
     return digits(name)
 
 
-def _random(place: _Place) -> frozenset[bytes]:
-    """The parts of a place that are random; empty: none."""
+def _select_random(place: _Place) -> frozenset[bytes]:
+    """Return the parts of a place that are random."""
     every = frozenset().union(*place.parts.values())
     several = len(every) > 1
     parts = [p for p, runs in place.parts.items() if len(runs) == 1 or not several]
     mixed = {p for p in parts if _is_mixed(p, place.known)}
     drawn = [p for p in parts if p in mixed or (place.folder and _HARD_WORD.search(p))]
-    decided = any(_strong(part, place) for part in mixed)
-    if not mixed or not (decided or _diverse(drawn, place, several)):
+    decided = any(_is_conclusive(part, place) for part in mixed)
+    if not mixed or not (decided or _are_diverse(drawn, place, several)):
         return frozenset()
-    many, sure = (MANY_FOLDERS, SURE_FOLDERS) if place.folder else (MANY, SURE)
+    many, sure = (MIN_FOLDERS, MIN_FOLDER_SHARE) if place.folder else (MIN_FILES, MIN_SHARE)
     every_part = several or (len(drawn) >= many and len(drawn) >= sure * len(parts))
     return frozenset(p for p in parts if every_part or p in mixed or _NO_WORD.search(p))
 
 
 def _is_mixed(part: bytes, known: bool) -> bool:
-    """Letters of both cases, or lower-case ones and digits: accession numbers have neither. One in
-    230 names of mktemp has no lower-case letter: behind its prefix (`known`) it is mixed too."""
+    """Whether a part mixes cases, or lower case and digits, unlike accession numbers. After a
+    `known` prefix lower case is not needed: one in 230 names of mktemp has none."""
     runs = _CLASSES.findall(part)
     kinds = {run[:1].isdigit() + 2 * run[:1].islower() for run in runs}
     often = known and len(runs) > 2 and _COUNTERS.fullmatch(part) is None
@@ -135,8 +135,8 @@ def _changes(part: bytes) -> int:
     return len(_CLASSES.findall(part))
 
 
-def _unlike(part: bytes) -> int:
-    """How unlike a word a part is: its changes; consonants in a row count as much."""
+def _score_unlikeness(part: bytes) -> int:
+    """Score how unlike a word a part is: its changes of class, or a value for consonant runs."""
     return max(_changes(part), 4 if _NO_WORD.search(part) else 3 if _HARD_WORD.search(part) else 0)
 
 
@@ -148,40 +148,40 @@ def _letters(part: bytes) -> bytes:
     return re.sub(rb"[0_]", b"", part)
 
 
-def _diverse(mixed: list[bytes], place: _Place, several: bool) -> bool:
-    """Whether letters and digits lie in ever other ways and change often."""
+def _are_diverse(mixed: list[bytes], place: _Place, several: bool) -> bool:
+    """Whether the parts differ in structure and letters, and change class often."""
     count = len(mixed)
-    if count < (2 if place.folder or place.known or several else FEW):
+    if count < (2 if place.folder or place.known or several else MIN_RANDOM):
         return False
     ways, letters = len({*map(_pattern, mixed)}), len({*map(_letters, mixed)})
-    changes = sum(map(_unlike, mixed)) / count
+    changes = sum(map(_score_unlikeness, mixed)) / count
     enough = ways >= max(2, min(0.6 * count, 8)) and letters >= 0.75 * count
     return enough and changes >= (2 if several or place.known else 3)
 
 
-def _strong(part: bytes, place: _Place) -> bool:
-    """Whether a part tells by itself."""
+def _is_conclusive(part: bytes, place: _Place) -> bool:
+    """Whether a single part is enough evidence of random names."""
     changes = _changes(part)
     if place.known:
         return changes >= 3
-    fits = len(part) in ((8,) if part.islower() else (6, 10))  # Python's; mktemp's, mkdtemp's
+    fits = len(part) in ((8,) if part.islower() else (6, 10))  # tempfile's; mktemp's, mkdtemp's
     by_hand = _COUNTERS.fullmatch(part) is not None
     return fits and not by_hand and changes >= 4 and changes >= 0.6 * len(part)
 
 
 # Letter in a shape -> placeholder of a template. NUL never occurs in a path.
 MARKS = {"u": "uuid", "d": "date", "h": "hash", "n": "n", "a": "alnum", "r": "random"}
-RUN_ONLY = ("uuid", "date", "hash", "random")  # that no two runs share
+RUN_ONLY = ("uuid", "date", "hash", "random")  # values that differ between runs
 RANDOM_PART = "\x00[" + "".join(mark for mark, name in MARKS.items() if name in RUN_ONLY) + "]"
 
 _EDGE_L, _EDGE_R = r"(^|[^0-9A-Za-z])", r"([^0-9A-Za-z]|$)"
 _DATED = r"[0-9]{4}-[0-9]{2}-"
-# What is in every name that a step changes, the step. In order.
+# Steps, in order: what all names changed by the step contain, its pattern, its replacement.
 _STEPS: tuple[tuple[str, str, str], ...] = (
     (r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-",
      _EDGE_L + r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}"
      + _EDGE_R, "\\1\x00u\\2"),
-    # A work directory in the way of Nextflow: two hex digits, then the rest of the hash.
+    # A work directory as of Nextflow: two hex digits, then the rest of the hash.
     (r"[0-9a-f]{12}", r"(^|/)[0-9a-f]{2}/[0-9a-f]{12,64}(/|$)", "\\1\x00h/\x00h\\2"),
     (r"[0-9A-Fa-f]{12}",
      _EDGE_L + r"(?:[0-9a-f]{12,128}|[0-9A-F]{12,128})" + _EDGE_R, "\\1\x00h\\2"),
@@ -191,7 +191,7 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     (r"(?:^|/)cc[A-Za-z0-9]{6}\.",  # compiler drivers
      r"(^|/)cc[A-Za-z0-9]{6}(\.(?:s|o|res|le|ld|cdtor))", "\\1cc\x00r\\2"),
 )  # fmt: skip  # a table
-_NEEDED = "|".join(needed for needed, _, _ in _STEPS)  # a quick look for most runs
+_NEEDED = "|".join(needed for needed, _, _ in _STEPS)  # quick test: most runs have no such names
 _MIXED = (_EDGE_L + r"(?:[A-Za-z]*\x00n)+[A-Za-z]*" + _EDGE_R, "\\1\x00a\\2")
 
 _ZEROS = np.frombuffer(
@@ -199,14 +199,14 @@ _ZEROS = np.frombuffer(
 )
 
 MAX_SHAPES = 20_000
-MAX_LAYOUTS = 200_000  # distinct names, digits aside, above which no random parts are looked for
+MAX_LAYOUTS = 200_000  # distinct layouts above which random parts are not searched
 
 
 @dataclass(frozen=True)
 class Layouts:
-    """Names by their layout: with every digit as 0, and what steps have marked.
+    """Names by their layout: with every digit as 0, and the placeholders of _STEPS.
 
-    `code`: of each name, a place in `known` and in `shapes`, which are binary.
+    `code`: of each name, the index into `known` and `shapes`, which are binary.
     """
 
     code: pa.Array
@@ -215,14 +215,14 @@ class Layouts:
 
 
 def shapes_of(paths: pa.Array, runs: pa.Array | None = None) -> pa.Array:
-    """Shape of each path (binary in, binary out). `runs`: the number of the run of each path,
-    where names of several are given: what is in two of them is not random."""
+    """Return the shape of each path (binary in, binary out). `runs`: the run number of each path,
+    if there are several runs: a part that occurs in two runs is not random."""
     layouts = layouts_of(paths, runs)
     return layouts.shapes.take(layouts.code)
 
 
 def layouts_of(paths: pa.Array, runs: pa.Array | None = None) -> Layouts:
-    """The same, layout by layout: of many names few differ. A null is a layout, too."""
+    """Return the shapes by layout: many names have few layouts. A null is a layout, too."""
     encoded = _encode_layouts(paths.cast(pa.binary()))
     known = encoded.dictionary.to_pylist()
     if len(known) <= MAX_LAYOUTS:
@@ -231,15 +231,15 @@ def layouts_of(paths: pa.Array, runs: pa.Array | None = None) -> Layouts:
         found = [None if layout is None else digits(layout) for layout in known]
     shapes = pa.array(found, pa.binary())
     if pc.count_distinct(shapes).as_py() > MAX_SHAPES:
-        # Random in some other way: every run of letters and digits becomes one placeholder.
+        # Not recognised as random: every run of letters and digits becomes one placeholder.
         for _ in range(2):
             shapes = pc.replace_substring_regex(shapes, pattern=_MIXED[0], replacement=_MIXED[1])
     return Layouts(encoded.indices, encoded.dictionary, shapes)
 
 
 def _encode_layouts(paths: pa.Array) -> pa.DictionaryArray:
-    """The layouts. Steps know digits as such only, but for dates: what they change in names they
-    change in names with zeros for digits as well, of which there are few."""
+    """Encode the layouts. Only the step of dates distinguishes digits: without dates, the steps
+    run on names with zeros for digits, of which there are few."""
     zeros = zero_digits(paths).dictionary_encode("encode")
     if pc.any(pc.match_substring_regex(zeros.dictionary, _DATED)).as_py():
         return zero_digits(_mark_paths(paths)).dictionary_encode("encode")
@@ -248,7 +248,7 @@ def _encode_layouts(paths: pa.Array) -> pa.DictionaryArray:
 
 
 def _mark_paths(paths: pa.Array) -> pa.Array:
-    """The paths after all steps."""
+    """Apply all steps to the paths."""
 
     def steps(some: pa.Array) -> pa.Array:
         for needed, pattern, repl in _STEPS:
@@ -261,7 +261,7 @@ def _mark_paths(paths: pa.Array) -> pa.Array:
 
 
 def _step(pattern: str, repl: str, names: pa.Array) -> pa.Array:
-    """Names after a step. Neighbours may share a separator: what it changed it sees again."""
+    """Apply a step, to changed names twice: neighbouring parts may share a separator."""
     out = pc.replace_substring_regex(names, pattern=pattern, replacement=repl)
     if not pattern.startswith(_EDGE_L):
         return out
@@ -272,7 +272,7 @@ def _step(pattern: str, repl: str, names: pa.Array) -> pa.Array:
 def _change_chosen(
     chosen: pa.Array, names: pa.Array, change: Callable[[pa.Array], pa.Array]
 ) -> pa.Array:
-    """The names, of which the chosen ones are changed."""
+    """Apply `change` to the chosen names."""
     chosen = pc.fill_null(chosen, False)
     some = names.filter(chosen)
     if not len(some):
@@ -285,18 +285,18 @@ def _change_chosen(
 
 
 def zero_digits(paths: pa.Array) -> pa.Array:
-    """Binary values with every digit as 0: byte by byte, since each stays as long as it is."""
-    there, ends, text = paths.buffers()
+    """Replace every digit of binary values by 0, byte by byte: lengths do not change."""
+    validity, ends, text = paths.buffers()
     if text is None:
         return paths
     zeros = pa.py_buffer(_ZEROS[np.frombuffer(text, np.uint8)])
     return pa.Array.from_buffers(
-        paths.type, len(paths), [there, ends, zeros], paths.null_count, paths.offset
+        paths.type, len(paths), [validity, ends, zeros], paths.null_count, paths.offset
     )
 
 
 def _runs_of(encoded: pa.DictionaryArray, runs: pa.Array | None) -> list[frozenset[int]]:
-    """The runs that each layout occurs in."""
+    """Return the runs that each layout occurs in."""
     count = len(encoded.dictionary)
     if runs is None:
         return [frozenset((0,))] * count
@@ -310,12 +310,12 @@ def _runs_of(encoded: pa.DictionaryArray, runs: pa.Array | None) -> list[frozens
 
 
 def show_shapes(shapes: pa.Array) -> pa.Array:
-    """Shapes as text for people: a star for each placeholder."""
+    """Replace each placeholder in shapes by a star."""
     return pc.replace_substring_regex(shapes, pattern="(?:\x00[a-z])+", replacement="*")
 
 
 def masks_of(texts: pa.Array) -> pa.Array:
-    """The masks of texts, as text: what changes as `*`; nulls stay."""
+    """Return the masks of texts, with `*` for variable parts; nulls stay."""
     kept = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     layouts = layouts_of(kept)
     return show_shapes(layouts.shapes).cast(pa.string()).take(layouts.code)

@@ -1,4 +1,4 @@
-"""Files that people or other programs wrote: read whole, with a limit; as bytes, TOML or JSON."""
+"""Reading of files of users or other programs, with a size limit: as bytes, TOML or JSON."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ T = TypeVar("T")
 class TextFile:
     """A kind of file, and the error when it cannot be read."""
 
-    kind: str  # in a sentence: "a host file"
-    limit: str  # of its bytes, in the table of limits
-    check: str  # what to do where there is no such file: "Check --hosts."
-    remedy: str = ""  # what to do about the text
+    kind: str  # for messages: "a host file"
+    limit: str  # name of its limit of bytes in tracehint.limits
+    check: str  # remedy if the file cannot be read: "Check --hosts."
+    remedy: str = ""  # remedy if its text is invalid
 
     def read(self, path: Path) -> bytes:
-        """All bytes, also of a file that has no size. Raises InputError."""
+        """Return all bytes, also of files without a size. Raises InputError."""
         try:
             raw = read_named(path, limit(self.limit) + 1)
         except OSError as error:
@@ -36,7 +36,7 @@ class TextFile:
         return raw
 
     def toml(self, path: Path) -> dict[str, Any]:
-        """The tables of a TOML file. Raises InputError."""
+        """Return the tables of a TOML file. Raises InputError."""
         import tomllib
 
         def parse(text: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class TextFile:
         return found
 
     def record(self, path: Path, kind: type[T]) -> T:
-        """The record in a TOML file, as its types say. Raises InputError."""
+        """Return the record in a TOML file, validated by its types. Raises InputError."""
         from msgspec import convert
 
         data = self.toml(path)
@@ -58,7 +58,7 @@ class TextFile:
             raise InputError(f"{path}: {str(error)[:300]}", self.remedy) from None
 
     def json(self, path: Path) -> Any:
-        """The value of a JSON file; its numbers are finite and of 64 bits. Raises InputError."""
+        """Return the value of a JSON file; numbers are finite, of 64 bits. Raises InputError."""
         import json
 
         def parse(text: str) -> Any:
@@ -70,7 +70,7 @@ class TextFile:
         return self._parse_file(path, "JSON", parse)
 
     def decode(self, raw: bytes, origin: Path | str, kind: type[T]) -> T:
-        """The record in JSON text, as its types say; `origin` is named in errors (InputError)."""
+        """Return the record in JSON text, validated by its types. Raises InputError (`origin`)."""
         from msgspec import json
 
         check("json-values", f"{origin}, {self.kind}", values_of(raw))
@@ -102,7 +102,7 @@ def _whole_number(text: str) -> int:
 
 
 def unused_name(name: str, *endings: str) -> str:
-    """The name, or one with a number, that no file here has, with none of the endings either."""
+    """Return the name, numbered if needed, so that no file has it, also with one of the endings."""
     stem, dot, suffix = name.rpartition(".")
     names = (name, *(f"{stem}-{number}{dot}{suffix}" for number in range(2, 100)))
     free = (n for n in names if not any(os.path.lexists(n + end) for end in ("", *endings)))

@@ -1,4 +1,4 @@
-"""Numbers as people read them; the page prints them alike (hintgen/report/assets/js/1_util.js)."""
+"""Human-readable numbers; the page formats them alike (hintgen/report/assets/js/1_util.js)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tracehint.analyzer.text import human_bytes, human_seconds
 
 
 def size(count: float | None) -> str:
-    """Bytes with a binary unit.
+    """Format bytes with a binary unit.
 
     >>> size(1536), size(0), size(None)
     ('1.5 KiB', '0 B', '?')
@@ -17,7 +17,7 @@ def size(count: float | None) -> str:
 
 
 def number(count: int) -> str:
-    """An integer with thousands separators.
+    """Format an integer with thousands separators.
 
     >>> number(2833)
     '2,833'
@@ -26,7 +26,7 @@ def number(count: int) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration.
+    """Format a duration.
 
     >>> seconds(0.25), seconds(75.0), seconds(None)
     ('0.250 s', '1 min 15 s', '?')

@@ -1,5 +1,5 @@
-"""What a collector (`make bench-calls`), or setting hints (`make bench-creation`), adds to small
-calls and processes, alternating with none.
+"""Cost that a collector (`make bench-calls`) or setting hints (`make bench-creation`) adds to small
+calls and processes, in runs that alternate with plain ones.
 
 python -m scripts.bench.bench_calls --collector preload [--release trixie]
 python -m scripts.bench.bench_calls --hints --folder /dev/shm
@@ -26,11 +26,11 @@ MADE = "make + remove"
 HINTED, OWN = f"{MADE} with a hint", f"{MADE} with an own attribute"
 GOALS_NS = {MADE: "", HINTED: "", OWN: "", **dict.fromkeys(OPENS, 900)}  # 60 for all others
 GOALS_RATIO = {"fork + exit": 1.15, "spawn of /bin/true": 1.3, "program of 20 files": 1.3}
-HINTS_NS = {HINTED: 3_000, "read": 25, "spawn of /bin/true": 400_000}  # besides the store's call
+HINTS_NS = {HINTED: 3_000, "read": 25, "spawn of /bin/true": 400_000}  # without the store's call
 
 
 def nanoseconds(folder: Path, words: list[str]) -> dict[str, float]:
-    """Call -> nanoseconds of the program, started by these words."""
+    """Run the program by these words; return call -> nanoseconds."""
     out = folder / "out.txt"
     subprocess.run(words, cwd=folder, env={**os.environ, "OUT": str(out)}, check=True)
     return {
@@ -40,7 +40,7 @@ def nanoseconds(folder: Path, words: list[str]) -> dict[str, float]:
 
 
 def compiled(folder: Path) -> str:
-    """The program."""
+    """Compile the program; return its path."""
     program = str(folder / "calls")
     words = ["gcc", "-O2", "-Wall", "-Wextra", "-pthread", str(SOURCE), "-o", program]
     subprocess.run(words, check=True)
@@ -48,7 +48,7 @@ def compiled(folder: Path) -> str:
 
 
 def main() -> None:
-    """Measure pairs and print the table of medians."""
+    """Measure pairs of runs and print the table of medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--collector", default="preload")
     parser.add_argument("--hints", action="store_true", help="with hints, and no recording")

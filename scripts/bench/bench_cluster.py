@@ -1,10 +1,10 @@
-"""Workflows on a small cluster, plain and with `tracehint run` typed again; `make bench-cluster`.
+"""Workflows on a small cluster, plain and in repeated `tracehint run`; `make bench-cluster`.
 
-Five nodes behind links of 100 Mbit/s, real MooseFS and real Slurm; each workflow by its engine in
-an allocation of all nodes. Their programs take few seconds of processor time in all (Montage is
-projected by `mProjectPP`), so that the links decide although all nodes share this machine's
-processors. One that submits jobs is started on the head. Each round has every setting once.
-Results go to RESULTS and from there to the page.
+Five nodes behind links of 100 Mbit/s, real MooseFS and real Slurm; each workflow runs by its engine
+in an allocation of all nodes, or on the head if it submits jobs. The programs need a few seconds
+of processor time in total (Montage is projected by `mProjectPP`), so that the links decide although
+all nodes share this machine's processors. Each round runs every setting once. Results are stored
+in RESULTS and written from there to the page.
 
     python -m scripts.bench.bench_cluster --workflow blast --rounds 1
 """
@@ -44,9 +44,9 @@ RESULTS = HERE / "docs" / "reference" / "cluster-runs.json"
 PAGE = HERE / "docs" / "reference" / "cluster-runs.md"
 LINK = 100  # Mbit/s
 TOOL = f"{sys.executable} -m tracehint"
-# in one directory, with what tracehint stored of the earlier ones
+# runs in one directory, with the data that tracehint stored in earlier ones
 LEARNING = tuple(f"{n} run" for n in ("first", "second", "third", "fourth", "fifth"))
-# setting -> what the command is typed behind
+# setting -> prefix of the command
 SETTINGS = {
     "plain": "",
     "local-first": "",
@@ -66,7 +66,7 @@ mv {done}.part {done}
 @dataclass(frozen=True)
 class Measured:
     """One run: seconds of the whole command, bytes that the nodes received, `others`: the share of
-    the processors that other work had in the second before it, what tracehint said, and the
+    the processors that other work used in the second before it, messages of tracehint, and the
     checksum of the result."""
 
     workflow: str
@@ -80,14 +80,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Site:
-    """The cluster; `work`: a directory of its own on the local disk."""
+    """The cluster; `work`: its directory on the local disk."""
 
     bed: MooseBed
     slurm: slurm.Cluster
     work: Path
 
     def run(self, name: str, setting: str, folder: Path) -> Measured:
-        """The workflow afresh in a directory of the store, in an allocation of all nodes."""
+        """Run the workflow anew in a directory of the store, in an allocation of all nodes."""
         flow, hints = WORKFLOWS[name], self.work / name / "hints.json"
         self._stage(name, folder, hints if setting == "by hand" else None)
         done, log = self.work / "done", self.work / "log"
@@ -108,7 +108,7 @@ class Site:
             self.slurm.sbatch(nodes, "--exclusive", "-o", "/dev/null", script, cwd=self.work)
             until(done.exists, f"{name}, {setting} ends", every_s=0.2)
         self.slurm.wait()
-        time.sleep(1)  # until clients of the store have said what they have to say
+        time.sleep(1)  # until the store's clients have sent their reports
         status, took = map(int, done.read_text().split())
         text = log.read_text(errors="replace")
         assert status == 0, text[-2000:]
@@ -119,13 +119,13 @@ class Site:
             round(took / 1e9, 1),
             self.bed.received() - before,
             round(others, 2),
-            tuple(_said(text)),
+            tuple(_list_messages(text)),
             hashlib.sha256((folder / flow.result).read_bytes()).hexdigest()[:12],
         )
 
     def _stage(self, name: str, folder: Path, hints: Path | None) -> None:
-        """Only the inputs, and what tracehint knows. Without hints they are a snapshot of one copy:
-        the nodes that hold them are the same in all runs."""
+        """Reset the directory to the inputs and tracehint's data. Without hints the inputs are a
+        snapshot of one copy, so that they are on the same nodes in all runs."""
         folder.mkdir(exist_ok=True)
         for entry in folder.iterdir():
             if entry.name == ".tracehint":
@@ -146,19 +146,19 @@ class Site:
         self._call(*head, "--", "cp", "-r", f"{inputs}/.", folder)
 
     def _call(self, *words: str | Path) -> None:
-        """A command on the node where the engine runs."""
+        """Run a command on the node of the engine."""
         subprocess.run(self.bed.command(*words), check=True)
 
     def prepare(self, name: str, flow: ClusterWorkflow, size: int) -> None:
-        """Inputs of the workflow, and its hints by hand."""
+        """Make the inputs of the workflow and its hints by hand."""
         inputs = self.work / name / "inputs"
         inputs.mkdir(parents=True)
         flow.make(inputs, size)
         save(inputs.parent, *(rule(path, **values) for path, values in flow.by_hand().items()))
 
 
-def _said(text: str) -> Iterator[str]:
-    """What tracehint said of the run, without places of this machine."""
+def _list_messages(text: str) -> Iterator[str]:
+    """Yield the messages of tracehint about the run, without those that contain paths."""
     for line in text.splitlines():
         if line.startswith("tracehint: ") and "/" not in line:
             yield line.removeprefix("tracehint: ")
@@ -166,7 +166,7 @@ def _said(text: str) -> Iterator[str]:
 
 @contextmanager
 def site() -> Iterator[Site]:
-    """The cluster, its disks in memory."""
+    """Start the cluster, with its disks in memory."""
     with tempfile.TemporaryDirectory(prefix="tracehint-cluster-") as name:
         memory, work = Path(name, "memory"), Path(name, "work")
         for folder in (memory, work):
@@ -182,7 +182,7 @@ def site() -> Iterator[Site]:
 
 
 def table(name: str, runs: Sequence[Measured]) -> str:
-    """Medians and ranges, and what they are of the plain run's."""
+    """Return medians and ranges as Markdown, and their ratio to the plain runs'."""
     base = [run for run in runs if run.setting == "plain"]
     lines = [
         f"| {WORKFLOWS[name].title} | s, median (range) | of plain | MB received, "
@@ -209,12 +209,12 @@ def table(name: str, runs: Sequence[Measured]) -> str:
 
 
 def _idle(runs: Sequence[Measured]) -> list[Measured]:
-    """Runs whose seconds count."""
+    """Return the runs without much other work, whose seconds are valid."""
     return [run for run in runs if run.others <= LOADED]
 
 
 def _cells(values: Sequence[float], base: Sequence[float], digits: int) -> str:
-    """Median and range, and the share of what is the base."""
+    """Return median and range, and the ratio to the median of `base`."""
     if not values:
         return "- | -"
     middle, low, high = statistics.median(values), min(values), max(values)
@@ -235,7 +235,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="only write the page again")
     args = parser.parse_args()
     names = args.workflow or list(WORKFLOWS)
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # no user compiles tracehint at each start
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users have compiled modules, too
     compileall.compile_dir(Path(tracehint.__file__).parent, quiet=2)
     if not args.page:
         programs = [program for name in names for program in WORKFLOWS[name].programs]
@@ -248,7 +248,7 @@ def main() -> None:
 
 
 def _measure(names: Sequence[str], settings: Sequence[str], rounds: int, size: int | None) -> None:
-    """Each workflow's runs replace those that are known of it."""
+    """Run the workflows; new runs of a workflow replace its stored ones."""
     kept = [run for run in _read() if run.workflow not in names]
     with site() as cluster:
         for name in names:

@@ -1,10 +1,10 @@
 """Time and memory of whole commands: `make bench-commands`, `bench-analyze`, `bench-merge`, ...,
 or `python -m scripts.bench.bench_commands GROUP`.
 
-Prints Markdown: start-up included, medians where a command runs several times; peak memory is that
+Prints Markdown: start-up included, medians of commands that run several times; peak memory is that
 of the largest process, with Spark also that of all together (Java and its workers). On a machine
-that does other things as well, only CPU s are of use. Real workflows are joined from the
-WfInstances below TRACEHINT_DATA, and left out without them.
+with other load, only CPU s are meaningful. Real workflows are joined from the WfInstances below
+TRACEHINT_DATA, and left out without them.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tracehint.schemas.writer import BundleWriter, write_bundle
 
 TRACEHINT = (sys.executable, "-m", "tracehint")
 HELPER = Path(__file__).parents[2] / "adapters" / "tag" / "bin" / "tracehint-tag"
-FINDINGS = {"lint": (0, 1), "diff": (0, 1)}  # exit codes of those that tell by them what they found
+FINDINGS = {"lint": (0, 1), "diff": (0, 1)}  # exit codes that report findings
 
 
 def ensemble(folder: Path, tasks: int) -> Path | None:
-    """The graph of at least that many tasks: copies of real workflows side by side."""
+    """Make a graph of at least `tasks` tasks from independent copies of real workflows."""
     source = Path(os.environ.get("TRACEHINT_DATA", "/nonexistent")) / "wfinstances"
     if not source.is_dir():
         return None
@@ -51,7 +51,7 @@ def ensemble(folder: Path, tasks: int) -> Path | None:
 
 
 def real(folder: Path, tasks: int) -> Path | None:
-    """The bundle of such a graph."""
+    """Make the bundle of such a graph."""
     graph, bundle = ensemble(folder, tasks), folder / "real.trace"
     if graph is None:
         return None
@@ -61,13 +61,13 @@ def real(folder: Path, tasks: int) -> Path | None:
 
 
 def generated(folder: Path, tasks: int, pieces: int = 1) -> Path:
-    """A bundle of about that many tasks, with so many extents an access."""
+    """Make a bundle of about `tasks` tasks, with `pieces` extents per access."""
     units = max(1, tasks // synthetic.TASKS_PER_UNIT)
     return synthetic.write(folder / "generated.trace", units, pieces)
 
 
 def hosts(folder: Path, count: int) -> Path:
-    """A bundle of a thousand tasks from each of so many hosts, each with a directory of its own."""
+    """Make a bundle of a thousand tasks for each of `count` hosts, in separate data directories."""
     tables = synthetic.tables(max(1, 1_000 // synthetic.TASKS_PER_UNIT))
     for number in range(count):
         name = f"node{number:04d}"
@@ -92,13 +92,13 @@ def _of_host(table: pa.Table, host: str) -> pa.Table:
     return table
 
 
-def there(_: Path, path: Path) -> Path:
-    """A bundle that was given."""
+def given(_: Path, path: Path) -> Path:
+    """Return a bundle of the command line."""
     return path.resolve()
 
 
 def one_log(folder: Path) -> Path:
-    """A million DXT segments of 16 files at random places, none of which continues another."""
+    """Write a log of a million DXT segments in 16 files, at random offsets, none contiguous."""
     dice, path = np.random.default_rng(1), folder / "big.darshan"
     places = [segments(dice.integers(0, 1 << 30, 62_500), 4096) for _ in range(16)]
     write_log(path, [File(f"/scratch/f{k}", reads=reads) for k, reads in enumerate(places)])
@@ -106,7 +106,7 @@ def one_log(folder: Path) -> Path:
 
 
 def many_logs(folder: Path) -> Path:
-    """5,000 logs of jobs that read one file and write one each."""
+    """Write 5,000 logs of jobs that read one common file and write one each."""
     logs = folder / "logs"
     logs.mkdir()
     common = File("/scratch/in", reads=segments(np.arange(20) * 4096, 4096))
@@ -117,7 +117,7 @@ def many_logs(folder: Path) -> Path:
 
 
 def store(folder: Path) -> Path:
-    """What setting hints needs: files and rules, a table for the helper, a store and its nodes."""
+    """Make the inputs for setting hints: files and rules, a helper's table, a store, its nodes."""
     tasks = [[target(f"o{i}")] for i in range(10_000)]
     (folder / "table").write_bytes(encode(tasks, open_store("xattr"))[0])
     (folder / "hosts.toml").write_text('start = "here"\n[[host]]\nname = "node1"\nslots = 4\n')
@@ -133,7 +133,7 @@ def store(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Row:
-    """One source and the commands on it; `{run}` is the source, `{parts}` all that lies in it."""
+    """One source and the commands on it; `{run}` is the source, `{parts}` are its entries."""
 
     title: str
     make: Callable[[Path], Path | None]
@@ -141,7 +141,7 @@ class Row:
     runs: int = 1
 
 
-# What comes later reads what an earlier one wrote.
+# Later commands read the output of earlier ones.
 COMMANDS = (
     "analyze {run} --format parquet -o analysis --force", "hints {run} -o hints.json --force",
     "lint {run} -o lint.txt --force", "report {run} -o run.html --force",
@@ -200,7 +200,7 @@ GROUPS: dict[str, tuple[Row, ...]] = {
 
 
 def words_of(command: str, source: Path) -> list[str]:
-    """The command's words; those of tracehint begin with its name left out."""
+    """Split the command into words; commands of tracehint are written without its name."""
     parts = [str(path) for path in sorted(source.iterdir())] if "{parts}" in command else []
     words = [
         word
@@ -211,7 +211,7 @@ def words_of(command: str, source: Path) -> list[str]:
 
 
 def exponents(seconds: dict[str, list[tuple[int, float]]]) -> None:
-    """CPU time as a power of the tasks, from the first size to the last; the goal is 1.1."""
+    """Print the exponent of CPU time by tasks, from the first size to the last; the goal is 1.1."""
     print("\n| command | CPU s grow like tasks^ |\n|---|---|")
     for command, found in seconds.items():
         (few, least), (many, most) = found[0], found[-1]
@@ -226,11 +226,11 @@ def main() -> None:
     parser.add_argument("--bundle", type=Path, action="append", help="measure these instead")
     parser.add_argument("--more", default="", help="further options of each command")
     args = parser.parse_args()
-    os.environ["TRACEHINT_CACHE"] = "off"  # each command as if it were the first on the bundle
+    os.environ["TRACEHINT_CACHE"] = "off"  # no command uses results of earlier ones
     rows = GROUPS[args.group]
     if args.bundle:
         commands = rows[0].commands
-        rows = tuple(Row(path.name, partial(there, path=path), commands) for path in args.bundle)
+        rows = tuple(Row(path.name, partial(given, path=path), commands) for path in args.bundle)
     print("| run | command | wall s | CPU s | peak MiB | of all processes |\n" + "|---" * 6 + "|")
     seconds: dict[str, list[tuple[int, float]]] = {}
     for row in rows:

@@ -1,7 +1,7 @@
 """Speed and memory of the prediction engine; `make bench-predict`.
 
-A layered graph in which each task reads two files of 40 MB of the layer before, computes, and
-writes one; processor seconds of the engine, so that other work on the machine counts little.
+A layered graph in which each task reads two files of 40 MB of the previous layer, computes, and
+writes one. Reports processor seconds of the engine, which depend little on other load.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tracehint.analyzer.predict.model import COMPUTE, READ, WRITE, Workload, def
 from tracehint.analyzer.predict.simulator import Scenario, build, simulate
 
 SIZE = 40_000_000
-# tasks, nodes, tasks of a layer, megabytes of a chunk, chunks at a time, goal in seconds
+# tasks, nodes, tasks per layer, megabytes per chunk, chunks at a time, goal in seconds
 CASES = (
     (50_000, 20, 400, 64, 1, 1.0), (50_000, 20, 400, 1, 20, 2.0),
     (100_000, 100, 800, 64, 1, 5.0), (100_000, 100, 800, 1, 100, 5.0),
@@ -36,7 +36,7 @@ window = {window}
 
 
 def layered(tasks: int, layer: int) -> Workload:
-    """The graph, made by arrays."""
+    """Make the graph, with array operations."""
     random = np.random.default_rng(1)
     number = np.arange(tasks)
     deep = number >= layer

@@ -1,11 +1,11 @@
-"""`make bench-record`: the same calls and the same workflows below every recorder that is there.
+"""`make bench-record`: the same calls and workflows under every available recorder.
 
     python -m scripts.bench.bench_record [--pairs 5] [-o docs/reference/recorders.md]
     python -m scripts.bench.bench_record --only none,preload,eBPF --workflows-only
 
-Calls: scripts/bench/calls.c, nanoseconds on the wall, the least of some batches. Workflows: seconds
-of processor time and on the wall, recorder included, less what recording `true` takes; medians of
-alternating pairs. $DFTRACER, $DARSHAN_LIB and $REPROZIP name what is installed elsewhere.
+Calls: scripts/bench/calls.c, nanoseconds of wall time, minimum of some batches. Workflows: seconds
+of processor and wall time, recorder included, minus the cost of recording `true`; medians of
+alternating pairs. $DFTRACER, $DARSHAN_LIB and $REPROZIP locate recorders installed elsewhere.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ BATCHES, FEW = 60, 2
 
 
 def calls_table(recorders: dict[str, Peer], work: Path) -> str:
-    """The rows of calls.c below each recorder."""
+    """Measure calls.c under each recorder; return the rows."""
     program = compiled(work)
     found: dict[str, dict[str, float]] = {}
-    for name in (*recorders, "none"):  # none twice: the machine changes meanwhile
+    for name in (*recorders, "none"):  # none twice, as the machine's load changes
         env = ("env", "WALL=1", f"BATCHES={FEW if name in SLOW else BATCHES}")
         with tempfile.TemporaryDirectory(dir=work) as out:
             words = [*env, *recorders[name].words(Path(out), (program,))]
             values = nanoseconds(Path(out), words)
         before = found.get(name, values)
         found[name] = {call: min(value, before[call]) for call, value in values.items()}
-        tell(f"calls: {name}")
+        print_progress(f"calls: {name}")
     lines = ["| | " + " | ".join(found) + " |", "|---" * (len(found) + 1) + "|"]
     for call, native in found["none"].items():
         cells = [_call(found[name].get(call), native) for name in found]
@@ -77,7 +77,7 @@ def _call(value: float | None, native: float) -> str:
 
 
 def workflows_table(recorders: dict[str, Peer], work: Path, pairs: int) -> str:
-    """CPU and wall ratios of real workflows."""
+    """Measure real workflows; return rows of CPU and wall time ratios."""
     names = list(recorders)
     start = {n: _least([_once(recorders[n], work, ("true",)) for _ in range(3)]) for n in names}
     lines = ["| | none | " + " | ".join(names[1:]) + " |", "|---" * (len(names) + 1) + "|"]
@@ -95,8 +95,8 @@ def workflows_table(recorders: dict[str, Peer], work: Path, pairs: int) -> str:
                     try:
                         costs[name].append(_once(recorders[name], work, command))
                     except RuntimeError as error:
-                        tell(f"{title}: {name}: {error}")
-        tell(title)
+                        print_progress(f"{title}: {name}: {error}")
+        print_progress(title)
         native = costs["none"]
         cells = [_ratio(costs[n], native, start[n], start["none"]) for n in names[1:]]
         mine = f"{statistics.median(c.cpu_s for c in native):.1f} s"
@@ -137,8 +137,8 @@ def _only(
     return {name: peer for name, peer in found.items() if name in names}
 
 
-def tell(text: str) -> None:
-    """How far it has come."""
+def print_progress(text: str) -> None:
+    """Print progress."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 

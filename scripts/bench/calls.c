@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Nanoseconds of processor time of small calls and processes, the least of many batches; written to
- * the file that OUT names. Batches are short, so that one of them is undisturbed on a busy machine too, and long
- * enough that each has its part of what comes now and then: pages of the recorder's file.
+ * Nanoseconds of processor time of small calls and processes, minimum of many batches, written to
+ * the file OUT. Batches are short, so that some are undisturbed even on a busy machine, but long
+ * enough that each includes periodic costs: new pages of the recorder's file.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -36,7 +36,7 @@ static double of_children(void)
 	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e3;
 }
 
-/* Seconds on the wall count where the recorder's work is another process's: WALL is set. */
+/* WALL selects wall time, for recorders that work in another process. */
 static double now(void)
 {
 	struct timespec t;
@@ -77,8 +77,8 @@ static long do_open(long i)
 	return !close(open("bench.dat", O_RDONLY));
 }
 
-/* A file made and removed; with `own`, with an attribute as a store's own call would set it. */
-static long made(char letter, long i, int own)
+/* Make and remove a file; `own`: set an attribute on it, like the call of a store. */
+static long make_file(char letter, long i, int own)
 {
 	char name[32];
 
@@ -92,20 +92,20 @@ static long made(char letter, long i, int own)
 
 static long do_make(long i)
 {
-	return made('n', i, 0);
+	return make_file('n', i, 0);
 }
 
 static long do_hinted(long i)
 {
-	return made('h', i, 0);
+	return make_file('h', i, 0);
 }
 
 static long do_own(long i)
 {
-	return made('o', i, 1);
+	return make_file('o', i, 1);
 }
 
-static long waited(pid_t pid)
+static long wait_for(pid_t pid)
 {
 	int status;
 
@@ -119,10 +119,10 @@ static long do_fork(long i)
 	(void)i;
 	if (!pid)
 		_exit(0);
-	return waited(pid);
+	return wait_for(pid);
 }
 
-static long spawned(const char *program, char *argument)
+static long spawn(const char *program, char *argument)
 {
 	char *words[] = {"calls", argument, NULL};
 	pid_t pid = fork();
@@ -131,22 +131,22 @@ static long spawned(const char *program, char *argument)
 		execv(program, words);
 		_exit(97);
 	}
-	return waited(pid);
+	return wait_for(pid);
 }
 
 static long do_true(long i)
 {
 	(void)i;
-	return spawned("/bin/true", NULL);
+	return spawn("/bin/true", NULL);
 }
 
 static long do_program(long i)
 {
 	(void)i;
-	return spawned("/proc/self/exe", "files");
+	return spawn("/proc/self/exe", "files");
 }
 
-/* The program of do_program: each file is made or written over, and read. */
+/* The program of do_program: create or overwrite files, and read them. */
 static int use_files(void)
 {
 	static char block[4096];
@@ -169,8 +169,8 @@ struct row {
 	const char *name;
 	long (*call)(long i);
 	long count;
-	int threaded; /* with glibc 2.41 and later such calls go another way there */
-	double least; /* of all batches, per call */
+	int threaded; /* glibc 2.41 and later make calls differently in threads */
+	double least; /* minimum of all batches, per call */
 };
 
 static void *measure(void *given)
@@ -178,7 +178,7 @@ static void *measure(void *given)
 	struct row *row = given;
 	const char *text = getenv("BATCHES");
 
-	/* its own: where a child may have moved a position, each read asks for it */
+	/* its own file: after a fork, each read must query the position, which may be shared */
 	if (row->threaded && (close(fd) || (fd = open("bench.dat", O_RDWR)) < 0))
 		exit(1);
 	row->least = 1e18;

@@ -1,4 +1,4 @@
-"""The workflows of `bench_cluster`: real programs, their inputs, and what a person would hint."""
+"""The workflows of `bench_cluster`: real programs, their inputs, and hints written by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MB = 1_000_000
 NODES = 5
 TILES, COLUMNS = 12, 4
 PROTEIN, QUERY = 5_000, 120  # letters
-READS, READ = 2_000, 100  # reads of a node, bases of one
+READS, READ = 2_000, 100  # reads per node, bases per read
 _LETTERS = b"ACDEFGHIKLMNPQRSTVWY"
 DATABASE = tuple(f"db.{kind}" for kind in ("pdb", "phr", "pin", "pot", "psq", "ptf", "pto"))
 INDEX = tuple(f"ref.fa.{kind}" for kind in ("amb", "ann", "bwt", "pac", "sa"))
@@ -28,7 +28,7 @@ Hints = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class ClusterWorkflow:
-    """`make` writes inputs and workflow file of a size into a directory; `result` is compared.
+    """`make` writes inputs and workflow file of a size to a directory; `result`: file to compare.
     `batch`: the engine runs on a login node and submits its tasks as jobs."""
 
     title: str
@@ -42,12 +42,12 @@ class ClusterWorkflow:
 
 
 def rules(*parts: tuple[str, str, str]) -> str:
-    """Makeflow text from (files made, files read, command)."""
+    """Return Makeflow text from (files made, files read, command)."""
     return "\n".join(f"{made}: {read}\n\t{command}\n" for made, read, command in parts)
 
 
 def make_montage(folder: Path, pixels: int) -> None:
-    """Twelve tiles of so many pixels, projected by the quick program."""
+    """Make twelve tiles of `pixels`, to be projected by the fast program."""
     dataset, size = HERE / "datasets" / "montage", f"--pixels={pixels}"
     for script, target in (("make_tiles.py", folder / "archive"), ("make_workflow.py", folder)):
         subprocess.run([sys.executable, dataset / script, target, size], check=True)
@@ -56,7 +56,7 @@ def make_montage(folder: Path, pixels: int) -> None:
 
 
 def make_montage_snakefile(folder: Path, pixels: int) -> None:
-    """The same as a Snakefile, a rule for each task."""
+    """Make the same workflow as a Snakefile, with a rule per task."""
     make_montage(folder, pixels)
     flow = folder / "montage.makeflow"
     parts = ['rule all:\n    input: "mosaic.png"\n']
@@ -69,7 +69,7 @@ def make_montage_snakefile(folder: Path, pixels: int) -> None:
 
 
 def hint_montage() -> Hints:
-    """Projected and difference images go to the next program, corrected ones to one sum."""
+    """Keep projected and difference images local; co-locate corrected ones, which are added up."""
     hints: dict[str, Mapping[str, str]] = {"mosaic.fits": LOCAL, "small.fits": LOCAL}
     for k in range(TILES):
         hints[f"raw/tile_{k:02d}.fits"] = LOCAL
@@ -84,7 +84,7 @@ def hint_montage() -> Hints:
 
 
 def make_blast(folder: Path, residues: int) -> None:
-    """Database and queries; one search a node, then all hits in one file."""
+    """Make database and queries; one search per node, then all hits in one file."""
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -109,7 +109,7 @@ def make_blast(folder: Path, residues: int) -> None:
 
 
 def make_bwa(folder: Path, bases: int, reads: int = READS) -> None:
-    """Index and `reads` reads a node; a chain of alignment and sorting a node, then one file."""
+    """Make index and `reads` reads per node; alignment and sorting per node, then one file."""
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -135,7 +135,7 @@ def make_bwa(folder: Path, bases: int, reads: int = READS) -> None:
 
 
 def hint_bwa() -> Hints:
-    """The index on every node, alignments where they are sorted, sorted ones at the merge."""
+    """Copy the index to every node, keep alignments local, co-locate the sorted ones."""
     hints: dict[str, Mapping[str, str]] = dict.fromkeys(INDEX, EVERYWHERE)
     for k in range(NODES):
         hints[f"part_{k}.sam"] = LOCAL

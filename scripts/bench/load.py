@@ -1,4 +1,4 @@
-"""What else the machine did meanwhile: seconds are worth nothing without it."""
+"""Other load of the machine during a measurement: seconds mean nothing without it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-LOADED = 0.3  # of the machine's processors taken by others: seconds of such a run are marked
+LOADED = 0.3  # share of the processors used by others above which seconds are marked
 _GROUPS = (
     (Path("/sys/fs/cgroup/cpu"), "cpu.shares", "262144"),
     (Path("/sys/fs/cgroup"), "cpu.weight", "10000"),
@@ -17,8 +17,8 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Load:
-    """Shares of the machine's processors over a run: by the bench, by others, stolen by the
-    hypervisor; the load average at the start; whether the bench went before the others."""
+    """Shares of the machine's processors over a run: used by the bench, by others, stolen by the
+    hypervisor; the load average at the start; whether the bench had priority."""
 
     own: float
     others: float
@@ -28,8 +28,8 @@ class Load:
 
 
 def prefer() -> bool:
-    """Moves this process and its coming children into a group that gets a processor before all
-    others, and says whether that could be done (control groups of either kind, root)."""
+    """Move this process and its future children to a control group (v1 or v2) with the highest
+    processor share; return whether that succeeded (it needs root)."""
     for base, knob, most in _GROUPS:
         group = base / "tracehint-bench"
         if not (base / "cgroup.procs").exists():
@@ -46,8 +46,8 @@ def prefer() -> bool:
 
 @dataclass
 class Watch:
-    """Measures from its making to `stop`. `folder`: processes that name it belong to the bench;
-    `preferred`: what `prefer` said."""
+    """Measures load from its creation to `stop`. `folder`: processes with it in their command line
+    belong to the bench; `preferred`: the result of `prefer`."""
 
     folder: Path
     preferred: bool = False
@@ -57,7 +57,7 @@ class Watch:
         self.began, self.machine, self.own = time.monotonic(), _machine(), _own(self.folder)
 
     def stop(self) -> Load:
-        """The load since."""
+        """Return the load since the creation."""
         (busy, steal), own = _machine(), _own(self.folder)
         whole = (time.monotonic() - self.began) * (os.cpu_count() or 1)
         mine = own - self.own
@@ -71,14 +71,14 @@ class Watch:
 
 
 def _machine() -> tuple[float, float]:
-    """Seconds of all processors: busy, stolen."""
+    """Return the seconds of all processors: busy, stolen."""
     words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, _idle, _wait, irq, soft, steal = (int(x) / _TICK for x in words[:8])
     return user + nice + system + irq + soft, steal
 
 
 def _own(folder: Path) -> float:
-    """Processor seconds of this process and of all that name the folder."""
+    """Return the processor seconds of this process and of all with the folder in their command."""
     total = 0.0
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

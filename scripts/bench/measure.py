@@ -1,4 +1,4 @@
-"""Run a command as a whole process and read its cost from the operating system."""
+"""Run a command as a process and read its cost from the operating system."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of the command become ours, w
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds of wall and processor time of a process and its children, MiB of the largest of them
-    and, where all were looked at, of all together at one moment."""
+    """Seconds of wall and processor time of a process and its children, peak MiB of the largest of
+    them and, if measured (`tree`), of all together."""
 
     wall_s: float
     cpu_s: float
@@ -34,8 +34,8 @@ def run(
     *,
     tree: bool = False,
 ) -> Cost:
-    """Cost of one run. Raises RuntimeError when the exit code is not one of `ok`. `tree`: also the
-    memory of all processes every 50 ms (shared pages once), and the CPU time of orphans."""
+    """Return the cost of one run. Raises RuntimeError if the exit code is not in `ok`. `tree`:
+    sample the memory of all processes every 50 ms (shared pages once), add CPU time of orphans."""
     if tree:
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     begin, before, peak = time.perf_counter(), os.times(), 0
@@ -45,7 +45,7 @@ def run(
         )
         ended, status, usage = os.wait4(process.pid, os.WNOHANG if tree else 0)
         while not ended:
-            peak = max(peak, _size(process.pid))
+            peak = max(peak, _measure_pss(process.pid))
             time.sleep(0.05)
             ended, status, usage = os.wait4(process.pid, os.WNOHANG)
         wall = time.perf_counter() - begin
@@ -65,8 +65,8 @@ def run(
     return Cost(wall, spent, usage.ru_maxrss / 1024, peak / 1024)
 
 
-def _size(root: int) -> int:
-    """KiB of the processes at and below `root`."""
+def _measure_pss(root: int) -> int:
+    """Return the proportional set size, in KiB, of the process tree below `root`."""
     parents: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -83,5 +83,5 @@ def _size(root: int) -> int:
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """The median of each figure by itself."""
+    """Return the median of each figure, separately."""
     return Cost(*map(statistics.median, zip(*map(astuple, costs), strict=True)))

@@ -1,4 +1,4 @@
-"""Putting measured tables into pages of the documentation."""
+"""Writing of measured tables into pages of the documentation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ END = "<!-- end -->"
 
 
 def into_page(page: Path, mark: str, table: str) -> None:
-    """Replace what stands between `<!-- mark -->` and the next end mark. Raises ValueError."""
+    """Replace the text between `<!-- mark -->` and the next end mark. Raises ValueError."""
     text = page.read_text(encoding="utf-8")
     head, begin, rest = text.partition(f"<!-- {mark} -->\n")
     _, end, tail = rest.partition(END)

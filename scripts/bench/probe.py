@@ -27,8 +27,8 @@ class Nodes(Protocol):
         ...
 
 
-def measured(bed: Nodes, store: str, hosts: Path, target: Path) -> None:
-    """Measure the store and write `target`; `hosts`: a host file to be written for that."""
+def calibrate(bed: Nodes, store: str, hosts: Path, target: Path) -> None:
+    """Measure the store and write `target`; `hosts`: path of the host file to write for that."""
     hosts.write_text(
         "".join(
             f'[[host]]\nname = "{node.label}"\nstart = {json.dumps(on_node(bed.mount, node))}\n'

@@ -15,7 +15,7 @@ _MONTAGE = Path(__file__).parents[2] / "datasets" / "montage"
 
 
 def _fresh(base: Path, workflow: str, product: str) -> tuple[str, ...]:
-    """The command that runs a copy of the folder, and fails where it made nothing."""
+    """Return the command that runs a copy of the folder, and fails if there is no product."""
     run = base.with_name(base.name + "-run")
     words = tuple(shlex.quote(str(path)) for path in (base, run))
     fresh = "rm -rf {1} && cp -r {0} {1} && cd {1}".format(*words)
@@ -39,7 +39,7 @@ def _rules(
     return made
 
 
-_BWA_READS = {"10 thousand": 2_000, "200 thousand": 40_000}  # all of them -> of a node
+_BWA_READS = {"10 thousand": 2_000, "200 thousand": 40_000}  # total -> per node
 WORKFLOWS: dict[str, Callable[[Path], tuple[str, ...]]] = {
     "Montage, 8 tiles": _montage,
     **{

@@ -1,4 +1,4 @@
-"""The recorders of `bench_record`: how a command is run below each."""
+"""The recorders of `bench_record`, with the command line of each."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SLOW = ("strace-light", "strace", "DFTracer", "ReproZip")  # few batches are eno
 
 @dataclass(frozen=True)
 class Peer:
-    """`words`: the folder of the output, the command -> what is run. `about`: its version."""
+    """`words`: output folder and command -> command line. `about`: name and version."""
 
     words: Callable[[Path, tuple[str, ...]], list[str]]
     about: str = ""
 
 
 def peers() -> tuple[dict[str, Peer], list[str]]:
-    """Those that are there, "none" first, and the others with the reason."""
+    """Return the available recorders, "none" first, and the others with the reason."""
     found = {"none": Peer(lambda _out, command: list(command))}
     missing: list[str] = []
     for name, collector in OURS.items():
@@ -88,7 +88,7 @@ def _reprozip() -> Peer | str:
 
 
 def _version(inside: Path, package: str) -> str:
-    """From the name of the package's metadata, which lies in a folder above or beside."""
+    """Return the version in the name of the package's metadata, searched in parent folders."""
     for parent in (inside, *inside.parents):
         for place in (parent, *parent.glob("lib*/python*/site-packages")):
             for metadata in place.glob(f"{package}-*.dist-info"):

@@ -4,8 +4,8 @@
     python -m scripts.bench.score_corpus [--only TEXT] [--pairs N] [--write PAGE]
 
 Rules are learned on one instance and scored on every other instance of the
-workflow. nf-core has one instance per pipeline in the corpus: there the other
-run is the same with fresh work directories (every hash in a path replaced).
+workflow. nf-core has one instance per pipeline in the corpus: its other run is
+the same with new work directories (every hash in a path replaced).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MODES = ("graph", "renamed", "names", "path", "types")
 
 @dataclass
 class Run:
-    """One instance: learned from, scored on, and both with renamed types."""
+    """One instance: to learn from, to score on, and both with renamed types."""
 
     name: str
     first: Instance
@@ -52,14 +52,14 @@ class Run:
     seen: dict[str, PreparedRun] = field(default_factory=dict)
 
     def rules(self, salt: str) -> tuple[HintFile, pa.Table]:
-        """Rules of the run and its facts; types hashed with the salt."""
+        """Return rules of the run and its facts, with types hashed with the salt."""
         if salt not in self.made:
             analysis = analysis_of(self.first, hash_types=salt)
             self.made[salt] = learn([analysis], FREE), facts_of(analysis)
         return self.made[salt]
 
     def truth(self, salt: str) -> PreparedRun:
-        """The run as it is scored on."""
+        """Return the run prepared for scoring."""
         if salt not in self.seen:
             self.seen[salt] = prepare(analysis_of(self.other, hash_types=salt))
         return self.seen[salt]
@@ -67,7 +67,7 @@ class Run:
 
 @dataclass
 class Family:
-    """Results of one workflow: (precision, recall) per pair, and why units are wrong."""
+    """Results of one workflow: (precision, recall) per pair, and reasons of wrong units."""
 
     runs: int = 0
     results: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
@@ -76,7 +76,7 @@ class Family:
 
 
 def fresh_work_directories(instance: Instance) -> Instance:
-    """The same run with other hashes in its paths."""
+    """Return the same run with other hashes in its paths."""
     text = json.dumps(instance)
 
     def other(found: re.Match[str]) -> str:
@@ -89,13 +89,13 @@ def fresh_work_directories(instance: Instance) -> Instance:
 
 
 def pairs(items: list[Run], most: int) -> Iterator[tuple[Run, Run]]:
-    """(run learned from, run scored on); at most so many, chosen by a fixed seed."""
+    """Yield (run learned from, run scored on); at most `most`, chosen by a fixed seed."""
     found = [(a, b) for a in items for b in items if a is not b or len(items) == 1]
     yield from found if len(found) <= most else random.Random(1).sample(found, most)
 
 
 def results_of(learned: Run, other: Run) -> dict[str, Score]:
-    """Mode -> comparison of what the rules say with what the other run's analysis gives."""
+    """Return mode -> comparison of the rules' hints with those of the other run's analysis."""
     rules, facts = learned.rules("")
     matcher = Matcher(rules)
     seen = other.truth("")
@@ -115,7 +115,7 @@ def results_of(learned: Run, other: Run) -> dict[str, Score]:
 
 
 def uses(facts: pa.Table) -> dict[bytes, set[str]]:
-    """Shape of names -> uses that the run has of it."""
+    """Return shape of names -> its uses in the run."""
     shapes = shapes_of(facts["path"].combine_chunks()).to_pylist()
     found: dict[bytes, set[str]] = defaultdict(set)
     for shape, use in zip(shapes, facts["use"].to_pylist(), strict=True):
@@ -124,7 +124,7 @@ def uses(facts: pa.Table) -> dict[bytes, set[str]]:
 
 
 def reasons(score: Score, learned: pa.Table, other: pa.Table) -> Counter[str]:
-    """Why units are wrong, as far as the two runs themselves show it."""
+    """Count the reasons of wrong units, as far as the two runs show them."""
     known = uses(learned)
     paths = other["path"].to_pylist()
     shapes = shapes_of(other["path"].combine_chunks()).to_pylist()
@@ -150,7 +150,7 @@ def reasons(score: Score, learned: pa.Table, other: pa.Table) -> Counter[str]:
 
 
 def family_of(items: list[Run], most: int) -> Family:
-    """All pairs of one workflow."""
+    """Score all pairs of one workflow."""
     family = Family(runs=len(items))
     for learned, other in pairs(items, most):
         scores = results_of(learned, other)
@@ -165,13 +165,13 @@ def family_of(items: list[Run], most: int) -> Family:
 
 
 def cell(values: list[float]) -> str:
-    """Worst and mean; one figure where all are the same."""
+    """Format worst and mean; one figure if all values are the same."""
     low, mean = min(values), sum(values) / len(values)
     return f"{low:.4f}" if low == max(values) else f"{low:.4f} / {mean:.4f}"
 
 
 def figures(name: str, family: Family) -> str:
-    """One row of the first table."""
+    """Return one row of the first table."""
     columns = [cell([pair[k] for pair in family.results[mode]]) for mode in MODES for k in (0, 1)]
     count, all_pairs = len(family.results["path"]), max(1, family.runs * (family.runs - 1))
     part = str(count) if count == all_pairs else f"{count} of {all_pairs}"
@@ -179,7 +179,7 @@ def figures(name: str, family: Family) -> str:
 
 
 def losses(name: str, family: Family) -> list[str]:
-    """Rows of the second table: what is lost, in parts of all units of all pairs."""
+    """Return rows of the second table: wrong units by reason, as a share of all units."""
     return [
         f"| {name} | {mode} | {100 * count / family.units[mode]:.2f} % | {text} |"
         for mode in ("graph", "renamed", "names", "path")
@@ -196,7 +196,7 @@ LOSSES_HEAD = "| workflow | rules know | wrong units | why |\n|---|---|---|---|"
 
 
 def main() -> None:
-    """Print the tables, or put them into a page."""
+    """Print the tables, or write them to a page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="paths of the corpus that contain this")
     parser.add_argument("--pairs", type=int, default=ALL, help="per workflow, chosen at random")

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("adapters", "analyzer", "collectors", "tests")  # those with C in them
+PACKAGES = ("adapters", "analyzer", "collectors", "tests")  # those with C in them
 BUILT = ROOT / "build" / "tests"
 # Go first compiles its standard library, for 20 seconds: with this cache, only once.
 GO_CACHE = BUILT / "go"
@@ -63,8 +63,8 @@ def _key(compiler: str, words: tuple[str | Path, ...]) -> str:
 def _read(words: tuple[str | Path, ...]) -> Iterator[Path]:
     """Yield the sources in the order of the words, then every header of the tree."""
     yield from (word for word in words if isinstance(word, Path) and word.is_file())
-    for room in ROOMS:
-        yield from sorted((ROOT / room).rglob("*.h"))
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.h"))
 
 
 def _forget_old(folder: Path) -> None:

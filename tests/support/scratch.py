@@ -21,7 +21,7 @@ from tests.support.built import CCACHE
 from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent.parent
-ROOMS = ("adapters", "analyzer", "collectors", "hintgen", "schemas", "src")
+PACKAGES = ("adapters", "analyzer", "collectors", "hintgen", "schemas", "src")
 _CHANGE = re.compile(
     r"^(?:New `(?P<new>[^`]+)`|In `(?P<old>[^`]+)`, after `(?P<line>[^`]+)`):\n\n"
     r"```\w+\n(?P<text>.*?)^```$",
@@ -40,9 +40,9 @@ runpy.run_module("tracehint", run_name="__main__", alter_sys=True)
 def carried_out(page: str, folder: Path) -> tuple[list[str], str]:
     """Return the files that the page changes and its commands' output, which must be as stated."""
     tree, work = folder / "tree", folder / "work"
-    for room in ROOMS:
+    for package in PACKAGES:
         shutil.copytree(
-            ROOT / room, tree / room, symlinks=True,
+            ROOT / package, tree / package, symlinks=True,
             ignore=shutil.ignore_patterns("bin", "*.egg-info"),
         )  # fmt: skip  # a table
     for name in ("CMakeLists.txt", "Makefile", "scripts"):  # to build the C programs

@@ -1,4 +1,4 @@
-"""What the workflow declares beside what its tasks read and wrote."""
+"""Differences between what the workflow declares and what its tasks read and wrote."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ configuration): put such findings into the baseline.
 Key = tuple[str, str]
 
 
-# Jobs with `run:` or `script:` read the workflow again; the engine brings it along.
+# Jobs with `run:` or `script:` read the workflow again; the engine provides it.
 _WORKFLOW_FILE = r"(^|/)(Snakefile|[^/]+\.smk)$"
 _PAIRS = """
     CREATE TEMP TABLE undeclared_read AS
@@ -62,7 +62,7 @@ _PRODUCERS = """
     SELECT DISTINCT p.task AS producer, u.task AS consumer, u.template, u.type
     FROM undeclared_read u JOIN writers p USING (file)
     WHERE p.task IN (SELECT task FROM d_task)"""
-# Files are nodes of their own (below zero): writers times readers would be too many links.
+# Files are nodes too (below zero): links from all writers to all readers would be too many.
 _ORDER = """
     SELECT parent, task FROM d_parent
     UNION ALL SELECT task, -1 - name FROM d_io WHERE direction = 'out'
@@ -106,8 +106,8 @@ def undeclared_input(context: Context) -> Iterator[Finding]:
 
 
 def _races(context: Context) -> tuple[Counter[Key], Counter[Key]]:
-    """Of (template, consumer type): pairs without a declared path from writer to reader, and pairs
-    for which the graph was too large to decide."""
+    """Count by (template, consumer type) the pairs without a declared path from writer to reader,
+    and the pairs that are undecided because the graph was too large."""
     pairs = context.con.sql(_PRODUCERS).to_arrow_table()
     if not pairs.num_rows:
         return Counter(), Counter()
@@ -119,7 +119,7 @@ def _races(context: Context) -> tuple[Counter[Key], Counter[Key]]:
 
 
 def _count_pairs(pairs: pa.Table, chosen: Bools) -> Counter[Key]:
-    """The chosen pairs of each (template, type)."""
+    """Count the chosen pairs by (template, type)."""
     some = pairs.filter(pa.array(chosen)).select(["template", "type"])
     rows = some.group_by(["template", "type"]).aggregate([([], "count_all")]).to_pylist()
     return Counter({(row["template"], row["type"]): row["count_all"] for row in rows})
@@ -151,11 +151,11 @@ By-products that are there on purpose: put those findings into the baseline.
 """
 
 
-# By their names; engines that know of a task's log declare it as one of its files.
+# Log files by name; an engine that has a task's log declares it as one of the task's files.
 _LOG = r"(^|/)logs?/|\.(log|err|stderr|stdout)(\.[0-9]+)?$|(^|/)slurm-[^/]*\.out$"
 
-# A file that only others opened came to the task as its output (the shell sent the whole run's
-# there), or an engine copied it.
+# Left out: files that the task did not open itself, such as redirected output, and files that an
+# engine copied.
 _UNDECLARED_OUTPUT_SQL = """
     WITH other AS MATERIALIZED (
       SELECT * FROM producers p WHERE NOT superseded AND task IN (SELECT task FROM d_task)
@@ -219,7 +219,7 @@ files that exist only to force an order (empty ones are left out).
 """
 
 
-# Of a set (database, index) that the task did read, programs open what they need at that time.
+# Programs open only the needed files of a set (database, index): one that was read counts for all.
 _UNREAD_DECLARED_INPUT_SQL = f"""
     WITH asked AS (SELECT d.*, t.type FROM d_io d JOIN work t USING (task)
                    WHERE d.direction = 'in' AND t.source <> 'declared'),
@@ -289,8 +289,8 @@ Files in the directory that nothing in the run opened: they come on top.
 """
 
 
-# What lies in a directory is counted once, not once per task that declares it. In the order of
-# bytes the names in `d/` are those from `d/` to `d0`: "0" follows "/".
+# The files of a directory are counted once, not once per task that declares it. In byte order, the
+# names in `d/` are the range from `d/` to `d0`: "0" follows "/".
 _OVER_DECLARED_DIRECTORY_SQL = """
     WITH folder AS (SELECT DISTINCT path_text AS folder FROM d_dir WHERE direction = 'in'),
          last AS (SELECT folder, path_text, min(path) AS path, max(size_bytes) AS size_bytes

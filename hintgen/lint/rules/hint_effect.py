@@ -98,7 +98,7 @@ state those with `--hints-in-force`.
 """
 
 
-# hint -> patterns that it serves; a label that is not listed anywhere decides nothing
+# hint -> patterns that it serves; labels outside _JUDGED cause no finding
 _FITS = {hint: asking_for(hint) for hint in ("local", "collocation", "scatter", "replication")}
 _JUDGED = tuple(sorted({*itertools.chain(*_FITS.values()), *asking_for("distribute")}))
 

@@ -51,25 +51,25 @@ itself deleted it.
 """
 
 
-STEPS = 4  # of a line, so that a long chain takes no longer than a broad graph
+MAX_STEPS = 4  # of a line, so that long chains cost no more time than broad graphs
 
 
 def lines_of(users: Users, files: Ints) -> tuple[Ints, Ints]:
-    """(files at the beginning of a line, the file at its end). `files`: all of the run."""
-    before, after = _steps(users)
+    """Return (files, the unread file at the end of each one's line). `files`: all of the run."""
+    before, after = _list_steps(users)
     unread = files[~np.isin(files, users.read.file)]
     begin = np.concatenate([before, unread])
-    here, end = begin, np.full(len(begin), -1, np.int64)
-    for _ in range(STEPS + 1):
-        ended = np.isin(here, unread)
-        end[ended] = here[ended]
-        here = lookup(before, after, here)
+    reached, end = begin, np.full(len(begin), -1, np.int64)
+    for _ in range(MAX_STEPS + 1):
+        ended = np.isin(reached, unread)
+        end[ended] = reached[ended]
+        reached = lookup(before, after, reached)
     return begin[end >= 0], end[end >= 0]
 
 
-def _steps(users: Users) -> tuple[Ints, Ints]:
-    """(sorted files that one task reads, the file that it makes): tasks that read one file of
-    those that tasks make, and make one that no other task makes."""
+def _list_steps(users: Users) -> tuple[Ints, Ints]:
+    """Return (sorted files that one task reads, the file that it makes), of tasks that read one
+    produced file and make one file that no other task makes."""
     made, read = users.made, users.read
     handed = np.isin(read.file, made.file)
     reads = members_of(read.task[handed], read.file[handed])
@@ -126,13 +126,13 @@ def temporary_never_deleted(context: Context) -> Iterator[Finding]:
 
 
 def _add_views(context: Context) -> None:
-    """The views `last_reader`: files of which it is known who reads them last; `looked_at`: files
-    that only tasks at the end read that write little of what they read; and `line`: a file, and
-    the last one of those that are made of it alone, one by one."""
+    """Register the views `last_reader`: files whose last reader is known; `looked_at`: files read
+    only by final tasks that write little compared with what they read; and `line`: a file, and
+    the last file of the chain of tasks that each make one file from one."""
     import pyarrow as pa
 
     users = context.users
-    seen = _looked_at(users, context.analysis.edges, context.settings.result_share)
+    seen = _find_inspected(users, context.analysis.edges, context.settings.result_share)
     context.con.register("looked_at", pa.table({"file": seen}))
     files, _ = last_readers(users, context.analysis.edges)
     context.con.register("last_reader", pa.table({"file": files}))
@@ -140,9 +140,9 @@ def _add_views(context: Context) -> None:
     context.con.register("line", pa.table({"file": begin, "last": end}))
 
 
-def _looked_at(users: Users, edges: pa.Table, share: float) -> Ints:
-    """Files of which every reader gives nothing on and writes less than `share` of what it
-    read."""
+def _find_inspected(users: Users, edges: pa.Table, share: float) -> Ints:
+    """Return the files all of whose readers feed no other task and write less than `share` of what
+    they read."""
     made, read = users.made, users.read
     readers, place = rank_values(read.task)
     got = sum_groups(place, column(read.table, "unique_bytes", 0)[read.row], len(readers))
@@ -236,7 +236,7 @@ Copies that a program makes with plain reads and writes.
 """
 
 
-# Step by step: files have few sizes, so sizes are compared within a task alone.
+# In steps: few sizes are distinct, so sizes are compared only within a task.
 _DUPLICATED_FILE_SQL = """
     WITH written AS (SELECT file, max(last_s) AS last_s FROM producers GROUP BY file),
          made AS MATERIALIZED (SELECT p.task, p.file, f.size_bytes, p.last_s,
@@ -306,7 +306,7 @@ Whether the files were kept for a restart.
 """
 
 
-_GONE = "SELECT path FROM b_names WHERE op = 'unlink' LIMIT 1"
+_ANY_UNLINK_SQL = "SELECT path FROM b_names WHERE op = 'unlink' LIMIT 1"
 _TEMPORARY_KEPT_LONG_SQL = f"""
     WITH gone AS (SELECT r.rel AS path_text, max(n.t_ns - b_run.origin_ns) / 1e9 AS at_s
                   FROM b_names n JOIN b_name_paths r ON r.path = n.path, b_run
@@ -325,7 +325,7 @@ _TEMPORARY_KEPT_LONG_SQL = f"""
 @lint_rule("TV008", "info", "0.1.0", _TEMPORARY_KEPT_LONG, needs=("bundle",))
 def temporary_kept_long(context: Context) -> Iterator[Finding]:
     """Temporary files that waited for their deletion, by template."""
-    gone = context.rows(_GONE)
+    gone = context.rows(_ANY_UNLINK_SQL)
     for row in context.rows(_TEMPORARY_KEPT_LONG_SQL) if gone else ():
         message = (
             f"{plural(row['files'], 'temporary file')} ({size(row['bytes'])}) deleted up to "

@@ -264,7 +264,7 @@ def multisite_metadata(context: Context) -> Iterator[Finding]:
     """The strategy for a run over several sites, unless a central server fits."""
     if context.where is not None and context.where.cluster.sites:
         work = _work(context)
-        if work.operations <= MOST_OPERATIONS:  # else by what was counted
+        if work.operations <= MOST_OPERATIONS:  # else decide by the recorded counts
             yield from _predict_strategies(context, context.where.cluster, work)
             return
     (found,) = context.rows(_SITES)

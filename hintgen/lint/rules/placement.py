@@ -1,4 +1,4 @@
-"""Files that the store places as if nothing were known of their use."""
+"""Files whose placement in the store ignores their use."""
 
 from __future__ import annotations
 
@@ -173,9 +173,9 @@ the default is 4 MiB. The finding states the one it used.
 """
 
 
-# A reader's region of a block is what it read of it. Of a block with several readers all but
+# A reader's region of a block is the part that it read. Of a block with several readers, all but
 # the largest part crosses the network. Only a range's first and last block can be shared
-# (a block inside a range is read by that reader alone, or the file would be no scatter).
+# (a block inside a range has one reader, otherwise the file would not be a scatter).
 _SCATTER_STRADDLING_BLOCKS_SQL = f"""
     WITH p AS (SELECT * FROM primary_label WHERE pattern = 'scatter'),{BLOCK_SQL},
          own AS MATERIALIZED (SELECT file, task, ranges FROM consumers
@@ -233,8 +233,8 @@ Writers whose library collects the writes before they reach the store.
 """
 
 
-# As in scatter-straddling-blocks, on what was written; a block counts when one of its writers
-# began before an earlier one had finished.
+# As in scatter-straddling-blocks, for written ranges; a block counts if one of its writers started
+# before an earlier one had finished.
 _GATHER_SHARING_BLOCKS_SQL = f"""
     WITH p AS (SELECT * FROM primary_label WHERE pattern = 'gather'),{BLOCK_SQL},
          own AS MATERIALIZED (SELECT file, task, first_s, last_s, ranges FROM producers

@@ -1,4 +1,4 @@
-"""Bytes that are read in vain, again, in small pieces or out of order."""
+"""Bytes that are read needlessly, repeatedly, in small pieces or out of order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong in the run or its record."""
+"""Errors of the run or of its recording."""
 
 from __future__ import annotations
 

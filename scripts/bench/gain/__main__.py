@@ -1,13 +1,13 @@
-"""What placements bring on real workflows, column by column; resumable.
+"""Gain of placements on real workflows, column by column; resumable.
 
-    python -m scripts.bench.gain                                  # everything that is missing
+    python -m scripts.bench.gain                                  # all missing runs
     python -m scripts.bench.gain --row montage-2mass --scale data --pairs 1
-    python -m scripts.bench.gain --store cephfs --pairs 2         # its rows on another store
-    python -m scripts.bench.gain --report                         # the tables of what is there
-    python -m scripts.bench.gain --report --page                  # and put them into the docs page
+    python -m scripts.bench.gain --store cephfs --pairs 2         # the rows of another store
+    python -m scripts.bench.gain --report                         # tables of stored results
+    python -m scripts.bench.gain --report --page                  # also write the docs page
 
-Results are in build/bench-gain/ROW-SCALE.json, of another store in a folder with its name. Needs
-root, and TRACEHINT_DATA with wfinstances.
+Results are stored in build/bench-gain/ROW-SCALE.json, those of another store in a folder with its
+name. Needs root, and TRACEHINT_DATA with wfinstances.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from scripts.bench.gain.bedding import replayed, running
+from scripts.bench.gain.bedding import replay_run, run_store
 from scripts.bench.gain.columns import COLUMNS
 from scripts.bench.gain.page import summary, tables
 from scripts.bench.gain.predicted import Cell, cells
@@ -28,11 +28,11 @@ from scripts.bench.gain.stores import STORES
 from scripts.bench.gain.work import FIRST, ROOT, Work
 from scripts.bench.load import prefer
 from scripts.bench.page import into_page
-from scripts.bench.probe import measured
+from scripts.bench.probe import calibrate
 
 PAGE = ROOT / "docs" / "reference" / "gain.md"
 
-Found = Mapping[tuple[str, str], Results]  # (row, scale) -> what was measured of it
+Found = Mapping[tuple[str, str], Results]  # (row, scale) -> measured runs
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _run_all(work: Work, results: Found, columns: list[str], pairs: int) -> None:
-    """What is missing: first one run of everything, then the second, ...; columns alternate."""
+    """Measure missing runs: the first run of all rows, then the second, ...; columns alternate."""
     preferred = prefer()
     for link in sorted({SCALES[scale].link for _, scale in results}, reverse=True):
         part = {key: found for key, found in results.items() if SCALES[key[1]].link == link}
@@ -76,10 +76,10 @@ def _run_all(work: Work, results: Found, columns: list[str], pairs: int) -> None
 def _run_on(
     work: Work, results: Found, columns: list[str], pairs: int, link: int, *, preferred: bool
 ) -> None:
-    """What is missing of the scales with such links."""
-    with running(work.store, link) as bed:
+    """Measure the missing runs of the scales with links of `link` Mbit/s."""
+    with run_store(work.store, link) as bed:
         if not (target := work.cluster(link)).exists():
-            measured(bed, work.store.name, bed.folder / "hosts.toml", target)
+            calibrate(bed, work.store.name, bed.folder / "hosts.toml", target)
         for number in range(pairs):
             for (name, scale), found in results.items():
                 todo = [c for c in columns if number in found.missing(c, pairs)]
@@ -88,7 +88,7 @@ def _run_on(
                 case = work.case(name, scale)
                 for column in todo:
                     placed = work.placement(case, scale, column)
-                    run = replayed(bed, case, column, number, placed, preferred=preferred)
+                    run = replay_run(bed, case, column, number, placed, preferred=preferred)
                     found.add(run)
                     _tell(found.path.stem, run)
 

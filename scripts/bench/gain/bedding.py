@@ -20,12 +20,12 @@ from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.cluster_file import read_cluster
 from tracehint.analyzer.predict.model import Placement
 
-SLOTS = 4  # tasks at one time on a node
+SLOTS = 4  # concurrent tasks per node
 
 
 def cluster_of(path: Path, store: Store = STORES["moosefs"]) -> Cluster:
-    """The measured cluster as the replays use it: so many tasks on a node, and of a node's memory
-    what the store's client keeps. Raises InputError where there is none."""
+    """Return the measured cluster as replays use it: SLOTS tasks per node, and as memory of a node
+    only the cache of the store's client. Raises InputError if there is no file."""
     found, kept = read_cluster(path), store.client_memory
     nodes = tuple(part.with_number("cores", SLOTS) for part in found.nodes)
     if kept:
@@ -34,25 +34,25 @@ def cluster_of(path: Path, store: Store = STORES["moosefs"]) -> Cluster:
 
 
 @contextmanager
-def running(store: Store, link: int) -> Iterator[GainBed]:
-    """A store on five nodes behind links of so many Mbit/s, its disks in memory where there is
-    enough."""
-    with tempfile.TemporaryDirectory(dir=room()) as name, store.start(Path(name), link=link) as bed:
+def run_store(store: Store, link: int) -> Iterator[GainBed]:
+    """Run a store on five nodes behind links of `link` Mbit/s, with its disks in memory if there
+    is enough."""
+    with tempfile.TemporaryDirectory(dir=_shm()) as name, store.start(Path(name), link=link) as bed:
         yield bed
 
 
-def room() -> str | None:
-    """Memory where there is enough: the disk is no part of the question."""
+def _shm() -> str | None:
+    """Return the folder of files in memory, if large enough: the disk is not to be measured."""
     shm = Path("/dev/shm")
     return str(shm) if shm.is_dir() and shutil.disk_usage(shm).free > 6 << 30 else None
 
 
-def replayed(
+def replay_run(
     bed: GainBed, case: Case, column: str, number: int, placement: Placement, *, preferred: bool
 ) -> Run:
-    """One run in a fresh directory, which is removed again. `preferred`: as `load.prefer` said."""
+    """Replay one run in a new directory and remove it. `preferred`: result of `load.prefer`."""
     effect = Effect(bed, f"{case.row.name}-{column}-{number}", case.work, placement)
-    steal = placement.steal in (None, "any")  # else idle nodes leave bound tasks alone
+    steal = placement.steal in (None, "any")  # else idle nodes start no bound tasks
     replay = Replay(effect, SLOTS, seed=number, steal=steal)
     effect.prepare()
     try:

@@ -1,4 +1,4 @@
-"""From an instance to a workload, with the project's own commands: import, analyze, hints."""
+"""Conversion of an instance to a workload by the project's commands: import, analyze, hints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NODES = 5
 
 
 def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) -> Case:
-    """The case of a row; bundles and rules are kept in `folder`."""
+    """Return the case of a row; bundles and rules are stored in `folder`."""
     bundle = imported(row.source, corpus, folder)
     rules = folder / f"{Path(row.learned).name}.hints.json"
     if not rules.exists():
@@ -42,13 +42,13 @@ def case_of(row: Row, scale: str, corpus: Path, folder: Path, cluster: Cluster) 
 
 
 def _asleep(work: Workload) -> Workload:
-    """What replays do: their tasks sleep instead of computing, and not while they read."""
+    """Model replays: their tasks sleep instead of computing, and not while they read."""
     seconds = np.where(work.of_kind(COMPUTE), work.op_seconds, 0.0)
     return replace(work, busy=np.zeros(work.tasks), op_seconds=seconds)
 
 
 def imported(name: str, corpus: Path, folder: Path) -> Path:
-    """The bundle of an instance of the corpus."""
+    """Import an instance of the corpus, if not done before; return the bundle."""
     bundle = folder / f"{Path(name).name}.trace"
     if not bundle.exists():
         with tarfile.open(corpus, "r:xz") as archive:

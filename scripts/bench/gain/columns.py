@@ -1,4 +1,4 @@
-"""The columns: each a placement of the same workload, to be predicted and to be replayed."""
+"""The columns: placements of the same workload, to be predicted and replayed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tracehint.analyzer.predict.cluster import Cluster
 from tracehint.analyzer.predict.model import READ, WRITE, Placement, Workload, default, law, local
 
 HAND_COPIES = 4
-BY_HAND = "hand"  # the column whose copies a person asks for
+BY_HAND = "hand"  # the column with placements set by hand
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a column is made from: a row, its analysis, workload, cluster, and learned rules:
-    file by file, and `by_name` those that `tracehint plan -o` leaves for runs without a graph."""
+    """Input of a column: a row, its analysis, workload, cluster, and learned `rules`, per file;
+    `by_name`: rules as written by `tracehint plan -o`, for runs without a graph."""
 
     row: Row
     analysis: Analysis
@@ -33,7 +33,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: how its placement is made."""
+    """One column, with the function for its placement."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class Column:
 
 
 def by_hand(case: Case) -> Placement:
-    """The paper's table, set by somebody who knows the stages."""
+    """Return the placement by the paper's table, as set by a user who knows the stages."""
     work, row = case.work, case.row
     kinds, target = np.full(work.files, -1, np.int32), np.full(work.files, -1, np.int32)
     copies = np.zeros(work.files, np.int32)
@@ -67,7 +67,7 @@ def by_hand(case: Case) -> Placement:
 
 
 def per_file(case: Case) -> Placement:
-    """Today's rules of `tracehint hints`, learned on the other instance."""
+    """Return the placement by rules of `tracehint hints`, learned on the other instance."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.hintgen.placed import hinted_strategy
 
@@ -75,8 +75,8 @@ def per_file(case: Case) -> Placement:
 
 
 def rules_only(case: Case) -> Placement:
-    """Rules by name alone, for a run whose graph nobody knows: tasks on any idle node, inputs where
-    the store put them."""
+    """Return the placement by rules by name alone, for a run with an unknown graph: tasks on any
+    idle node, inputs where the store put them."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.hintgen.placed import hints_by_file, placement_of
 
@@ -87,8 +87,8 @@ def rules_only(case: Case) -> Placement:
 
 
 def planned(case: Case) -> Placement:
-    """What `tracehint plan --stage-inputs` chooses: inputs are placed for this run, as they are by
-    hand and by the hints per file."""
+    """Return the placement that `tracehint plan --stage-inputs` chooses: inputs are placed for this
+    run, as by hand and by hints per file."""
     from tracehint.hintgen.hints.hintfile import load
     from tracehint.hintgen.plan.model import Problem
     from tracehint.hintgen.plan.planner import plan

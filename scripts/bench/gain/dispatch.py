@@ -1,5 +1,5 @@
-"""Which ready task starts where: the rules of the simulator (analyzer/predict/engine/schedule.c),
-so that a replay and its prediction differ by the store alone."""
+"""Scheduling of ready tasks by the rules of the simulator (analyzer/predict/engine/schedule.c), so
+that a replay and its prediction differ only in the store."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Dispatcher:
-    """`free`: free slots by node. Tasks are taken in the order in which they became ready: first
-    by the node that they prefer, then those without preference, then any; without `steal`, those
-    that are bound to their node stay there."""
+    """`free`: free slots by node. Tasks start in the order in which they became ready: first on
+    their preferred nodes, then those without preference, then any on any node; without `steal`,
+    tasks bound to a node start only there."""
 
     free: list[int]
     rng: random.Random
@@ -22,14 +22,14 @@ class Dispatcher:
     _waiting: set[int] = field(default_factory=set)
 
     def ready(self, task: int, node: int | None, *, bound: bool = False) -> None:
-        """A task can start, best on `node` (None: anywhere)."""
+        """Add a task that can start, preferably on `node` (None: anywhere)."""
         self._own.setdefault(node, deque()).append(task)
         if self.steal or not bound:
             self._order.append(task)
         self._waiting.add(task)
 
     def started(self) -> list[tuple[int, int]]:
-        """(task, node) of all that start now; their slots are taken."""
+        """Start tasks on free slots; return their (task, node)."""
         found = []
         for node in range(len(self.free)):
             while self.free[node] and (task := self._first(self._own.get(node))) is not None:
@@ -41,7 +41,7 @@ class Dispatcher:
         return found
 
     def ended(self, node: int) -> None:
-        """A slot is free again."""
+        """Free a slot of a node."""
         self.free[node] += 1
 
     def _take(self, task: int, node: int) -> tuple[int, int]:

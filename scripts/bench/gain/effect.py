@@ -1,5 +1,5 @@
-"""A placement put into effect on a store: a directory per place (stores.py), and a file lies in the
-one that says where its bytes go. So a hint costs no call; `make bench-adapters` measures calls.
+"""Application of a placement to a store: one directory per place (stores.py), and each file is in
+the directory of its place. So a hint costs no call; `make bench-adapters` measures calls.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from scripts.bench.gain.stores import GainBed
 
 from tracehint.analyzer.predict.model import COMPUTE, WRITE, Placement, Workload, law
 
-PLAIN = "1"  # the place of one copy anywhere
+PLAIN = "1"  # the place for one copy on any node
 MAX_COPIES = 9
-_BATCH = 500  # paths of one call of the store's tool
+_BATCH = 500  # paths per call of the store's tool
 
 
 @dataclass
 class Effect:
-    """Where each file of a run is; filled in as files are made. `where` counts chunks by node."""
+    """Location of each file of a run, added as files are made. `where` counts chunks by node."""
 
     bed: GainBed
     folder: str
@@ -33,7 +33,7 @@ class Effect:
     where: dict[int, Counter[int]] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """The directories, one for each place."""
+        """Make the directories, one for each place."""
         root = self.bed.mount / self.folder
         root.mkdir()
         copies = () if self.placement.copies is None else self.placement.copies.tolist()
@@ -44,7 +44,7 @@ class Effect:
             self.bed.give(root / name, name)
 
     def _bound_copies(self) -> list[str]:
-        """Places of files that lie on a node and have more copies elsewhere."""
+        """Return the places for files that are bound to a node and have more copies elsewhere."""
         p = self.placement
         if p.law is None or p.copies is None:
             return []
@@ -53,13 +53,13 @@ class Effect:
         return [f"node_{node.label}_{n}" for n in counts for node in self.bed.nodes]
 
     def choose(self, file: int, node: int | None) -> str:
-        """The place of a file that is made on a node (None: before the run); always the same."""
+        """Return the place of a file made on `node` (None: before the run); it never changes."""
         if file not in self.chosen:
             self.chosen[file] = self._place(file, node)
         return self.chosen[file]
 
     def path(self, file: int, mount: Path) -> Path:
-        """The file below a mount, once its place is chosen."""
+        """Return the path of a file below a mount, after its place was chosen."""
         return mount / self.folder / self.chosen[file] / f"f{file}"
 
     def _place(self, file: int, node: int | None) -> str:
@@ -81,7 +81,7 @@ class Effect:
         return f"{name}_{copies}" if copies > 1 else name
 
     def located(self, files: list[int]) -> dict[int, Counter[int]]:
-        """Chunks of each file by node: as its place says, else as the store says."""
+        """Return the chunks of each file by node: from its place, else as reported by the store."""
         labels = {f"node_{node.label}": i for i, node in enumerate(self.bed.nodes)}
         numbers = {node.label: i for i, node in enumerate(self.bed.nodes)}
         asked = []
@@ -100,11 +100,11 @@ class Effect:
         return {file: self.where[file] for file in files}
 
     def chunks(self, file: int) -> int:
-        """How many chunks or objects a file has."""
+        """Return the number of chunks or objects of a file."""
         return max(1, -(-int(self.work.size[file]) // self.bed.chunk))
 
     def astray(self) -> int:
-        """Of the files that were put on a node, those that the store keeps elsewhere."""
+        """Count the files placed on a node that the store has elsewhere."""
         put = {f: name for f, name in self.chosen.items() if name.startswith("node_")}
         put = {f: name for f, name in put.items() if self.work.size[f] > 0}
         paths, wrong = list(put), 0
@@ -116,7 +116,7 @@ class Effect:
         return wrong
 
     def crossing(self, nodes: Mapping[int, int]) -> int:
-        """Bytes of files that had to cross links, as the files lie now; `nodes`: task -> node."""
+        """Return the bytes that had to cross links to the files' nodes; `nodes`: task -> node."""
         work, total = self.work, 0
         task_of = np.repeat(np.arange(work.tasks), np.diff(work.op_begin)).tolist()
         self.located(list(self.chosen))
@@ -131,18 +131,18 @@ class Effect:
         return total
 
     def places(self) -> list[int]:
-        """By file the node that holds all of it; -1: none, or several do."""
+        """Return for each file the node that holds all of it; -1: none or several."""
         self.located(list(self.chosen))
         held = [self.where.get(file, Counter()) for file in range(self.work.files)]
         return [next(iter(nodes)) if len(nodes) == 1 else -1 for nodes in held]
 
     def remove(self) -> None:
-        """All files of the run."""
+        """Remove all files of the run."""
         subprocess.run(["rm", "-rf", self.bed.mount / self.folder], check=True)
 
 
 def held(effect: Effect, files: list[int], moved: list[int]) -> Counter[int]:
-    """Bytes that each node holds of what a task reads: `moved` of each of `files`."""
+    """Return the bytes of a task's input that each node holds; `moved`: bytes read per file."""
     found: Counter[int] = Counter()
     where = effect.located(files)
     for file, amount in zip(files, moved, strict=True):

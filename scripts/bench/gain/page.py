@@ -1,4 +1,4 @@
-"""The page of results: only what was measured, and what the model says about it."""
+"""The page of results: measured values, and the model's predictions of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from scripts.bench.gain.columns import COLUMNS
-from scripts.bench.gain.errors import covered, of_ratios, off, within
+from scripts.bench.gain.errors import find_quantile, measure_coverage, of_ratios, time_errors
 from scripts.bench.gain.predicted import Cell
 from scripts.bench.load import LOADED
 
@@ -14,7 +14,7 @@ Rows = Mapping[str, Sequence[Cell]]  # title of a row -> its cells
 
 
 def tables(rows: Rows) -> str:
-    """All tables of one scale, as Markdown."""
+    """Return all tables of one scale as Markdown."""
     shown = [
         name for name in COLUMNS if any(c.column == name for row in rows.values() for c in row)
     ]
@@ -32,7 +32,7 @@ def tables(rows: Rows) -> str:
 
 
 def summary(rows: Iterable[Sequence[Cell]]) -> str:
-    """How right the predictions are, over all cells."""
+    """Return the table of the accuracy of predictions, over all cells."""
     every = list(rows)
     cells = [cell for row in every for cell in row]
     if not cells:
@@ -52,9 +52,9 @@ def summary(rows: Iterable[Sequence[Cell]]) -> str:
         f"| error of the bytes: median, worst | {_of(sizes)} |",
         f"| runs inside the 90 % interval | {inside / len(runs):.0%} |",
         f"| of the predicted time 80 %, 90 % of the runs differ by at most "
-        f"| {_quantiles(off(every))} |",
+        f"| {_quantiles(time_errors(every))} |",
         f"| runs inside an interval from the errors of the other workflows alone "
-        f"| {covered(every):.0%} |",
+        f"| {measure_coverage(every):.0%} |",
         f"| error of the ratio of two columns, 80 %, 90 % of all pairs: times "
         f"| {_quantiles(ratios[0])} |",
         f"| the same: bytes | {_quantiles(ratios[1])} |",
@@ -65,7 +65,7 @@ def summary(rows: Iterable[Sequence[Cell]]) -> str:
 def _quantiles(errors: list[float]) -> str:
     if not errors:
         return "-"
-    return f"{within(errors, 0.8):.0%}, {within(errors, 0.9):.0%}"
+    return f"{find_quantile(errors, 0.8):.0%}, {find_quantile(errors, 0.9):.0%}"
 
 
 def _of(errors: list[float]) -> str:
@@ -73,7 +73,7 @@ def _of(errors: list[float]) -> str:
 
 
 def _pairs(row: Sequence[Cell]) -> list[tuple[float, float]]:
-    """(measured, predicted) ratio of the times of two columns that differ by over 10 %."""
+    """Return (measured, predicted) time ratios of pairs of columns that differ by over 10 %."""
     found = [
         (a.seconds / b.seconds, a.predicted / b.predicted)
         for i, a in enumerate(row)
@@ -135,5 +135,5 @@ def _best(row: Sequence[Cell]) -> str:
 
 
 def _searches(row: Sequence[Cell]) -> str:
-    """The search that made the plan of a row."""
+    """Return the name of the search that made the plan of a row."""
     return ", ".join(c.search for c in row if c.search) or "-"

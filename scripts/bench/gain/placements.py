@@ -1,4 +1,4 @@
-"""The placement of a column, made once and kept: the one that is replayed is the one predicted."""
+"""The placement of a column, made once and stored, so that replay and prediction use the same."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ARRAYS = {
 }  # fmt: skip  # a table
 
 _WORDS = ("name", "scheduler", "steal")
-PLANNED = "planned"  # the column that the search makes
+PLANNED = "planned"  # the column that is made by a search
 
 
 def placement_of(case: Case, column: str, path: Path) -> Placement:
-    """From `path`, or made and kept there."""
+    """Read the placement from `path`, or make it and store it there."""
     if not path.exists():
         made = _plain(COLUMNS[column].place(case))
         path.write_text(json.dumps(made | ({"search": SEARCH} if column == PLANNED else {})))
@@ -34,7 +34,7 @@ def placement_of(case: Case, column: str, path: Path) -> Placement:
 
 
 def search_of(path: Path) -> str:
-    """Which search made a kept plan (planner.SEARCH)."""
+    """Return the name of the search that made a stored plan (planner.SEARCH)."""
     return str(json.loads(path.read_text()).get("search", "not known"))
 
 

@@ -1,4 +1,4 @@
-"""Predicted beside measured, for every column that has runs."""
+"""Predicted and measured values of every column that has runs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tracehint.analyzer.predict.prediction import Configuration, predict, runs_f
 
 @dataclass(frozen=True)
 class Cell:
-    """One column of a row: its replays, and what was predicted for it (seconds, bytes); of a
-    plan the name of the `search` that made it."""
+    """One column of a row: its replays and its predictions (seconds, bytes); for a plan the name
+    of the `search` that made it."""
 
     column: str
     runs: Sequence[Run]
@@ -40,22 +40,22 @@ class Cell:
 
     @property
     def loaded(self) -> bool:
-        """Whether others used much of the machine in most of the runs, and did not have to wait."""
+        """Whether other processes took much of the machine from the bench in most of the runs."""
         return statistics.median(_disturbance(run) for run in self.runs) > LOADED
 
     @property
     def error(self) -> float:
-        """Of the predicted seconds, as a share of the measured ones."""
+        """Error of the predicted seconds, as a share of the measured ones."""
         return self.predicted / self.seconds - 1
 
     @property
     def bytes_error(self) -> float:
-        """Of the predicted bytes; against at least 1 MB, so that nothing is divided by nothing."""
+        """Error of the predicted bytes, as a share of the measured ones, at least of 1 MB."""
         return (self.predicted_bytes - self.bytes) / max(self.bytes, 1e6)
 
 
 def _disturbance(run: Run) -> float:
-    """Share of the processors that others took away from the bench."""
+    """Return the share of the processors that others took from the bench."""
     return 0.0 if run.load.get("preferred") else run.load["others"]
 
 
@@ -65,8 +65,8 @@ def cells(
     placements: Mapping[str, Placement],
     searches: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Cell]:
-    """A cell for each column with a placement, in their order; each must have runs. `searches`: by
-    column which search made it."""
+    """Return a cell for each column with a placement, in their order; each must have runs.
+    `searches`: name of the search by column."""
     wanted = list(placements)
     points = [
         Configuration(name, case.cluster, name, lambda _w, _c, n=name: placements[n])  # type: ignore[misc]

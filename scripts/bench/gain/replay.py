@@ -1,8 +1,8 @@
-"""Replaying a workload on the nodes of a bed: real bytes, and sleep instead of computing.
+"""Replay of a workload on the nodes of a bed: real bytes, and sleep instead of computing.
 
-All threads are of one process: a node's slot works below that node's own mount, whose client is a
-process in the node's name space. What a task writes depends on what it read, so that equal outputs
-prove equal bytes on the way.
+All threads are in one process: a node's slot works below that node's own mount, whose client is a
+process in the node's namespace. A task's output depends on its input, so that equal outputs prove
+equal intermediate bytes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
 
 @dataclass
 class Done:
-    """What a task did: node, start and end (seconds of the run), seconds of reading, computing
-    and writing."""
+    """A finished task: node, start and end (seconds of the run), seconds of reading, computing and
+    writing."""
 
     task: int
     node: int
@@ -39,7 +39,7 @@ class Done:
     error: str = ""
 
     def row(self) -> list[float]:
-        """As it is stored: task, node, start, end, seconds of reading, computing, writing."""
+        """Return the row: task, node, start, end, seconds of reading, computing, writing."""
         return [self.task, self.node, *(round(x, 4) for x in (self.start, self.end, *self.spent))]
 
 
@@ -55,7 +55,7 @@ class Replay:
     done: queue.Queue[Done] = field(default_factory=queue.Queue)
 
     def stage(self) -> None:
-        """Write the inputs from the head, which is no node."""
+        """Write the inputs from the head, which is not a storage node."""
         work, effect = self.effect.work, self.effect
         for file in range(work.files):
             if not work.produced[file]:
@@ -65,7 +65,7 @@ class Replay:
                 self.sums[file] = _write(path, 0, int(work.size[file]), seed, effect.bed.synced)
 
     def run(self) -> tuple[float, list[Done]]:
-        """Seconds of the run, and what each task did. Raises RuntimeError when one fails."""
+        """Run all tasks; return seconds and finished tasks. Raises RuntimeError if a task fails."""
         work, effect = self.effect.work, self.effect
         nodes = len(effect.bed.nodes)
         waits = Counter(work.dep.tolist())
@@ -88,25 +88,25 @@ class Replay:
         return time.monotonic() - began, found
 
     def _ready(self, tasks: list[int], dispatcher: Dispatcher) -> None:
-        """Tasks whose inputs are there; the store is asked about all of them at once."""
-        free = {task for task in tasks if self._by_input(task)}
+        """Add tasks whose inputs exist; the store is queried once for all of them."""
+        free = {task for task in tasks if self._is_placed_by_input(task)}
         if free:
             self.effect.located(sorted({f for t in free for f, _ in self._reads(t)}))
         for task in tasks:
-            wish = self._wish(task, dispatcher)
+            wish = self._preferred_node(task, dispatcher)
             dispatcher.ready(task, wish, bound=task not in free)
 
     def _reads(self, task: int) -> list[tuple[int, int]]:
-        """(file, bytes) of what a task reads."""
+        """Return the (file, bytes) that a task reads."""
         work = self.effect.work
         ops = range(work.op_begin[task], work.op_begin[task + 1])
         return [
             (int(work.op_file[i]), int(work.op_bytes[i])) for i in ops if work.op_kind[i] == READ
         ]
 
-    def _wish(self, task: int, dispatcher: Dispatcher) -> int | None:
-        """The node where a task should run; None: anywhere."""
-        if not self._by_input(task):
+    def _preferred_node(self, task: int, dispatcher: Dispatcher) -> int | None:
+        """Return the node where a task should run; None: anywhere."""
+        if not self._is_placed_by_input(task):
             placement = self.effect.placement
             bound = placement.scheduler == "plan" and placement.plan is not None
             return int(placement.plan[task]) if bound else None  # type: ignore[index]
@@ -116,8 +116,8 @@ class Replay:
         best = max(order, key=lambda node: (bytes_at[node], dispatcher.free[node]))
         return best if bytes_at[best] > 0 else None
 
-    def _by_input(self, task: int) -> bool:
-        """Whether it starts where most of its input lies: also what a plan leaves free."""
+    def _is_placed_by_input(self, task: int) -> bool:
+        """Whether a task starts where most of its input is, also one without a node in the plan."""
         placement = self.effect.placement
         free = placement.plan is None or placement.plan[task] < 0
         return placement.scheduler == "most-input-bytes" or (placement.scheduler == "plan" and free)
@@ -148,7 +148,7 @@ class Replay:
 
 
 def _read(path: Path, start: int, length: int) -> int:
-    """Checksum of a range, read past the page cache of the node."""
+    """Return the checksum of a range, read without the page cache of the node."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -165,7 +165,7 @@ def _read(path: Path, start: int, length: int) -> int:
 
 
 def _write(path: Path, start: int, length: int, seed: int, synced: bool) -> int:
-    """Write bytes that the seed decides, `synced`: until they are stored; their checksum."""
+    """Write bytes derived from the seed, `synced`: until stored; return their checksum."""
     block = random.Random(seed).randbytes(1 << 12) * (BLOCK >> 12)
     fd, found, end = os.open(path, _NEW, 0o644), 0, start + length
     try:
@@ -181,9 +181,9 @@ def _write(path: Path, start: int, length: int, seed: int, synced: bool) -> int:
 
 
 def outputs(replay: Replay) -> int:
-    """One checksum over all files that no task reads, as the head reads them back.
+    """Return one checksum over all files that no task reads, as read on the head.
 
-    Raises ValueError where the store gives back something else than was written.
+    Raises ValueError if the store returns other bytes than were written.
     """
     effect, work = replay.effect, replay.effect.work
     read = set(work.op_file[work.of_kind(READ)].tolist())

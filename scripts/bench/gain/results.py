@@ -1,4 +1,4 @@
-"""Results on disk, one JSON file per row and scale, so that a broken-off benchmark goes on."""
+"""Results on disk, one JSON file per row and scale, so that a benchmark can be resumed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Run:
-    """One replay. `outputs`: checksum over what no task reads; `astray`: files that the store did
-    not put where it was told; `needed`: bytes of files that had to cross links as the files lay;
-    `load`: fields of load.Load; `tasks`: rows of Done; `places`: by file the node that holds
-    all of it (-1: none, or several)."""
+    """One replay. `outputs`: checksum of the files that no task reads; `astray`: number of files
+    that the store did not put on the requested node; `needed`: bytes that had to cross links to
+    the files' locations; `load`: fields of load.Load; `tasks`: rows of Done; `places`: by file
+    the node that holds all of it (-1: none, or several)."""
 
     column: str
     number: int
@@ -29,31 +29,31 @@ class Run:
 
 @dataclass
 class Results:
-    """The replays of one row at one scale; `key` tells whether stored ones are of the same."""
+    """The replays of one row at one scale; stored ones are valid if their `key` is the same."""
 
     path: Path
     key: dict[str, Any]
     runs: list[Run]
 
     def missing(self, column: str, wanted: int) -> list[int]:
-        """Numbers of the runs that are still to be made."""
+        """Return the numbers of the runs that are still to be made."""
         done = {run.number for run in self.runs if run.column == column}
         return [number for number in range(wanted) if number not in done]
 
     def add(self, run: Run) -> None:
-        """Keep a run, on disk at once."""
+        """Add a run and store it on disk."""
         self.runs.append(run)
         part = self.path.with_suffix(".part")
         part.write_text(json.dumps({"key": self.key, "runs": [asdict(r) for r in self.runs]}))
         part.replace(self.path)
 
     def of(self, column: str) -> list[Run]:
-        """Runs of a column, by number."""
+        """Return the runs of a column, by number."""
         return sorted((r for r in self.runs if r.column == column), key=lambda r: r.number)
 
 
 def load(folder: Path, name: str, key: dict[str, Any], *, fresh: bool = False) -> Results:
-    """Results so far; of another `key`, or `fresh`: none."""
+    """Load stored results; none for another `key` or with `fresh`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     data: dict[str, Any] = json.loads(path.read_text()) if path.exists() and not fresh else {}

@@ -1,19 +1,19 @@
-"""The rows: an instance, the one its rules are learned on, divisors, and a person's hints."""
+"""The rows: an instance, the one its rules are learned on, divisors, and hints by hand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-DATA_BOUND = 6.25  # run times are divided by so much more than sizes: 125 cores per Gbit, not 20
-WIDELY = 5  # readers of an input from which a person wants copies
+DATA_BOUND = 6.25  # divisor of run times by that of sizes: 125 cores per Gbit, not 20
+WIDELY = 5  # number of readers of an input from which it has copies by hand
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """`source` and `learned`: paths in the corpus; `by`: divisor of sizes and (even) of times.
 
-    `hand`: (regular expression of the writer's type, hint) in order, as somebody would write who
-    read the paper's table: local, group (all that one task reads on one node), copies.
+    `hand`: (regular expression of the writer's type, hint) in order, as by a user who has read
+    the paper's table: local, group (all inputs of one task on one node), copies.
     """
 
     name: str
@@ -76,8 +76,8 @@ ROWS: dict[str, Row] = {
 
 @dataclass(frozen=True)
 class Scale:
-    """`times`: what run times are divided by, as a multiple of what sizes are divided by; `link`:
-    Mbit/s of a node's link."""
+    """`times`: divisor of run times, as a multiple of the divisor of sizes; `link`: Mbit/s of a
+    node's link."""
 
     times: float
     link: int = 200
@@ -85,8 +85,8 @@ class Scale:
 
 SCALES = {
     "data": Scale(DATA_BOUND),
-    # Links, and cores per Gbit, as there: everything takes twice as long, but for what the
-    # processors of the bench's machine need themselves.
+    # Half the link rate with the same cores per Gbit: everything takes twice as long, except the
+    # processing on the bench's machine itself.
     "halved": Scale(DATA_BOUND / 2, 100),
     "even": Scale(1.0),
 }

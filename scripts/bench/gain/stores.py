@@ -1,4 +1,4 @@
-"""The real stores that replays run on, each a bed of tests/support and one line here."""
+"""The real stores for replays, each a bed of tests/support and one line here."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from tracehint.analyzer.predict.model import Placement
 
 
 class GainBed(Nodes, Protocol):
-    """A running store. `chunk`: bytes of a file that lie together; `synced`: whether a task has to
-    ask for its bytes to be stored when it closes a file."""
+    """A running store. `chunk`: bytes of a file that are stored together; `synced`: whether a task
+    must sync a file before closing it so that its bytes are stored."""
 
     chunk: ClassVar[int]
     synced: ClassVar[bool]
 
     @property
     def folder(self) -> Path:
-        """What every process of the bed names."""
+        """Folder that the command line of every process of the bed contains."""
         ...
 
     def received(self) -> int:
-        """Bytes that came in over the nodes' links so far."""
+        """Return the bytes received over the nodes' links so far."""
         ...
 
     def give(self, folder: Path, place: str) -> None:
-        """What is made in a folder goes to a place: "1", so many copies, "node_A", "node_A_2"."""
+        """Place new files of a folder: "1" (number of copies), "node_A", "node_A_2"."""
         ...
 
     def where(self, paths: Sequence[Path]) -> dict[Path, Counter[str]]:
-        """Path -> label of a node -> chunks of the file that lie there."""
+        """Return path -> label of a node -> number of the file's chunks on it."""
         ...
 
 
 class Start(Protocol):
-    """How a store is started in a folder, behind links of so many Mbit/s."""
+    """Function that starts a store in a folder, behind links of `link` Mbit/s."""
 
     def __call__(self, folder: Path, *, link: int) -> AbstractContextManager[GainBed]: ...
 
 
 @dataclass(frozen=True)
 class Store:
-    """`name` as in `--store`; `rows` and `scales` that run on it; `client_memory`: bytes that a
-    node's client keeps of what is read past the page cache; `copies`: whether the store's adapter
-    gives files more copies."""
+    """`name` as in `--store`; `rows` and `scales` that run on it; `client_memory`: bytes of a
+    node's client cache, apart from the page cache; `copies`: whether the store's adapter sets
+    numbers of copies."""
 
     name: str
     title: str
@@ -65,13 +65,13 @@ class Store:
     copies: bool = True
 
     def takes(self, placement: Placement) -> Placement:
-        """What its adapter sets of a placement that hints or a plan made."""
+        """Return the part of a placement, of hints or a plan, that the store's adapter sets."""
         if self.copies or placement.copies is None:
             return placement
         return replace(placement, copies=np.zeros_like(placement.copies))
 
 
-# The memory of a client is divided as the sizes are: 32 MiB, not 200.
+# The memory of a client is scaled like the sizes: 32 MiB, not 200.
 _CLIENT = 32 << 20
 _CONF = f"client_oc_size = {_CLIENT}\nclient_oc_max_dirty = {_CLIENT // 2}\n"
 

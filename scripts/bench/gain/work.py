@@ -1,4 +1,4 @@
-"""What is measured on which store, and where its files lie."""
+"""The measurements on a store, and the location of their files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracehint.analyzer.predict.model import Placement
 
 ROOT = Path(__file__).parents[3]
 OUT = ROOT / "build" / "bench-gain"
-FIRST = "moosefs"  # the store whose results lie and stand without its name
+FIRST = "moosefs"  # the store whose files and tables are named without it
 
 
 @dataclass(frozen=True)
@@ -31,35 +31,35 @@ class Work:
 
     @property
     def folder(self) -> Path:
-        """Where its results are."""
+        """Folder of the store's results."""
         return OUT if self.store.name == FIRST else OUT / self.store.name
 
     def cluster(self, link: int) -> Path:
-        """The measured cluster file of links of so many Mbit/s."""
+        """Return the path of the measured cluster file for links of `link` Mbit/s."""
         return self.folder / f"cluster-{link}.toml"
 
     def results(self, name: str, scale: str, *, fresh: bool) -> Results:
-        """What was measured of a row so far."""
+        """Load the results of a row so far."""
         key = dataclasses.asdict(ROWS[name]) | {"scale": scale}
         return load(self.folder, f"{name}-{scale}", json.loads(json.dumps(key)), fresh=fresh)
 
     def case(self, name: str, scale: str) -> Case:
-        """A row at a scale; the cluster must be measured."""
+        """Return the case of a row at a scale; the cluster must have been measured."""
         cluster = cluster_of(self.cluster(SCALES[scale].link), self.store)
         return case_of(ROWS[name], scale, self.corpus, self.folder, cluster)
 
     def placement(self, case: Case, scale: str, column: str) -> Placement:
-        """The one that is replayed and predicted."""
+        """Return the placement that is replayed and predicted."""
         found = placement_of(case, column, self._kept(case, scale, column))
         return found if column == BY_HAND else self.store.takes(found)
 
     def search(self, case: Case, scale: str, column: str) -> str:
-        """Which search made the placement of a column; none: no search did."""
+        """Return the name of the search that made the placement of a column; empty: none did."""
         return search_of(self._kept(case, scale, column)) if column == PLANNED else ""
 
     def _kept(self, case: Case, scale: str, column: str) -> Path:
         return self.folder / f"{case.row.name}-{scale}-{column}.placement.json"
 
     def mark(self, table: str) -> str:
-        """What marks the table of this store on the page."""
+        """Return the mark of this store's table on the page."""
         return f"measured: {table if self.store.name == FIRST else f'{self.store.name} {table}'}"

@@ -1,1 +1,1 @@
-"""Published tables and what `predict` says of the same runs: docs/reference/published.md."""
+"""Published tables and predictions of the same runs: docs/reference/published.md."""

@@ -1,4 +1,4 @@
-"""BLAST with a shared database: copies of it, and 20 nodes split between computing and storage."""
+"""BLAST with a shared database: its copies, and 20 nodes split between computing and storage."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tracehint.analyzer.predict.prediction import Configuration, Prediction, pre
 
 DATABASE = 1_700 * MB
 QUERIES = 38
-SEARCH = 65.0  # seconds of one of 38 queries: two a process, 130 s, as published with most copies
-SERVER = 26.0  # MB/s that a server takes; fitted to the staging of 16 copies, 55 s
-# copies -> published seconds of staging in, of searching, in all (their Table 5)
+SEARCH = 65.0  # seconds per query, of 38: two per process, 130 s, as published with most copies
+SERVER = 26.0  # MB/s that a server writes; fitted to the staging of 16 copies, 55 s
+# copies -> published seconds of staging in, of searching, in total (their Table 5)
 PUBLISHED = {
     1: (17, 207, 226), 2: (19, 173, 193), 4: (29, 165, 191), 8: (36, 162, 200), 16: (55, 164, 221),
 }  # fmt: skip  # a table
@@ -26,9 +26,9 @@ CHUNKS_KB = (256, 1024, 4096)
 
 
 def searching(queries: int = QUERIES, *, staged: bool = True) -> Workload:
-    """Tasks that read the database and search in it; the work is the same for any number of them.
+    """Return tasks that read the database and search in it; total work is independent of `queries`.
 
-    `staged`: a task brings the database first.
+    `staged`: a task stages in the database first.
     """
     tasks = [Task("stage_in", [("write", "db")], "stage-in")] if staged else []
     seconds = SEARCH * QUERIES / queries
@@ -39,13 +39,13 @@ def searching(queries: int = QUERIES, *, staged: bool = True) -> Workload:
 
 
 def cluster(nodes: int, more: str = "", node: str = "") -> Cluster:
-    """Workers that keep what they read, with a striped store."""
+    """Return workers that cache the data they read, with a striped store."""
     store = f"{STRIPES}\nclient_cache = true\n{more}"
     return plain(nodes, 1, node=f"{LINK}\n{node}", store=store)
 
 
 def copied(number: int) -> Prediction:
-    """With so many copies of the database."""
+    """Predict the run with `number` copies of the database."""
     slow = cluster(WORKERS, node=f"disk_write_mb_s = {SERVER}\nwrite_buffer_gb = 0")
 
     def copies(work: Workload, _: Cluster) -> Placement:
@@ -56,7 +56,7 @@ def copied(number: int) -> Prediction:
 
 
 def stages(found: Prediction) -> tuple[float, float]:
-    """Seconds of staging in, and of searching."""
+    """Return the seconds of staging in, and of searching."""
     rows = found.outcome.types
     return float(rows[0, 1]), float(rows[1, 1] - rows[1, 0])
 
@@ -71,7 +71,7 @@ class Split:
 
 
 def splits() -> list[Split]:
-    """Every split at every chunk size."""
+    """Predict every split at every chunk size."""
     base = cluster(SPLIT_NODES, "lookup_ms = 0.1\nlatency_ms = 0.2")
     points = [(servers, chunk) for servers in SERVERS for chunk in CHUNKS_KB]
     cases = [

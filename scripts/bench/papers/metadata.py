@@ -2,9 +2,9 @@
 
     python -m scripts.bench.papers.metadata
 
-Of its test bed two things are known: how long 320,000 operations took on 32 nodes under the
-centralised strategy (twice the 18.5 minutes that were saved: 144 operations a second, 6.9 ms each),
-and that eight nodes a site were too few to fill the registries of the others.
+Two facts are known of its test bed: the time of 320,000 operations on 32 nodes under the
+centralised strategy (twice the 18.5 minutes that were saved: 144 operations per second, 6.9 ms
+each), and that eight nodes per site were too few to saturate the registries of the others.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tracehint.analyzer.predict.metadata.registries import simulate
 
 # milliseconds of a round trip: two European and two American centres
 TRIPS_MS = ((0.2, 25, 90, 110), (25, 0.2, 100, 120), (90, 100, 0.2, 30), (110, 120, 30, 0.2))
-SATURATED, FREE = 0.0069, 0.0023  # seconds of an operation: as above; as of the measured registries
-SYNC = 0.0005  # of one agent, per entry and site
+SATURATED, FREE = 0.0069, 0.0023  # seconds per operation: as above; as of the measured registries
+SYNC = 0.0005  # seconds of one agent, per entry and site
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "sites.md"
 
 
 @dataclass(frozen=True)
 class Case:
-    """What they ran and said of it; `work` at so many nodes with registries of so many seconds."""
+    """A published run and its result (`said`); `service`: seconds of a registry per operation."""
 
     name: str
     said: str
@@ -66,7 +66,7 @@ CASES = (
 
 @cache
 def outcomes(case: Case) -> dict[str, MetaOutcome]:
-    """Each strategy's run."""
+    """Simulate the case under each strategy."""
     each = (case.nodes // len(SITES),) * len(SITES)
     trips = np.array(TRIPS_MS) / 1000
     sites = Sites(SITES, each, each, trips, case.service, case.service, SYNC)
@@ -75,7 +75,7 @@ def outcomes(case: Case) -> dict[str, MetaOutcome]:
 
 
 def table() -> str:
-    """The table as Markdown."""
+    """Return the table as Markdown."""
     return "\n".join(_lines())
 
 

@@ -1,4 +1,4 @@
-"""Workloads of the comparison: nodes (32) over four sites, so many operations a node."""
+"""Workloads of the comparison: 32 nodes over four sites, with a number of operations per node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Steps = list[tuple[int, float]]
 
 
 class Builder:
-    """Tasks added one after the other; an entry is made by the task that updates it."""
+    """Builder of a workload, task by task; an entry is made by the task that updates it."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -21,19 +21,19 @@ class Builder:
         self.entries = 0
 
     def entry(self) -> int:
-        """A new entry."""
+        """Add an entry; return its number."""
         self.entries += 1
         return self.entries - 1
 
     def task(self, node: int, steps: Steps, after: tuple[int, ...] = ()) -> int:
-        """A task on a node, after others; its number."""
+        """Add a task on a node, after other tasks; return its number."""
         self.tasks.append(steps)
         self.site.append(SITES[node * len(SITES) // self.nodes])
         self.after += [(before, len(self.tasks) - 1) for before in after]
         return len(self.tasks) - 1
 
     def work(self) -> MetaWork:
-        """As the predictor takes it."""
+        """Return the workload in the predictor's form."""
         steps = [step for task in self.tasks for step in task]
         kind = np.array([k for k, _ in steps], np.int32)
         value = np.array([v for _, v in steps])
@@ -54,7 +54,7 @@ class Builder:
 
 
 def synthetic(operations: int, nodes: int = NODES) -> MetaWork:
-    """Half of the nodes enter files, the other half look up any that may be there by then."""
+    """Half of the nodes enter files; the other half look up files that may exist by then."""
     build, random = Builder(nodes), np.random.default_rng(operations)
     made = [[build.entry() for _ in range(operations)] for _ in range(nodes // 2)]
     for node in range(nodes):
@@ -68,7 +68,7 @@ def synthetic(operations: int, nodes: int = NODES) -> MetaWork:
 
 
 def near_pipeline(operations: int, stages: int = 5, computing: float = 1.0) -> MetaWork:
-    """Chains that stay on their node: each task looks up what the one before it entered."""
+    """Chains on single nodes: each task looks up the entries of the previous task."""
     build, each = Builder(NODES), operations // (2 * stages - 1)
     for node in range(NODES):
         last: list[int] = []

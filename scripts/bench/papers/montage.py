@@ -1,7 +1,7 @@
-"""The published Montage on 100 nodes, stage by stage: what hints change in it.
+"""The published Montage on 100 nodes, stage by stage: the effect of hints.
 
-Computing is not published: each stage's is taken so that the hinted column comes out, and the
-default column is predicted from it.
+Computing times are not published: each stage's is fitted to the hinted column, and the default
+column is predicted from it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STAGES = (
 
 @dataclass
 class _Made:
-    """Tasks as they are made; `seconds` of a task by stage."""
+    """Tasks so far; `seconds` of a task by stage."""
 
     seconds: dict[str, float]
     tasks: list[Task] = field(default_factory=list)
@@ -53,7 +53,7 @@ class _Made:
         self.sizes.update(writes)
 
     def look(self, stage: str, names: list[str], size: int, writes: dict[str, int]) -> None:
-        """A task that reads so many bytes of each file."""
+        """Add a task that reads `size` bytes of each file."""
         steps: list[tuple[str, object]] = [("read", (name, 0, size)) for name in names]
         self.tasks.append(Task(stage, [*steps, *(("write", name) for name in writes)], stage))
         self.sizes.update(writes)
@@ -64,7 +64,7 @@ def _pair(kind: str, number: int) -> list[str]:
 
 
 def montage(seconds: dict[str, float]) -> Workload:
-    """The tasks, with files of the published counts and sizes; `seconds` of a task by stage."""
+    """Return the tasks, with published counts and sizes of files; `seconds` of a task by stage."""
     made = _Made(seconds)
     for i in range(IMAGES):
         made.sizes[f"raw_{i}.fits"] = 2 * MB
@@ -92,7 +92,7 @@ def montage(seconds: dict[str, float]) -> Workload:
 
 
 def fitted() -> Workload:
-    """With a computing of each stage's tasks that gives the published hinted column."""
+    """Return the workload with computing times that reproduce the published hinted column."""
     bare = montage({})
     idle = durations(predicted(bare, local), bare)
     waves = {name: -(-count // NODES) for name, count in _counts().items()}
@@ -108,19 +108,19 @@ def _counts() -> Counter[str]:
 
 
 def predicted(work: Workload, strategy: Strategy) -> Prediction:
-    """On 100 nodes of 1 Gbit."""
+    """Predict the run on 100 nodes with links of 1 Gbit/s."""
     machines = plain(NODES, 1, node=LINK, store=STRIPES, rest="[scheduler]\nsteal = true")
     return predict(work, [Configuration("", machines, "", strategy)], runs=3)[0]
 
 
 def durations(found: Prediction, work: Workload) -> dict[str, float]:
-    """Seconds of each stage, from its first start to its last end."""
+    """Return the seconds of each stage, from its first start to its last end."""
     rows = found.outcome.types
     return {name: float(rows[n, 1] - rows[n, 0]) for n, name in enumerate(work.type_names)}
 
 
 @cache
 def stage_seconds() -> list[dict[str, float]]:
-    """Each stage under the default and with hints, of the fitted workload."""
+    """Return seconds by stage of the fitted workload, under the default and with hints."""
     work = fitted()
     return [durations(predicted(work, way), work) for way in (default, local)]

@@ -1,4 +1,4 @@
-"""The tables of docs/reference/published.md: published beside predicted.
+"""The tables of docs/reference/published.md: published and predicted values.
 
 python -m scripts.bench.papers.page
 """
@@ -16,13 +16,13 @@ SIZES = (19, 25, 50, 100)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table as Markdown."""
+    """Return a table as Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 def traffic() -> str:
-    """Network bytes of the four patterns."""
+    """Return network bytes of the four patterns."""
 
     def row(pattern: patterns.Pattern) -> list[str]:
         _, found = patterns.predicted(pattern)
@@ -34,7 +34,7 @@ def traffic() -> str:
 
 
 def speeds() -> str:
-    """How many times faster the hinted run is."""
+    """Return the speed-up of the hinted run."""
 
     def row(pattern: patterns.Pattern) -> list[str]:
         work, found = patterns.predicted(pattern)
@@ -48,7 +48,7 @@ def speeds() -> str:
 
 
 def scaled() -> str:
-    """Seconds without staging on more nodes, the work growing with them."""
+    """Return seconds without staging, with work proportional to the number of nodes."""
     rows = []
     for pattern in patterns.PATTERNS:
         cells = []
@@ -62,7 +62,7 @@ def scaled() -> str:
 
 
 def copies() -> str:
-    """BLAST with copies of its database."""
+    """Return times of BLAST with copies of its database."""
     rows = []
     for number, said in blast.PUBLISHED.items():
         found = blast.copied(number)
@@ -72,7 +72,7 @@ def copies() -> str:
 
 
 def splits() -> str:
-    """BLAST on 20 nodes."""
+    """Return times of BLAST on 20 nodes."""
     found = {(s.servers, s.chunk_kb): s.seconds for s in blast.splits()}
     rows = [
         [servers, *(f"{found[servers, chunk]:.0f}" for chunk in blast.CHUNKS_KB)]
@@ -83,7 +83,7 @@ def splits() -> str:
 
 
 def stages() -> str:
-    """Montage by stage."""
+    """Return times of Montage by stage."""
     found = montage.stage_seconds()
     rows = []
     for stage in montage.STAGES:
@@ -96,7 +96,7 @@ def stages() -> str:
 
 
 def joules() -> str:
-    """Energy at three frequencies."""
+    """Return energy at three frequencies."""
     said = {"BLAST": "1.86 at 1.2 GHz", "pipeline": "no more"}
     rows = []
     for name, work in energy.workloads().items():

@@ -1,8 +1,8 @@
 """The four synthetic benchmarks: network bytes and speed under NFS, a striped store, and hints.
 
-The sizes of their files stand in a figure. Here they are round numbers that give the published
-bytes of the NFS column, where each byte that is read or written crosses the network once; the two
-other columns are then predictions.
+The sizes of their files are published only in a figure. Here they are round numbers that result in
+the published bytes of the NFS column, where each byte read or written crosses the network once; the
+two other columns are predictions.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tracehint.analyzer.predict.prediction import Configuration, Prediction, pre
 
 MIB = 1 << 20
 WORKERS = 19
-REPLICAS = 8  # of the file that everybody reads: their best point for 19 readers
+REPLICAS = 8  # of the file that all tasks read: their best number for 19 readers
 LINK = "link_mbit = 1000\nlink_efficiency = 0.95\nlocal_mb_s = 1000"
 STRIPES = "chunk_mb = 1.048576\nwindow = 8"
 
 
 def striped(nodes: int = WORKERS) -> Cluster:
-    """Workers that hold the store as well, files in stripes over all of them."""
+    """Return workers that are also the store's nodes, with files in stripes over all of them."""
     return plain(nodes, 1, node=LINK, store=STRIPES)
 
 
 def nfs(nodes: int = WORKERS) -> Cluster:
-    """The same workers, and one server."""
+    """Return the same workers with one server."""
     return plain(nodes, 1, node=LINK, store='servers = "one"\nlaw = "one"')
 
 
 def pipeline(nodes: int) -> Workload:
-    """As many chains of three tasks as nodes."""
+    """Return a chain of three tasks per node."""
     tasks, sizes = [], {}
     for i in range(nodes):
         names = [f"p{i}_{k}" for k in range(4)]
@@ -47,7 +47,7 @@ def pipeline(nodes: int) -> Workload:
 
 
 def broadcast(nodes: int) -> Workload:
-    """One task makes a file that as many read as there are nodes."""
+    """Return one task that writes a file, and one per node that reads it."""
     steps = [("read", "in"), ("write", "db")]
     tasks = [Task("make", steps, "make")]
     tasks += [Task(f"use{i}", [("read", "db"), ("write", f"out{i}")], "use") for i in range(nodes)]
@@ -56,7 +56,7 @@ def broadcast(nodes: int) -> Workload:
 
 
 def reduce(nodes: int) -> Workload:
-    """As many tasks as nodes write a file each, one reads them all."""
+    """Return one task per node that writes a file, and one task that reads them all."""
     tasks = [
         Task(f"map{i}", [("read", f"in{i}"), ("write", f"out{i}")], "map") for i in range(nodes)
     ]
@@ -67,7 +67,7 @@ def reduce(nodes: int) -> Workload:
 
 
 def scatter(nodes: int) -> Workload:
-    """One task makes a file of which as many as there are nodes read a region each."""
+    """Return one task that writes a file, and one per node that reads a region of it."""
     region = 10 * MIB
     tasks = [Task("make", [("read", "in"), ("write", "whole")], "make")]
     for i in range(nodes):
@@ -78,7 +78,7 @@ def scatter(nodes: int) -> Workload:
 
 
 def _staged(tasks: list[Task], sizes: dict[str, int], results: list[str]) -> Workload:
-    """With one task that brings the inputs, and one for each result that takes it away."""
+    """Add a task that stages in the inputs, and one per result that stages it out."""
     written = {str(what) for task in tasks for kind, what in task.steps if kind == "write"}
     inputs = [("write", name) for name in sizes if name not in written]
     first = Task("stage_in", inputs, "stage-in")
@@ -87,14 +87,14 @@ def _staged(tasks: list[Task], sizes: dict[str, int], results: list[str]) -> Wor
 
 
 def _hinted(work: Workload, cluster: Cluster, name: str) -> Placement:
-    """What the published hints ask for: local files, and of some patterns one file otherwise."""
+    """Return the placement of the published hints: local files, except those set in _SPECIAL."""
     found = local(work, cluster)
     assert found.law is not None
-    first = work.op_file[: work.op_begin[1]]  # what is staged in: one file per node, in turn
+    first = work.op_file[: work.op_begin[1]]  # staged-in files: one per node, in turn
     found.law[first] = law("node")
     found.target = np.full(work.files, -1, np.int32)
     found.target[first] = np.arange(len(first)) % cluster.count
-    _OWN[name](work, found)
+    _SPECIAL[name](work, found)
     return found
 
 
@@ -125,12 +125,12 @@ def _read_by_most(work: Workload) -> int:
     return int(np.bincount(work.op_file[work.op_kind == 0]).argmax())
 
 
-def _nothing(work: Workload, found: Placement) -> None:
-    """Local files are all."""
+def _all_local(work: Workload, found: Placement) -> None:
+    """Leave all files local."""
 
 
-_OWN: dict[str, Callable[[Workload, Placement], None]] = {
-    "pipeline": _nothing, "broadcast": _many_readers, "reduce": _to_one_node, "scatter": _regions,
+_SPECIAL: dict[str, Callable[[Workload, Placement], None]] = {
+    "pipeline": _all_local, "broadcast": _many_readers, "reduce": _to_one_node, "scatter": _regions,
 }  # fmt: skip  # a table
 
 
@@ -153,7 +153,7 @@ PATTERNS = (
 
 
 def predicted(pattern: Pattern, nodes: int = WORKERS) -> tuple[Workload, list[Prediction]]:
-    """The workload, and its run under NFS, under the striped store, and with hints."""
+    """Return the workload, and its prediction under NFS, under the striped store, with hints."""
     work = pattern.make(nodes)
 
     def hinted(work: Workload, cluster: Cluster) -> Placement:
@@ -168,12 +168,12 @@ def predicted(pattern: Pattern, nodes: int = WORKERS) -> tuple[Workload, list[Pr
 
 
 def gib(found: Prediction) -> float:
-    """Network bytes in GiB."""
+    """Return network bytes in GiB."""
     return found.network_bytes / (1 << 30)
 
 
 def between_stages(work: Workload, found: Prediction) -> float:
-    """Seconds from the end of the staging in to the start of the staging out."""
+    """Return seconds from the end of staging in to the start of staging out."""
     own = [n for n, name in enumerate(work.type_names) if not name.startswith("stage-")]
     rows = found.outcome.types[own]
     return float(rows[:, 1].max() - rows[:, 0].min())

@@ -133,7 +133,7 @@ function drawRecord() {
 
 function drawTables() {
   const { stages, files, tasks } = DATA;
-  // what engines state; the column is absent where none does
+  // values stated by engines; no column if there are none
   const stated = (key, name, get, show) => (stages.some((s) => s[key] !== undefined)
     ? [{ name, num: true, get: (i) => get(stages[i]) ?? null, show: (i) => ((get(stages[i]) ?? null) === null ? "-" : show(get(stages[i]))) }] : []);
   makeTable($("stages-table"), "Stages", [

@@ -90,8 +90,8 @@ function drawGraph() {
   cy?.destroy();
   cy = TH.cytoscape({ container: $("canvas"), elements, style: graphStyle(), minZoom: 0.02, maxZoom: 3,
     boxSelectionEnabled: false });
-  // The lines follow dagre's own bends, so that they pass beside the boxes and not through them.
-  // Two stages of one type can make a cycle: it is cut where the fewest bytes flow.
+  // Edges follow the bends of dagre, so that they pass around the boxes.
+  // Two stages of one type can form a cycle: it is cut at the link with the fewest bytes.
   cy.layout({ name: "dagre", rankDir: "TB", acyclicer: "greedy",
     edgeWeight: (e) => (e.data("peek") ? 1 : 2 + Math.round(e.data("width"))), nodeSep: 26, rankSep: 40, edgeSep: 14, animate: false, fit: false,
     useDagreEdgeControlPoints: true, automaticDagreEdgeStyle: false }).run();
@@ -108,7 +108,7 @@ function drawGraph() {
 }
 
 function readable() {
-  // A large graph that is fitted whole cannot be read: start at its top instead, at a legible size.
+  // A large graph fitted to the view is illegible: start at its top instead, at a legible size.
   cy.fit(undefined, 20);
   if (cy.zoom() > 1.2) { cy.zoom(1.2); cy.center(); }
   if (cy.zoom() < 0.6) {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Build vendor.min.js and LICENSES.txt from the versions in package.json. (cytoscape-dagre carries
-# @dagrejs/dagre inside; it is listed for its licence.)
+# Build vendor.min.js and LICENSES.txt from the versions in package.json. (cytoscape-dagre bundles
+# @dagrejs/dagre, which is listed for its licence.)
 set -eu
 cd "$(dirname "$0")"
 npm ci --ignore-scripts --no-audit --no-fund
