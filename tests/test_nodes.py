@@ -1,4 +1,4 @@
-"""`--nodes` is accepted wherever savings or values are computed, stored, and an upper bound."""
+"""`--nodes`, accepted wherever savings or values are computed, is stored and limits copies."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_note_for_each_of_very_many_logs(tmp_path: Path) -> None:
 )
 @pytest.mark.usefixtures("place")
 def test_a_device_is_written_to_and_stays(words: list[str], options: list[str]) -> None:
-    """Written as root, a file in place of the device would be everybody's /dev/null."""
+    """As root, replacing the device by a file would change /dev/null for everybody."""
     os.mkfifo("pipe")
     with Path("seen").open("wb") as seen, subprocess.Popen(["cat", "pipe"], stdout=seen):
         assert main([*words, "-o", "pipe", *options]) in (0, 1)

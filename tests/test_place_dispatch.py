@@ -1,4 +1,4 @@
-"""Tasks of a running engine start on the dispatcher's node and otherwise run as without it.
+"""Tasks of a running engine start where the dispatcher decides, and otherwise run as without it.
 
 The "nodes" are start commands of a host: the same machine, marked by an environment variable.
 """

@@ -310,7 +310,7 @@ def test_a_scheduler_that_lets_tasks_wait_for_full_nodes_gets_a_plan(
     assert (found.name if found else None) == ahead
 
 
-# -- Of strategies with similar times, the one that moves the fewest bytes is chosen
+# -- Of strategies with similar times, the one with the lowest objective value is chosen
 
 
 def estimate(name: str, seconds: float, moved: float, *, simple: bool = False) -> Estimate:

@@ -62,7 +62,7 @@ def compiled(folder: Path, compiler: str, source: Path, *flags: str) -> Path:
 
 @pytest.fixture
 def unsupported(tmp_path: Path) -> list[str]:
-    """The prefix that runs a command with a C library whose code differs at one site."""
+    """The prefix that runs a command with a C library with an unknown code form at one site."""
     return changed_libc("sid", tmp_path / "libc")
 
 
