@@ -158,7 +158,7 @@ def test_writes_wait_for_the_disk_once_the_buffer_is_full() -> None:
 
 @pytest.mark.parametrize("chunk", [1000, 1])
 def test_nodes_that_share_processors_share_what_moves(chunk: int) -> None:
-    """Four nodes read 100 MB each, locally or from each other: together at most 50 MB/s."""
+    """Four nodes read 100 MB each of their own files: together at most 50 MB/s."""
     tasks = [Task(f"t{i}", [("read", f"x{i}")]) for i in range(4)]
     work = workload(tasks, {f"x{i}": 100 * MB for i in range(4)})
     at = planned(placed(work, f0=0, f1=1, f2=2, f3=3), 0, 1, 2, 3)

@@ -109,7 +109,7 @@ for i in 1 2 3 4 5 6; do sh -c "tr '\\0' x <part_$i.txt >next_$i.dat"; done
 READ = 6 * 200_000
 
 
-@pytest.mark.full  # covered by the two tests below: the second run has no remote reads
+@pytest.mark.full  # covered by the two runs at the end of this file: the second has no remote reads
 @pytest.mark.store
 def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Path) -> None:
     """Node A reads six files, located first on any node and then where they were made."""
