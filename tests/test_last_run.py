@@ -1,4 +1,4 @@
-"""One notion of the last run in all commands: of `run`, `profile` or `record` in a directory."""
+"""All commands agree on the last run of a directory, made by `run`, `profile` or `record`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = ("sh", "w.sh")
 
 
 def recorded(path: Path, status: int | None = 0) -> Path:
-    """A bundle of COMMAND."""
+    """Save a bundle of COMMAND with this exit status."""
     run = RunBuilder()
     run.process([*COMMAND])
     run.manifest.command = [*COMMAND]

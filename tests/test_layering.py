@@ -1,4 +1,4 @@
-"""What is loaded when: the way of imports itself is checked by `make lint` (import-linter)."""
+"""Import-time dependencies; the import graph itself is checked by `make lint` (import-linter)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEAVY = {"pyarrow", "duckdb", "networkx", "numpy", "rich", "jsonschema"}
 
 
 def top_level_imports(path: Path) -> Iterator[str]:
-    """First parts of the names imported when the file itself is imported."""
+    """Top-level package names imported when the file itself is imported."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -52,7 +52,7 @@ def test_the_names_of_the_tables_are_those_of_the_schemas() -> None:
 
 
 def test_recording_loads_no_arrow_before_the_command_runs(tmp_path: Path) -> None:
-    """What it would load costs CPU, and its settings would be seen by the command."""
+    """Loading Arrow costs CPU time, and the command would inherit its settings."""
     code = (
         "import sys; from tracehint.collectors import begin, registry, run;"
         "from tracehint.commands import record; from tracehint.schemas.writer import BundleWriter;"
@@ -75,7 +75,7 @@ def test_every_command_module_exists_and_has_help() -> None:
         assert command.help, f"{name} has no help text"
 
 
-# -- What stands in the schemas and in C: the same
+# -- Definitions shared by the schemas and C code must agree
 
 
 HEADER = Path(__file__).parents[1] / "collectors" / "markers.h"
@@ -85,7 +85,7 @@ def test_recorders_keep_the_variables_of_the_schema() -> None:
     assert tuple(re.findall(r'"(\w+)="', HEADER.read_text())) == ENV_MARKERS
 
 
-# -- The catalogue of patterns and the tables that have a line for each of them
+# -- The catalogue of patterns and the tables with one entry per pattern
 
 
 def test_every_pattern_has_its_numbers_and_words() -> None:

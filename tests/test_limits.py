@@ -1,5 +1,5 @@
-"""Small files that mean much, and numbers that are none: refused in words, at a limit that can be
-moved."""
+"""Small files that expand to much data, and invalid numbers, are rejected with a message that names
+an adjustable limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def hint_json(folder: Path, **formula: Any) -> dict[str, Any]:
-    """A hint file with one rule whose hint has this formula."""
+    """Return the JSON of a hint file with one rule whose hint has this formula."""
     path = save(folder, rule("out_{n}.dat", Replication=3))
     data: dict[str, Any] = json.loads(path.read_text())
     data["rules"][0]["hints"][0]["formula"] = formula
@@ -42,7 +42,7 @@ def hint_json(folder: Path, **formula: Any) -> dict[str, Any]:
 
 
 def put(data: dict[str, Any], where: str, value: str) -> str:
-    """The JSON with `value`, written as it is, at a dotted place."""
+    """Return the JSON text with `value` inserted verbatim at a dotted path."""
     *path, last = where.split(".")
     inner: Any = data
     for step in path:
@@ -162,7 +162,7 @@ def test_small_files_stop_at_their_limits(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def bomb(folder: Path, rows: int, command: str = "", **options: Any) -> Path:
-    """A bundle whose table of losses has that many equal rows."""
+    """Write a bundle whose table of losses has this many equal rows."""
     root = RunBuilder().save(folder / "b.trace")
     place = root / "losses" / "host=n1"
     place.mkdir(parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ def test_a_table_of_many_equal_rows_is_left_out_and_told(
 def test_texts_that_a_dictionary_repeats_are_counted_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten thousand rows of one text of 1 MB are ten gigabytes."""
+    """Ten thousand rows of one dictionary value of 1 MB expand to ten gigabytes."""
     root = bomb(tmp_path, 10_000, "x" * 1_000_000)
     monkeypatch.setenv("TRACEHINT_LIMITS", "bundle-text-bytes=1_000_000_000")
     assert "bundle-text-bytes" in read_bundle(root).problems[0]
@@ -233,7 +233,7 @@ def test_every_limit_is_used_by_a_reader() -> None:
     assert [name for name in LIMITS if f'"{name}"' not in code] == []
 
 
-# -- Small files that others wrote: limits and what is said, the same for all kinds
+# -- Small files written by others: the same limits and messages for all kinds
 
 
 KIND = TextFile(kind="A list", limit="small-bytes", check="Check --list.", remedy="Write it anew.")

@@ -1,4 +1,4 @@
-"""lint, explain, graph, report and diff on the command line: exit codes, files, messages."""
+"""Exit codes, files and messages of lint, explain, graph, report and diff."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_lint_baseline_and_configuration(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tracehint.toml").write_text(f'[lint]\nbaseline = "{base.name}"\n')
     assert main(["lint", bundle]) == 0
-    assert main(["lint", bundle, "--write-baseline", str(base)]) == 2  # exists
+    assert main(["lint", bundle, "--write-baseline", str(base)]) == 2  # the file exists
     assert main(["lint", bundle, "--write-baseline", str(base), "--force"]) == 0
 
 
@@ -127,7 +127,7 @@ def test_a_large_run_has_the_same_report(
     bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pages = []
-    for large in (1_000_000, 0):  # tasks: rules beside the findings, and before them
+    for large in (1_000_000, 0):  # LARGE: rules learned beside the findings, then before them
         monkeypatch.setattr("tracehint.commands.report.LARGE", large)
         page = tmp_path / f"{large}.html"
         assert main(["report", bundle, "-o", str(page)]) == 0

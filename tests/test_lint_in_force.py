@@ -1,5 +1,5 @@
-"""Placement rules take a hint as in force however it is known: set by a command that was recorded,
-by `tracehint run`, or read from the file afterwards."""
+"""Placement rules treat a hint as in force however it was set: by a recorded command, by `tracehint
+run`, or as read from the file afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracehint.hintgen.lint.context import Context
 from tracehint.schemas.store import Bundle, table_from_rows
 
 _SET = re.compile(r"^setfattr (\S+) (\S+) (\S+).*\n", re.MULTILINE)
-# examples in which a hint is why nothing is found, or another hint is found
+# examples in which a hint suppresses the finding or changes it
 CASES = [
     (code, run)
     for code, _, run, _ in examples()
@@ -25,7 +25,7 @@ CASES = [
 
 
 def bundle_of(run: str, table: str, state: str = "set") -> tuple[Bundle, Context]:
-    """The run with its setfattr commands as rows of that table instead."""
+    """Return the run with its setfattr commands converted to rows of that table."""
     model = parse_run(_SET.sub("", run))
     bundle, analysis = model.bundle(), model.analysis()
     rows = []

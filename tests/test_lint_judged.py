@@ -1,9 +1,9 @@
-"""Lint on real workflows: every finding was judged once, by reading the workflow.
+"""Lint on real workflows: every finding was judged once by reading the workflow.
 
 `lint_judged.tsv` has one line per finding: rule, workflow (tests/support/lint_runs.py), files (the
-template, `*` for anything: cwltool's directories have random names), true or false, and why. A
-finding that is not there fails and is named: judge it, then add its line.
-A finding is true where what it says is so and its remedy would be right for this workflow.
+template, `*` for anything: cwltool's directories have random names), true or false, and the reason.
+A finding without a line fails the test with its name: judge it, then add its line. A finding is
+true if its statement holds and its remedy is right for this workflow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Renderers of findings: valid documents, and no name from a trace can break out of them."""
+"""Renderers of findings produce valid documents that names from a trace cannot break out of."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_text_fits_the_terminal(width: int) -> None:
 
 
 def some(code: str, count: int, size: int) -> list[Finding]:
-    """Findings of one rule, the largest first."""
+    """Return findings of one rule, the largest first."""
     names = [b"%s/%d.dat" % (code.encode(), i) for i in range(count)]
     return [
         finding(name, code=code, saves=Savings(storage_bytes=(size - i) << 20), assumed=())
@@ -112,9 +112,9 @@ def some(code: str, count: int, size: int) -> list[Finding]:
 
 
 def test_the_text_folds_findings_by_rule() -> None:
-    """A heading for each rule, the largest under it; one or two are all shown."""
+    """Each rule has a heading with its largest findings; one or two findings are all shown."""
     many, two, one = some("TP007", 12, 30), some("TP001", 2, 20), some("TV001", 1, 10)
-    mixed = [many[0], two[0], *many[1:], two[1], *one]  # as they come: by what they save
+    mixed = [many[0], two[0], *many[1:], two[1], *one]  # in input order: by savings
     out = render("text", mixed, info(width=100))
     heads = [line for line in out.splitlines() if line[:1] == "T"]
     assert [line[:5] for line in heads] == ["TP007", "TP001", "TV001"]

@@ -1,4 +1,4 @@
-"""The loop closes: what lint asks for, `hints` and `emit` give, and then lint is content."""
+"""After `hints` and `emit` have applied what lint asks for, lint reports nothing more."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Every rule against its page in tests/lint/: runs that it must and must not report.
 
-A page holds prose and pairs of blocks: ```run (tests/support/runs.py) and
-```findings. The page's own rule runs on every example in the quick suite, all
-rules in the slow one, so a finding that a page does not list is a false positive.
+A page consists of prose and pairs of blocks: ```run (tests/support/runs.py) and ```findings. The
+quick suite runs the page's own rule on every example, the slow one all rules, so a finding that a
+page does not list is a false positive.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def lint(text: str, codes: Sequence[str] = tuple(RULES)) -> list[Finding]:
         settings = dataclasses.replace(settings, **{name: parse_size(value)})
     context = Context(run.analysis(), run.bundle(), settings)
     findings = run_rules(context, codes)
-    if len(codes) > 1:  # what holds of all findings together holds of each
+    if len(codes) > 1:  # checking all findings together also checks each one
         check_gains(document_of(findings, context.simulation))
     return findings
 
@@ -74,7 +74,7 @@ def test_example(code: str, run: str, expected: str) -> None:
 
 
 def crossed() -> list[Any]:
-    """An example of each rule, for all rules; the others in `make test-full`."""
+    """Examples to run with all rules: one per rule, the others only in `make test-full`."""
     seen, found = Counter[str](), []
     for code, name, *texts in examples():
         seen[code] += 1

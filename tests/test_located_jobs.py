@@ -1,4 +1,4 @@
-"""Where files lie that only jobs on other nodes read: asked when their recordings are joined."""
+"""Locations of files that only jobs on other nodes read are queried when recordings are joined."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tracehint.schemas.store import read_bundle
 
 
 class Store:
-    """All of it lies on one node."""
+    """A store whose files are all located on one node."""
 
     def __init__(self, node: str) -> None:
         self.node = node
 
     def locate(self, fd: int) -> Location | None:
-        """That node."""
+        """Return that node."""
         return Location(nodes=(self.node,), detail={})
 
 
@@ -66,7 +66,7 @@ def test_the_address_of_another_node_becomes_its_name(
 def test_files_that_only_a_job_read_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job's recording comes when the command has ended, as of a node that is far away."""
+    """The job's recording arrives after the command has ended, as from a distant node."""
     (tmp_path / "in").write_text("1" * 1000)
     job = RunBuilder(host="node7", cwd=str(tmp_path))
     file = job.file(str(tmp_path / "in"), existed=True)
@@ -85,13 +85,13 @@ def test_files_that_only_a_job_read_are_asked_for(
     assert said[os.fsencode(tmp_path / "in")] == "node7"
 
 
-# -- Rules that did not bring what is read nearer, told from two runs with locations
+# -- Rules that did not move data closer to its reader, detected from two runs with locations
 
 
 SIZE = 2 * MIN_READ_BYTES
 
 
-# file -> rule that it was hinted by, where it lay before and after (reader: node1)
+# file -> rule that hinted it, locations before and after (the reader runs on node1)
 FILES = {
     "near.dat": ("helped", "node2", "node1"),
     "far.dat": ("useless", "node2", "node2"),
@@ -104,7 +104,7 @@ FILES = {
 def run_of(
     place: Path, which: int, size: int = SIZE, names: tuple[str, str] = ("node1", "node2")
 ) -> Path:
-    """A recording; `which`: 1 before, 2 after; `names`: of node1 and node2."""
+    """Save a recording; `which`: 1 before, 2 after; `names`: names of node1 and node2."""
     run = RunBuilder(host=names[0])
     driver = run.process(["sh", "w.sh"])
     made = run.process(["make"], parent=driver, start=1, end=2)
@@ -147,7 +147,7 @@ def test_nodes_are_told_apart_by_address_as_well(tmp_path: Path, names: tuple[st
 def test_a_plan_uses_the_node_that_holds_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str
 ) -> None:
-    """By any name or address of the node; not files in parts and on other nodes."""
+    """Any name or address of the node matches; files in parts or on other nodes are left out."""
     path = run_of(tmp_path / "1", 2, names=("10.7.0.1", "node2.a.org"))
     analysis = loaded(path).analysis
     rows = "NodeName=n1 Arch=x NodeAddr=10.7.0.1 Port=1\nNodeName=x NodeAddr=$(x)\nNodeName=node2\n"
@@ -173,7 +173,7 @@ def test_little_and_what_nobody_knows_decides_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [2, 3])
 def test_the_loop_leaves_them_out_from_then_on(tmp_path: Path, number: int) -> None:
-    """Rules that did not help in run 2 are in no later hints."""
+    """Rules that did not help in run 2 are left out of all later hints."""
     save(tmp_path, *(rule(n, id=row[0], DP="local") for n, row in FILES.items() if row[0]))
     for n in range(1, number + 1):
         _, place = claim(tmp_path)

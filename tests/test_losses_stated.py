@@ -1,4 +1,4 @@
-"""Whatever is lost is stated, counted in one way, and said before anything else."""
+"""All losses are stated, counted in one way, and reported before anything else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOTHING = "Nothing was lost."
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A whole run of two tasks, written as recorders write."""
+    """Save a complete run of two tasks, as recorders write it."""
     run = RunBuilder()
     make, use = run.process(["make"]), run.process(["use"], start=3)
     file = run.file("/data/f", existed=False)
@@ -176,12 +176,12 @@ READERS = (
 
 @pytest.mark.ebpf
 @pytest.mark.parametrize(
-    # light: a log with fewer calls
+    # light: the log has fewer system calls
     "collector",
     ["ebpf", "preload", "strace", pytest.param("strace-light", marks=pytest.mark.full)],
 )
 def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collector: str) -> None:
-    """The recorder is killed in the middle, the command goes on and ends."""
+    """The recorder is killed midway; the command continues to its end."""
     script = "seq 99 > f; cat f > g; echo on; read line; cat g > h; echo off; read line"
     with recorder(tmp_path, collector, "sh", "-c", script) as process:
         assert process.stdout is not None
@@ -196,14 +196,14 @@ def test_every_command_reads_what_a_killed_recorder_left(tmp_path: Path, collect
     log = tmp_path / "b" / ("raw" if "strace" in collector else "spool")
     assert log.is_dir()
     until(lambda: read_bundle(tmp_path / "b").tables["opens"].num_rows, "its records are there")
-    # the preload library leaves a spool as the other one does
+    # the preload library leaves the same kind of spool as eBPF
     for reader in READERS if collector != "preload" else (READERS[0], READERS[-1]):
         done = inside(*reader, cwd=tmp_path)
         assert done.returncode in (0, 1), (reader, done.stderr)
         assert NOTHING not in done.stdout
     assert text_of(tmp_path / "b").startswith("The recorder ")
     assert run_of(tmp_path / "merged.trace")["completeness"]["score"] <= 1
-    assert not (tmp_path / "b" / "processes").exists()  # reading changes nothing
+    assert not (tmp_path / "b" / "processes").exists()  # reading does not modify the bundle
 
 
 @pytest.mark.parametrize("log", ["strace.log", "bpftrace.log"])
@@ -219,7 +219,7 @@ def test_an_empty_log_is_an_empty_recording(tmp_path: Path, log: str) -> None:
 @pytest.mark.ebpf
 @pytest.mark.parametrize("collector", ["ebpf", "strace"])
 def test_an_interrupted_run_says_so(tmp_path: Path, collector: str) -> None:
-    # sed answers when it runs: a shell that is about to start a program survives the signal
+    # sed answers once it runs: a shell that is about to exec a program survives the signal
     with recorder(tmp_path, collector, "sh", "-c", "seq 9 > f; exec sed -u s/x/on/") as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write("x\n")
@@ -267,7 +267,7 @@ def test_what_record_announces_is_what_the_analysis_says(tmp_path: Path) -> None
 def test_half_written_tables_are_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk was full in the middle of the conversion: the spool is still there."""
+    """The disk became full during the conversion: the spool still exists."""
     from tracehint.collectors.base import RecordRequest
     from tracehint.collectors.ebpf import EbpfCollector
 

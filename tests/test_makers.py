@@ -1,4 +1,4 @@
-"""By which programs types are known: damaged process trees, and runs without any program."""
+"""Programs that identify task types: damaged process trees, and runs without any program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def column(rnd: random.Random, count: int, some: list[Any], kind: pa.DataType) -
 
 
 def found(rnd: random.Random, argvs: tuple[list[bytes], ...]) -> tuple[dict[str, Any], ...]:
-    """Of a random tree, with cycles and links to nowhere."""
+    """Return the makers of a random tree with cycles and dangling links."""
     count, whole = rnd.randrange(1, 40), pa.int64()
     ids = [rnd.randrange(1, count + 3) for _ in range(count)]
     processes = pa.table({
@@ -68,7 +68,7 @@ def test_a_run_of_nothing_but_shell_texts() -> None:
     assert found(random.Random(1), ([], [b"sh", b"-c", b"x"])) == ()
 
 
-# -- The word of a process: as the analysis has it, and as the preload library has it
+# -- The word that names a process: the analysis and the preload library agree
 
 
 WORDS = {

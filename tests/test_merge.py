@@ -1,4 +1,4 @@
-"""`merge`: identifiers, hosts, losses, clocks; bad bundles among good ones."""
+"""`merge`: identifiers, hosts, losses, clocks, and bad bundles among good ones."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_several_bundles_of_one_host_share_its_files(tmp_path: Path) -> None:
     bundle, _ = merge(tmp_path, first, second, third)
     assert len(rows(bundle, "files")) == 2
     (joined,) = rows(bundle, "files", ino=77)
-    assert joined["existed"] is False  # as the first bundle saw it
+    assert joined["existed"] is False  # as recorded in the first bundle
     assert len(rows(bundle, "extents", file=joined["file"])) == 2
 
 
@@ -123,7 +123,7 @@ def test_clocks_are_aligned_only_where_causality_demands_it(tmp_path: Path) -> N
     (read,) = rows(bundle, "extents", op="read")
     (written,) = rows(bundle, "extents", op="write")
     assert read["first_ns"] >= written["first_ns"]
-    assert read["first_ns"] == ns(10.0)  # not moved more than needed
+    assert read["first_ns"] == ns(10.0)  # shifted no further than needed
     note = next(n for n in bundle.manifest.notes if "Clocks" in n)
     assert "n2 by 6.000000 s" in note
     assert "n2 by 6.000000 s" in said
@@ -244,7 +244,7 @@ def test_log_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
     assert {h.name for h in bundle.manifest.hosts} == {"n1", "n2"}
     (row,) = rows(bundle, "extents", op="write")
     assert (row["start"], row["length"]) == (0, 100)
-    assert not (tmp_path / "killed.trace" / "extents").exists()  # the source stays as it was
+    assert not (tmp_path / "killed.trace" / "extents").exists()  # the source is unchanged
 
 
 def test_many_bundles_that_are_not_whole_are_said_in_one_line(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_workflow_is_declared_in_the_merged_run(tmp_path: Path) -> None:
 def test_the_work_for_each_bundle_does_not_grow_with_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each bundle's folder is looked up once, not once for every host."""
+    """Each bundle's folder is resolved once, not once per host."""
     runs = [producer(f"n{i}", f"/shared/f{i}", 1.0) for i in range(12)]
     asked: list[Path] = []
     absolute = Path.absolute
@@ -294,7 +294,7 @@ def test_the_work_for_each_bundle_does_not_grow_with_their_number(
 
 
 def rows_wait_in_files(monkeypatch: pytest.MonkeyPatch, memory: int) -> list[Path]:
-    """Folders of the bundles that do not fit into so many bytes of memory, as they are written."""
+    """Record the folders of bundles that exceed this memory budget, in the order of writing."""
     waited: list[Path] = []
 
     def set_aside(bundle: Bundle, folder: Path) -> join.BundlePart:
@@ -310,7 +310,7 @@ def rows_wait_in_files(monkeypatch: pytest.MonkeyPatch, memory: int) -> list[Pat
 def test_what_is_written_part_by_part_is_what_is_written_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host has a file for each of its bundles then, and more than ten keep their order."""
+    """A host then has one file per bundle, and more than ten files keep their order."""
     made = [producer("n1", f"/shared/x{i}", 9.0 + i) for i in range(12)]
     read = [consumer("n2", f"/shared/x{i}", 5.0 + i) for i in range(12)]
     runs = [run for pair in zip(made, read, strict=True) for run in pair]
@@ -368,5 +368,5 @@ with ThreadPoolExecutor(4) as pool:
 
 
 def test_manifests_are_read_by_several_threads_at_once() -> None:
-    """In a process of its own: where this is wrong, it crashes."""
+    """Runs in a subprocess: a failure would crash the interpreter."""
     assert subprocess.run([sys.executable, "-c", AT_ONCE], check=False).returncode == 0

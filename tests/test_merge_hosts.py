@@ -32,7 +32,7 @@ needs_namespaces = pytest.mark.skipif(not _namespaces(), reason="cannot make nam
 
 
 def on_host(folder: Path, host: str, collector: str, work: str) -> None:
-    """Record `work` on a host of its own, where the store is mounted at /mnt-HOST's own place."""
+    """Record `work` on a simulated host, where the store is mounted at its own place, mnt-HOST."""
     mount = folder / f"mnt-{host}"
     mount.mkdir()
     script = 'set -e; hostname "$1"; mount --bind "$2" "$3"; cd "$3"; shift 3; exec "$@"'

@@ -1,6 +1,6 @@
-"""A run that several hosts recorded, each its own tasks, is the run that one recorder saw.
+"""A run recorded by several hosts, each its own tasks, equals the run recorded by one recorder.
 
-And names are only names: the whole analysis is the same with others.
+Names carry no meaning: the analysis is the same with other names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tracehint.schemas.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
-MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # times as many examples
+MORE = int(os.environ.get("TRACEHINT_EXAMPLES", "1"))  # factor for the number of examples
 SIZE, TASKS, FILES = 40, 6, 3
 SHARED = [
     {"path": "/data", "fstype": "nfs4", "source": "server:/x"},
@@ -53,7 +53,7 @@ homes = st.lists(st.integers(0, 3), min_size=TASKS, max_size=TASKS)
 
 @dataclass(frozen=True)
 class Names:
-    """What the tasks and files of a run are called."""
+    """Names of the tasks, files and program of a run."""
 
     tasks: tuple[str, ...] = tuple(f"t_{t}" for t in range(TASKS))
     files: tuple[str, ...] = tuple(f"f{f}" for f in range(FILES))
@@ -64,7 +64,7 @@ USUAL = Names()
 
 
 class Node:
-    """What one host's recorder has: a script, the named tasks that run here, what they touched."""
+    """One host's recording: a script, the named tasks that run here, and their files."""
 
     def __init__(self, name: str, tasks: Sequence[int], names: Names) -> None:
         self.names = names
@@ -80,7 +80,7 @@ class Node:
         self.files: dict[int, int] = {}
 
     def file(self, number: int, *, existed: bool, made: bool, at: float) -> int:
-        """The host's own row of a file of the shared mount; the same inode everywhere."""
+        """Return the host's row of a file on the shared mount; its inode is the same everywhere."""
         if number not in self.files:
             self.files[number] = self.run.file(
                 f"/data/{self.names.files[number]}", existed=existed or not made, ino=100 + number
@@ -92,7 +92,7 @@ class Node:
 def record(
     rows: list[Access], existed: tuple[bool, ...], home: list[int], names: Names = USUAL
 ) -> list[RunBuilder]:
-    """The bundles of the hosts on which the tasks ran, by task."""
+    """Return one recording per host; `home` assigns tasks to hosts."""
     nodes = {
         h: Node(f"node{h}", [t for t in range(TASKS) if home[t] == h], names)
         for h in sorted(set(home))
@@ -103,7 +103,7 @@ def record(
         at, node = 10.0 + k, nodes[home[task]]
         made = number not in there and op != "read"
         if number not in there and not made:
-            continue  # nothing can be read there yet
+            continue  # the file does not exist yet
         there.add(number)
         file = node.file(number, existed=existed[number], made=made, at=at)
         if op == "truncate":
@@ -119,7 +119,7 @@ def record(
 
 
 def merged(runs: list[RunBuilder]) -> Bundle:
-    """As `tracehint merge` joins them."""
+    """Join the recordings as `tracehint merge` does."""
     whole = Joined([in_memory(bundle_of(run)) for run in runs])
     assert not whole.align()
     tables = {name: pa.concat_tables(whole.tables(name)) for name in TABLES}
@@ -133,7 +133,7 @@ EDGE = ("bytes", "via", "order")
 
 
 def told(analysis: Analysis, names: Names = USUAL) -> dict[str, Any]:
-    """The analysis without numbers and hosts, in the usual names."""
+    """Return the analysis without identifiers and hosts, translated to the usual names."""
     task = dict(zip(names.tasks, USUAL.tasks, strict=True))
     path = {a.encode(): b.encode() for a, b in zip(names.files, USUAL.files, strict=True)}
     tasks = {t["task"]: task[t["name"]] for t in analysis.tasks.to_pylist() if not t["engine"]}
@@ -190,7 +190,7 @@ def test_hosts_together_are_the_run(
 def test_names_do_not_matter(
     rows: list[Access], existed: tuple[bool, ...], tasks: list[int], files: list[int]
 ) -> None:
-    """Other names, that sort in another order, in another folder, with odd letters."""
+    """Names with another sort order, in another folder, and with unusual characters."""
     other = Names(
         tuple(f"weird $(x)_{t}" for t in tasks),
         tuple(f"sub {f}/\u00e9'{9 - f}.bin" for f in files),
@@ -203,7 +203,7 @@ def test_names_do_not_matter(
 
 
 def test_a_chain_over_hosts_is_the_chain() -> None:
-    """An example that has edges between hosts, whatever is drawn above."""
+    """A fixed example that has edges between hosts, whatever is drawn above."""
     rows: list[Access] = [
         ("write", 0, 0, 0, 40, 0), ("read", 1, 0, 0, 40, 0), ("write", 1, 1, 0, 30, 0),
         ("read", 2, 1, 0, 30, 0), ("read", 3, 1, 0, 30, 0), ("write", 2, 0, 5, 10, 0),

@@ -1,4 +1,4 @@
-"""`merge` refuses a recording that it is given twice, under whatever name."""
+"""`merge` rejects a recording that is passed twice, under any name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def saved(folder: Path, name: str, recording: str) -> Path:
 
 @pytest.fixture(params=["stated", "older"])
 def bundles(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, Path]:
-    """Two recordings, with an identity in the manifest and without one."""
+    """Two recordings, with an identity in the manifest ("stated") or without one ("older")."""
     stated = request.param == "stated"
     return (
         saved(tmp_path, "a", "1f" * 16 if stated else ""),
@@ -74,7 +74,7 @@ def test_each_recording_has_an_identity_of_its_own(tmp_path: Path) -> None:
 
 
 def test_an_imported_recording_is_still_the_same(tmp_path: Path) -> None:
-    """A recorder was killed; what its log tells was imported, and then both are merged."""
+    """The log of a killed recorder was imported, then both bundles are merged."""
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
     done = inside("record", "--collector", "strace", "-o", "a", "--", "true", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""The MooseFS adapter, on a real MooseFS: what is set is what its own tools read, and it acts."""
+"""The MooseFS adapter on a real MooseFS: its own tools confirm the settings, which take effect."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_goal_is_the_class_of_that_name() -> None:
 
 
 def test_copies_decide_where_the_site_names_no_class_for_a_place_with_copies() -> None:
-    """A plan's file of five copies lost them: its place went first."""
+    """Regression: a plan's file lost its five copies because its place took precedence."""
     hints = {"DP": "collocation|part-4", "Replication": "5"}
     settings, gaps = MooseFs(Places("", ("node_A",))).translate(hints, "file")
     assert [s.value for s in settings] == [b"5"]
@@ -120,7 +120,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def tracehint(store: Cluster, *arguments: str | Path, code: int = 0) -> str:
-    """Run tracehint where the store is reachable; its standard output."""
+    """Run tracehint where the store is reachable and return its standard output."""
     done = store.run(*TOOL, *map(str, arguments))
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
@@ -134,7 +134,7 @@ RULES = (
 
 @pytest.fixture
 def work(store: Cluster, tmp_path: Path) -> tuple[Path, list[str | Path]]:
-    """A data directory on the store, and the arguments after the command's name."""
+    """A data directory on the store, and the arguments that follow the command's name."""
     data = store.mount / tmp_path.name
     (data / "parts").mkdir(parents=True)
     (data / "table.txt").write_text("x")
@@ -146,12 +146,12 @@ def work(store: Cluster, tmp_path: Path) -> tuple[Path, list[str | Path]]:
 
 
 def storage_class(store: Cluster, path: Path) -> str:
-    """As MooseFS's own tool prints it."""
+    """Return the storage class that MooseFS's own tool prints."""
     return store.run("mfsgetsclass", path).stdout.strip().rpartition(": ")[2].strip("'")
 
 
 def nodes(store: Cluster, path: Path) -> set[str]:
-    """Addresses of the servers that hold the file, by `locate`."""
+    """Return the addresses of the servers that hold the file, from `locate`."""
     found = json.loads(tracehint(store, "locate", path, "--store", "moosefs", "--format", "json"))
     row = found["files"][0]
     assert not row["nodes"] or row["detail"]["chunks"] == 1, "small files"
@@ -161,7 +161,7 @@ def nodes(store: Cluster, path: Path) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.store
 class TestRealStore:
-    """One suite on one running cluster."""
+    """Tests that share one running cluster."""
 
     def test_apply_verify_undo(self, store: Cluster, work: tuple[Path, list[str | Path]]) -> None:
         data, arguments = work
@@ -182,7 +182,7 @@ class TestRealStore:
         tracehint(store, "apply", *arguments, "--as-root")
         group = storage_class(store, data / "parts" / "p_0.dat")
         server = store.servers[group[-1]]
-        for i in range(5):  # two of them are new: the directory's default places them
+        for i in range(5):  # two of them are new: the directory's default decides their placement
             (data / "parts" / f"p_{i}.dat").write_bytes(b"x" * 100_000)
             assert nodes(store, data / "parts" / f"p_{i}.dat") == {server}
         (data / "table.txt").write_bytes(b"x" * 100_000)
@@ -210,7 +210,7 @@ class TestRealStore:
     def test_copies_can_be_asked_for_at_any_time(
         self, store: Cluster, work: tuple[Path, list[str | Path]]
     ) -> None:
-        """As the table says: Replication acts on data that are there, in the background."""
+        """As the table states, Replication acts on existing data, in the background."""
         data, arguments = work
         store.run("mfssetgoal", "1", data / "table.txt")
         (data / "table.txt").write_bytes(b"x" * 100_000)
@@ -230,7 +230,7 @@ class TestRealStore:
     def test_local_goes_to_the_host_that_tags(
         self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
     ) -> None:
-        """`@host` in a script is the node that runs it: a name space of its own plays node B."""
+        """`@host` in a script is the node that runs it: a UTS namespace acts as node B."""
         data, _ = work
         hints = save(tmp_path, rule("parts/p_{n}.dat", DP="local"))
         script = tmp_path / "set.sh"
@@ -262,14 +262,14 @@ class TestRealStore:
             "--no-directories",
             data,
         ]
-        tracehint(store, *words)  # on another node than the one that tagged
+        tracehint(store, *words)  # on another node than the one that set the tags
         store.run("mfssetgoal", "1", data / "parts" / "p_0.dat")
         assert "not node_" in tracehint(store, *words, code=1)
 
     def test_a_task_is_tagged_on_its_own_node(
         self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path
     ) -> None:
-        """Several files are one call of MooseFS's tool."""
+        """Several files need only one call of MooseFS's tool."""
         data, arguments = work
         places = load_places(arguments[4])  # type: ignore[arg-type]
         targets = [

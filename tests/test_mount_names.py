@@ -1,4 +1,4 @@
-"""Names inside containers as those outside, by tables of mounts."""
+"""Translation of names inside containers to names outside, by mount tables."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ INSIDE = b"""
         ("/data/x/y", "/home/me/work/x/y"),
         ("/data/./x/../y", "/home/me/work/y"),
         ("/database", "/database"),
-        ("/opt/tool", "/opt/tool"),  # of the container's own file system
-        ("/data/tmp/z", "/home/cov ered/y/z"),  # the last one mounted there
-        ("/data/tmp/below/z", "/home/cov ered/y/below/z"),  # that mount lies below /data/tmp
+        ("/opt/tool", "/opt/tool"),  # on the container's own file system
+        ("/data/tmp/z", "/home/cov ered/y/z"),  # the most recent mount there
+        ("/data/tmp/below/z", "/home/cov ered/y/below/z"),  # that mount is below /data/tmp
         ("/all/part/q", "/home/cov ered/q"),
-        ("/all/other", "/all/other"),  # not to be seen outside
+        ("/all/other", "/all/other"),  # not visible outside
         ("/under/u", "/under/u"),  # covered outside
     ],
 )
@@ -72,7 +72,7 @@ def test_mounts_in_a_ring() -> None:
 
 
 def test_an_open_file_from_outside_keeps_its_name(tmp_path: Path) -> None:
-    """A descriptor that a container inherits is named as outside."""
+    """A descriptor inherited by a container keeps the outside name."""
     (tmp_path / "work").mkdir()
     file = tmp_path / "file"
     file.touch()

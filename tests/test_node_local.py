@@ -1,4 +1,4 @@
-"""Bundles on a network file system: recorded on the node, copied at the end."""
+"""Bundles on a network file system are recorded on the node and copied at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracehint.schemas.writer import BundleWriter
 
 @pytest.fixture
 def request_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordRequest:
-    """A recording whose directory is as if on a network file system; TMPDIR is on the node."""
+    """A request for a directory treated as a network file system; TMPDIR is on the node."""
     for name in ("net", "local"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "local"))
@@ -33,12 +33,12 @@ def request_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordRequ
 
 
 def left(request: RecordRequest) -> list[Path]:
-    """What is on the node."""
+    """Return the files remaining on the node."""
     return list((request.output.parents[1] / "local").iterdir())
 
 
 def record(request: RecordRequest) -> None:
-    """As a collector does it."""
+    """Write a bundle as a collector does."""
     writer = BundleWriter(request.output)
     (request.output / "raw").mkdir()
     (request.output / "raw/log").write_text("log\n")
@@ -99,7 +99,7 @@ def test_a_file_of_the_node_has_no_name_and_a_limit(
         os.close(fd)
 
 
-# -- Lock files that are removed under the lock: at any time one holder, and none left behind
+# -- Lock files removed under the lock: at most one holder at a time, and no file remains
 
 
 WORKERS, TURNS = 4, 101
@@ -121,7 +121,7 @@ with hold_lock(lock):
 
 
 def test_one_holder_at_a_time_although_the_file_goes(tmp_path: Path) -> None:
-    """Read, add one, write: a second holder at the same time would lose a count."""
+    """Read, increment, write: a second holder at the same time would lose an increment."""
     lock, count = tmp_path / "lock", tmp_path / "count"
     count.write_text("0")
     command = [sys.executable, "-c", WORKER, lock, count, str(TURNS)]

@@ -1,4 +1,4 @@
-"""`record --node`: all tasks of a user on a node join one recorder, which leaves one bundle."""
+"""`record --node`: all tasks of a user on a node join one recorder, which writes one bundle."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ NODE = [*TRACEHINT, "record", "--node"]
 
 @pytest.fixture(autouse=True)
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for recorders and bundles of this test's own; nothing runs afterwards."""
+    """Directories for this test's recorders and bundles; the recorder is stopped afterwards."""
     require_ebpf()
-    with tempfile.TemporaryDirectory(prefix="th") as folder:  # a socket's path is short
+    with tempfile.TemporaryDirectory(prefix="th") as folder:  # socket paths must be short
         monkeypatch.setenv("TRACEHINT_NODE_DIR", folder)
         monkeypatch.setenv("TRACEHINT_BUNDLE_DIR", str(tmp_path / "bundles"))
         monkeypatch.chdir(tmp_path)
@@ -40,7 +40,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def run(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
-    """`tracehint record --node ...`."""
+    """Run `tracehint record --node ...`."""
     return subprocess.run(
         [*NODE, *arguments],
         capture_output=True,
@@ -52,42 +52,42 @@ def run(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
 
 
 def stop() -> None:
-    """End the recorder; its bundle is written then."""
+    """Stop the recorder, which then writes its bundle."""
     assert tracehint("record", "--node", "--stop", "--quiet").returncode == 0
 
 
 def started() -> list[str]:
-    """Start the recorder; the prefix that joins it."""
+    """Start the recorder and return the command prefix that joins it."""
     done = run("--start")
     assert (done.returncode, done.stderr) == (0, "")
     return shlex.split(done.stdout)
 
 
 def bundles() -> list[Path]:
-    """What lies in the bundle directory."""
+    """Return the entries of the bundle directory."""
     return sorted(Path("bundles").iterdir())
 
 
 def commands(bundle: Bundle) -> Counter[bytes]:
-    """How often each process that nobody else forked ran which last argument."""
+    """Count processes without a recorded parent, by their last argument."""
     rows = bundle.tables["processes"].to_pylist()
     return Counter(r["argv"][-1] for r in rows if r["parent"] is None and r["prev"] is None)
 
 
 def noted(word: bytes) -> bool:
-    """Whether a bundle on the disk knows a task with this last argument by now."""
+    """Whether a bundle on the disk already contains a task with this last argument."""
     return any(word in commands(read_bundle(path)) for path in bundles())
 
 
 def written(bundle: Bundle) -> dict[bytes, int]:
-    """Bytes written by file name."""
+    """Return the bytes written by file name."""
     rows = bundle.tables["opens"].to_pylist()
     files = (r for r in rows if r["write_bytes"] and r["path"].startswith(b"/"))
     return {r["path"].rpartition(b"/")[2]: r["write_bytes"] for r in files}
 
 
 def many(join: list[str], n: int, jobs: int) -> None:
-    """n tasks, each writing a file of a length of its own, `jobs` at a time."""
+    """Run n tasks, `jobs` at a time, each writing a file of a different length."""
     Path("out").mkdir()
     script = 'printf "%${1}d" 1 >out/$1; exit $(($1 % 7))'
     done = subprocess.run(
@@ -101,7 +101,7 @@ def many(join: list[str], n: int, jobs: int) -> None:
 
 
 def check_many(n: int) -> None:
-    """One bundle with a handful of files, and in it each task once with what it wrote."""
+    """Check for one bundle of few files that contains each task once, with its bytes written."""
     assert {p.suffix for p in Path(os.environ["TRACEHINT_NODE_DIR"]).iterdir()} <= {
         ".lock",
         ".busy",
@@ -144,11 +144,11 @@ def test_the_first_task_starts_it_the_others_join_and_it_ends_by_itself() -> Non
     assert written(bundle) == {b"file3": 5, b"file0": 5, b"file77": 5}
     assert len(bundle.tables["losses"]) == 0
     names = {b"".join(r["argv"][:1]) for r in bundle.tables["processes"].to_pylist()}
-    assert names == {b"sh", b"cat", b""}  # nothing of tracehint's own; a fork has no arguments
+    assert names == {b"sh", b"cat", b""}  # none of tracehint's own; a fork has no arguments
 
 
 def test_a_task_is_the_process_that_was_started() -> None:
-    """Signals reach it, and it has no child that it did not make."""
+    """Signals reach the task, and its only children are its own."""
     join = started()
     script = "import os, sys\ntry: os.wait()\nexcept ChildProcessError: print(os.getpid())"
     process = subprocess.Popen(
@@ -159,9 +159,9 @@ def test_a_task_is_the_process_that_was_started() -> None:
 
 
 def test_the_first_task_has_no_child_but_its_own() -> None:
-    """The recorder that it starts is nobody's to wait for, and holds no pipe of it."""
+    """The recorder that it starts is not its child and does not hold its pipes."""
     script = "import os\ntry: os.wait()\nexcept ChildProcessError: print('none')"
-    done = run("--", sys.executable, "-c", script)  # ends: its output is closed
+    done = run("--", sys.executable, "-c", script)  # returns because the output is closed
     assert (done.returncode, done.stdout, done.stderr) == (0, "none\n", "")
 
 
@@ -175,7 +175,7 @@ def test_a_dead_recorder_stops_no_task_and_the_missed_ones_are_named() -> None:
     missed = subprocess.run([*join, "sh", "-c", "exit 6", "missed"], check=False)
     slow.communicate(b"\n")
     assert (slow.returncode, missed.returncode) == (5, 6)
-    again = run("--", "sh", "-c", "echo x >late", "late")  # starts another one
+    again = run("--", "sh", "-c", "echo x >late", "late")  # starts another recorder
     assert again.returncode == 0
     stop()
     first, second = sorted(map(read_bundle, bundles()), key=lambda b: b.manifest.started_ns)
@@ -189,7 +189,7 @@ def test_a_dead_recorder_stops_no_task_and_the_missed_ones_are_named() -> None:
 
 
 def recorders() -> list[int]:
-    """The process that listens, and the loader below it."""
+    """Return the process ids of the listening recorder and its loader."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
         client.connect(str(node_place().socket))
         who = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -199,7 +199,7 @@ def recorders() -> list[int]:
 
 
 def test_recorders_that_die_with_their_jobs_leave_few_bundles(node: Path) -> None:
-    """As under a batch system that kills what a job leaves behind."""
+    """As under a batch system that kills the processes that a job leaves behind."""
     n = MAX_BUNDLES + 3
     for i in range(n):
         assert run("--", "sh", "-c", f"echo x >file{i}", str(i)).returncode == 0
@@ -235,7 +235,7 @@ def test_joining_that_was_interrupted_loses_nothing(tmp_path: Path) -> None:
     assert join_segments(folder, host, most=4) == 5
     (path,) = folder.iterdir()
     assert commands(read_bundle(path)) == {b"%d" % i: 1 for i in range(5)}
-    work.mkdir()  # killed after the joined one was in place
+    work.mkdir()  # killed after the joined bundle was in place
     path.rename(work / "node.old.trace")
     join_segments(folder, host)
     assert list(folder.iterdir()) == []
@@ -306,7 +306,7 @@ def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
         pytest.skip("needs root for a second user")
     other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     join = started()
-    node.chmod(0o711)  # let the other one come as far as the socket
+    node.chmod(0o711)  # let the other user reach the socket
     for path in node.iterdir():
         path.chmod(0o666)
     done = subprocess.run([*other, *join, "sh", "-c", "exit 3"], check=False, capture_output=True)
@@ -315,7 +315,7 @@ def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
     stop()
     (path,) = [p for p in bundles() if p.is_dir()]
     assert commands(read_bundle(path)) == {}
-    # and the other way round: a socket of another user is not believed
+    # conversely, a socket of another user is not trusted
     server = "import socket, sys, time; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
     server += "s.bind(sys.argv[1]); s.listen(); print(flush=True); c, _ = s.accept(); "
     server += "c.settimeout(300); print(c.recv(9))"
@@ -328,10 +328,10 @@ def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
         )
         assert process.stdout is not None
         process.stdout.readline()
-        os.chown(fake / "s", 0, 0)  # else it would not even be asked
+        os.chown(fake / "s", 0, 0)  # otherwise it would not even be contacted
         done = subprocess.run([JOIN, fake / "s", fake / "m", "--", "true"], check=False)
         assert done.returncode == 0
-        assert process.communicate(timeout=PATIENCE_S)[0] == "b''\n"  # nothing was asked of it
+        assert process.communicate(timeout=PATIENCE_S)[0] == "b''\n"  # it received no request
         assert len((fake / "m").read_text().splitlines()) == 1
     finally:
         for path in fake.iterdir():
@@ -340,7 +340,7 @@ def test_only_the_own_user_is_followed_and_believed(node: Path) -> None:
 
 
 def test_a_task_that_comes_while_the_bundle_is_written_starts_another(node: Path) -> None:
-    """The ending recorder refuses it at once and keeps no lock."""
+    """The ending recorder refuses the task immediately and releases its lock."""
     assert run("--idle", "0.3", "--", "sh", "-c", "echo x >one", "one").returncode == 0
     until(lambda: not _listens(), "the first one ends", every_s=0.005)
     assert run("--idle", "0.3", "--", "sh", "-c", "echo x >two", "two").returncode == 0
@@ -350,7 +350,7 @@ def test_a_task_that_comes_while_the_bundle_is_written_starts_another(node: Path
         pass  # both have written their bundles
     ran = sum((commands(read_bundle(p)) for p in bundles()), Counter[bytes]())
     assert ran == {b"one": 1, b"two": 1}
-    # tidied up last, by who gets the lock at once: not to be held here
+    # the recorder cleans up last, and only if it gets the lock: do not hold it here
     until(lambda: not (node / place.socket.name).exists(), "the socket goes")
     with hold_lock(place.lock, wait=False):
         pass

@@ -1,4 +1,4 @@
-"""`record --node` in directories that others share: whatever lies there, the command runs."""
+"""`record --node` in shared directories: the command runs whatever files others put there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOON = 20  # seconds; without the checks the command never runs
 
 @pytest.fixture(scope="module")
 def join(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tracehint-join with little patience."""
+    """tracehint-join built with short timeouts."""
     compiler = shutil.which("cc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -50,7 +50,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def joined(join: Path, place: Path, **more: object) -> subprocess.CompletedProcess[str]:
-    """A task that is put behind the program; it leaves a line and a code."""
+    """Run a task behind tracehint-join; it prints a line and exits with 7."""
     return subprocess.run(
         [join, place / "s", place / "m", "--", "sh", "-c", "echo ran; exit 7"],
         text=True, timeout=SOON, stdout=subprocess.PIPE, **more,  # type: ignore[call-overload]
@@ -58,7 +58,7 @@ def joined(join: Path, place: Path, **more: object) -> subprocess.CompletedProce
 
 
 def plant(path: Path, what: str, victim: Path) -> None:
-    """Something of somebody else's at a name that is going to be opened."""
+    """Create another user's object at a path that is about to be opened."""
     victim.write_text("precious")
     if what == "fifo":
         os.mkfifo(path, 0o666)
@@ -86,7 +86,7 @@ PLANTED += ["file of another user"] if os.geteuid() == 0 else []
 def test_what_others_put_there_is_named_once_and_the_command_runs(
     join: Path, place: Path, name: str, what: str
 ) -> None:
-    """Issue 12, S4: at a FIFO the task waited for ever."""
+    """Issue 12, S4: the task blocked forever on a FIFO."""
     plant(place / name, what, place / "victim")
     done = joined(join, place, stderr=subprocess.PIPE)
     assert (done.returncode, done.stdout) == (7, "ran\n")
@@ -132,7 +132,7 @@ def test_no_room_for_the_note_and_nobody_who_reads_the_warning(join: Path, place
 def test_a_place_that_cannot_be_used(
     place: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command runs, once, and one line says why it is not recorded."""
+    """The command runs once, and one line states why it is not recorded."""
     if how == "long name":
         monkeypatch.setenv("TRACEHINT_NODE_DIR", str(place / ("x" * 120)))
     elif how == "lock":
@@ -163,7 +163,7 @@ def test_what_others_put_in_the_place_of_missed_tasks_is_not_read(place: Path, w
 
 @needs_root
 def test_bundles_of_others_are_left_alone(place: Path) -> None:
-    """Joining moves and removes bundles: those of the own user only."""
+    """Joining moves and removes only bundles owned by the user."""
     from tests.support.bundles import RunBuilder
 
     folder = place / "b"

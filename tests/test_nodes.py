@@ -1,4 +1,4 @@
-"""`--nodes`: accepted wherever a saving is computed or a value formed, kept, and a cap."""
+"""`--nodes`, accepted wherever savings or values are computed, is stored and limits copies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTING = (
 
 
 def shared(folder: Path, readers: int = 60) -> Path:
-    """A table for many readers, on a machine that runs two at a time."""
+    """Save a run with one table for many readers, two of them at a time."""
     run = RunBuilder(cwd="/proj")
     make = run.process(["make"], start=0.0, end=999.0)
     table = run.file("/proj/table")
@@ -58,7 +58,7 @@ def test_the_number_is_kept_and_says_where_it_is_from(tmp_path: Path) -> None:
 
 
 def test_an_analysis_is_not_counted_again_in_silence(tmp_path: Path) -> None:
-    """JSON has its savings already: another number of nodes needs the bundle."""
+    """JSON already contains its savings: another number of nodes needs the bundle."""
     bundle = shared(tmp_path)
     words = ("analyze", bundle, "--nodes", "16", "--format", "json", "-o", "run.json")
     assert inside(*words, cwd=tmp_path).returncode == 0
@@ -70,13 +70,13 @@ def test_an_analysis_is_not_counted_again_in_silence(tmp_path: Path) -> None:
 
 
 def learned(folder: Path, *words: str) -> None:
-    """h.json, whatever its copies take."""
+    """Learn h.json without a limit on the space for replicas."""
     words = ("hints", "run.trace", "-o", "h.json", "--replica-budget", "0", *words)
     assert inside(*words, cwd=folder).returncode == 0
 
 
 def replication(folder: Path, nodes: int | None = None) -> int:
-    """What the hints ask for the table of a run like this one."""
+    """Return the replication hint for the table of a run like this one."""
     run = run_paths(folder / "run.trace")
     found = Matcher(load(folder / "h.json")).match(run.files, run.known, nodes)
     return int({match.path: match.values for match in found}[b"table"]["Replication"])
@@ -87,13 +87,13 @@ def test_no_hint_asks_for_more_copies_than_there_are_nodes(tmp_path: Path) -> No
     learned(tmp_path, "--nodes", "5")
     kept = json.loads((tmp_path / "h.json").read_text())["parameters"]
     assert (kept["nodes"], kept["nodes_given"]) == (5, True)
-    assert replication(tmp_path) == 5  # 60 readers would get 20
+    assert replication(tmp_path) == 5  # 60 readers would ask for 20
     assert replication(tmp_path, 3) == 3
-    assert replication(tmp_path, 16) == 16  # the next run's number wins
+    assert replication(tmp_path, 16) == 16  # the next run's number takes precedence
 
 
 def test_a_number_that_was_derived_holds_until_one_is_given(tmp_path: Path) -> None:
-    """Two tasks at a time on a laptop: two copies, and more where the next run has more nodes."""
+    """Two tasks at a time on a laptop: two copies, and more if the next run has more nodes."""
     shared(tmp_path)
     learned(tmp_path)
     rules = json.loads((tmp_path / "h.json").read_text())["rules"]

@@ -1,4 +1,4 @@
-"""The notebook of the docs runs on a fresh recording and says the same as what is stored in it."""
+"""The notebook of the docs runs on a fresh recording and reproduces its stored output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parent.parent / "scripts" / "notebook.py"
 
 
 def outputs(cell: Any) -> list[str]:
-    """The texts that a cell printed or returned."""
+    """Return the texts that a cell printed or returned."""
     return [o.get("text") or o["data"]["text/plain"] for o in cell.outputs]
 
 

@@ -1,5 +1,5 @@
-"""A secret in a command line is in nothing that any command writes or prints: bundles, state,
-hint files, reports, exports."""
+"""A secret in a command line appears in no output of any command: bundles, state, hint files,
+reports, exports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ASKING = (
 
 
 def written(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """All files below, and bundles as their readers see them."""
+    """Yield the contents of all files below the folder, and bundles as their readers see them."""
     for path in folder.rglob("*"):
         if path.suffix == ".trace" and path.is_dir():
             yield str(path), everything(path)

@@ -1,5 +1,5 @@
-"""Bundles at s3:// URLs, on a server of this machine: the JSON of the directory, and errors that
-name a remedy."""
+"""Bundles at s3:// URLs on a local server give the same JSON as the directory; errors name a
+remedy."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tracehint.schemas.store import read_bundle
 
 pytestmark = pytest.mark.slow
 
-# the same objects as of other runs, with other rows
+# same kinds of objects as in other runs, with other rows
 LIKE_OTHERS = ("mixed", "copied", "without_accesses")
-# a bundle at a URL must be finished
+# a bundle at a URL must be complete
 WHOLE = [
     pytest.param(name, marks=[pytest.mark.full] * (name in (*ALONE, *LIKE_OTHERS)))
     for name in RUNS
@@ -44,7 +44,7 @@ def json_of(where: Path | str, resources: Resources | None = None) -> bytes:
 
 
 def without_links(bundle: Path) -> Path:
-    """Links are not followed in a directory; objects cannot be links."""
+    """Remove links, which are not followed in a directory and cannot exist in an object store."""
     for link in bundle.glob("extents/*/*"):
         if link.is_symlink():
             link.unlink()
@@ -80,7 +80,7 @@ def test_the_command_reads_s3(store: Store, tmp_path: Path) -> None:
 
 
 def test_merge_reads_all_bundles_below_a_url(store: Store, tmp_path: Path) -> None:
-    """The same rows as of directories; nothing of the copies stays."""
+    """The rows equal those from directories, and an empty URL is an error."""
     for name in ("generated", "mixed"):
         store.put(
             without_links(RUNS[name](tmp_path / "here" / f"{name}.trace")), f"all/{name}.trace"
@@ -171,7 +171,7 @@ def test_a_store_that_refuses(
 
 
 def test_a_store_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing listens; somebody listens and says nothing."""
+    """No server listens, or a server accepts the connection and never answers."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setattr(bundle_files, "ANSWER_S", 1)
@@ -188,7 +188,7 @@ def test_a_store_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_failing_store_is_no_damaged_file(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What cannot be had for another reason than its content stops the analysis."""
+    """An object unreadable for a reason other than its content stops the analysis."""
     url = store.put(RUNS["two_hosts"](tmp_path / "b.trace"), "gone.trace")
     system = store.system()
     found = bundle_files.RemoteObjects.at(url)

@@ -1,5 +1,5 @@
-"""A root user works in the directories of another user: what that one controls is neither run, nor
-read as configuration, nor written to. Each attack is made 20 times.
+"""A root user works in directories of another user: files that this user controls are neither run,
+read as configuration, nor written. Each attack is made 20 times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tracehint.hintgen.lint.config import find_config
 from tracehint.schemas.plain import ConfiguredPath, open_trusted, read_named
 
 TIMES = 20
-# key of tracehint.toml, its file, and commands that use it
+# key of tracehint.toml (also names its file) -> commands that use it
 ATTACKS = {
     "store": ("locate f", "record -- true", "run -- true", "profile -- true", "place f -- true"),
     "hosts": ("place --store xattr f -- true",),
@@ -26,7 +26,7 @@ ATTACKS = {
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    """A directory of the other user."""
+    """A directory owned by the other user."""
     folder = reachable(tmp_path) / "theirs"
     folder.mkdir()
     os.chown(folder, OTHER, OTHER)
@@ -34,7 +34,7 @@ def theirs(tmp_path: Path) -> Path:
 
 
 def plant(folder: Path, key: str, marker: Path) -> None:
-    """A project file, and a table that it names, which starts a program."""
+    """Write a project file and a table that it names, which starts a program."""
     (folder / "f").write_text("x")
     (folder / "store.toml").write_text(
         'name = "near"\n[hints]\n"DP=local" = {}\n[commands.c]\nset = ["true", "{options}"]\n'
@@ -52,14 +52,14 @@ def plant(folder: Path, key: str, marker: Path) -> None:
 
 
 def give(folder: Path, *names: str) -> None:
-    """The files are the other user's."""
+    """Make the other user the owner of the files."""
     for name in names:
         os.chown(folder / name, OTHER, OTHER)
 
 
 @pytest.mark.parametrize("key", ATTACKS)
 def test_the_trap_works_for_its_owner(theirs: Path, tmp_path: Path, key: str) -> None:
-    """Otherwise the tests below would show nothing."""
+    """Without this the tests below would prove nothing."""
     marker = tmp_path / "run"
     plant(theirs, key, marker)
     for command in ATTACKS[key]:
@@ -172,7 +172,7 @@ def test_a_typed_file_may_be_anything(tmp_path: Path) -> None:
 def test_the_private_group_of_the_owner_may_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with umask 002; another group may not."""
+    """As with umask 002; a group with other members may not."""
     import grp
 
     path = tmp_path / "tracehint.toml"
@@ -193,21 +193,21 @@ def test_configuration_that_cannot_be_opened_is_ignored(tmp_path: Path) -> None:
 
 
 def require(collector: str) -> None:
-    """Skip where this collector cannot run."""
+    """Skip the test if this collector cannot run."""
     found = check(collector)
     if not found.usable:
         pytest.skip(f"{found.reason}: {found.remedy}")
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file below a directory."""
+    """Return the modification time and content of every file below a directory."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return {str(p.relative_to(folder)): (p.stat().st_mtime_ns, p.read_bytes()) for p in files}
 
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A bundle of root, where the other user has no access."""
+    """A bundle of root that the other user cannot access."""
     folder = tmp_path / "victim"
     done = tracehint("record", "-o", folder / "run.trace", "--", "true")
     assert done.returncode == 0, done.stderr
@@ -226,7 +226,7 @@ WAITING = ("sh", "-c", "touch started; while [ ! -e go ]; do sleep 0.01; done; e
 def test_a_link_in_place_of_the_bundle_leads_no_output_elsewhere(
     theirs: Path, victim: Path, how: str, what: str
 ) -> None:
-    """While the command runs the bundle, or a directory above it, becomes a link to root's."""
+    """While the command runs, the bundle or a directory above it becomes a link to root's."""
     command = [how] if how in ("profile", "run") else ["record", "--collector", how]
     require("ebpf" if how in ("profile", "run") else how)
     folder = theirs / "d"

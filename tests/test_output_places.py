@@ -1,4 +1,4 @@
-"""Every place that a result cannot be written to: a message with the thing and a remedy."""
+"""For every output path that cannot be written, the message names the path and a remedy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = (
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with a run, its hints, a log, and things that no output may replace."""
+    """A directory with a run, its hints, a log, and entries that no output may replace."""
     run = RunBuilder(cwd="/data")
     first = run.process(["sh", "w.sh"])
     for name in "ab":
@@ -49,7 +49,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def contents(folder: str) -> dict[str, bytes]:
-    """Every file below it."""
+    """Return the content of every file below the folder."""
     return {str(path): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
 
 
@@ -118,7 +118,7 @@ def test_a_note_for_each_of_very_many_logs(tmp_path: Path) -> None:
 )
 @pytest.mark.usefixtures("place")
 def test_a_device_is_written_to_and_stays(words: list[str], options: list[str]) -> None:
-    """As root, a file put in its place would be everybody's /dev/null."""
+    """As root, replacing the device by a file would change /dev/null for everybody."""
     os.mkfifo("pipe")
     with Path("seen").open("wb") as seen, subprocess.Popen(["cat", "pipe"], stdout=seen):
         assert main([*words, "-o", "pipe", *options]) in (0, 1)

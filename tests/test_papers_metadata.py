@@ -1,4 +1,4 @@
-"""The signs of the published comparison of metadata strategies hold in the prediction."""
+"""The prediction reproduces the trends of the published comparison of metadata strategies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def of(name: str) -> dict[str, MetaOutcome]:
     return outcomes(BY_NAME[name])
 
 
-@pytest.mark.full  # the largest ones
+@pytest.mark.full  # the largest cases
 def test_decentralised_is_ahead_where_the_central_registry_is_full() -> None:
     large = of("synthetic, 10,000 operations a node")
     assert large["decentralised"].seconds <= 0.5 * large["centralised"].seconds

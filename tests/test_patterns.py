@@ -1,4 +1,4 @@
-"""The definitions of docs/patterns.md, sentence by sentence, and runs that fool a program."""
+"""The definitions of docs/patterns.md, sentence by sentence, and runs that mislead programs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_broadcast_with_one_reader_stopping_early() -> None:
     flow, file, _ = one_to_many([*[[(0, MB)]] * 5, [(0, MB // 2)]], MB)
     labels = flow.labels()
     assert labels.of(file) == {"broadcast"}
-    # The first 10 % are a header that all read: 40 % by six and 50 % by five remain.
+    # The first 10 % are a header that all read: 40 % read by six and 50 % read by five remain.
     assert labels.evidence(file, "broadcast")["m"] == pytest.approx(
         (0.4 * 6 + 0.5 * 5) / 0.9, abs=1e-3
     )
@@ -93,18 +93,18 @@ def test_scatter_with_gaps_states_them() -> None:
 
 
 def parted(shares: list[tuple[int, int]]) -> set[str]:
-    """The labels of a file of 1,000 KiB with a reader of each of these ranges."""
+    """Return the labels of a file of 1,000 KiB with one reader for each of these ranges."""
     flow, file, _ = one_to_many([[(a * KB, b * KB)] for a, b in shares], 1000 * KB)
     return set(flow.labels().of(file))
 
 
 @pytest.mark.rule("P12", "P13", "P61")
 def test_a_whole_reader_beside_readers_of_some_parts_is_no_scatter() -> None:
-    """However few bytes others read: only one of them has a region of its own."""
+    """However few bytes the others read, only one reader has a region of its own."""
     assert parted([(0, 1000), (500, 600)]) == {"partly_shared"}
     assert parted([(0, 1000), (300, 370), (500, 570), (800, 900)]) == {"partly_shared"}
     assert parted([(0, 1000), (850, 1000)]) == {"partly_shared"}
-    assert parted([(0, 990), (900, 1000)]) == {"partly_shared"}  # mostly what another reads too
+    assert parted([(0, 990), (900, 1000)]) == {"partly_shared"}  # mostly read by another reader
     assert parted([(0, 850), (840, 1000)]) == {"scatter"}
 
 
@@ -129,7 +129,7 @@ def test_between_the_two_is_partly_shared_and_never_rounded() -> None:
 
 @pytest.mark.rule("P10")
 def test_a_shared_header_is_set_aside() -> None:
-    """All read the first 64 KiB, then each its own part: a scatter, the header in evidence."""
+    """All read the first 64 KiB, then each its own part: a scatter, header in evidence."""
     head = 64 * KB
     ranges = [[(0, head), (head + k * MB, head + (k + 1) * MB)] for k in range(8)]
     flow, file, _ = one_to_many(ranges, head + 8 * MB)
@@ -168,7 +168,7 @@ def test_readers_of_nothing_but_the_header_are_judged_on_all_bytes() -> None:
 @pytest.mark.parametrize(("size", "heads"), [(100 * KB, 2), (MB, 1), (120 * KB, 5)])
 @pytest.mark.rule("P10", "P17")
 def test_a_whole_reader_beside_header_readers_is_a_pipeline(size: int, heads: int) -> None:
-    """`head` reads 8 KiB of a file that one task reads whole."""
+    """`head` reads 8 KiB of a file that one task reads completely."""
     flow, file, tasks = one_to_many([[(0, size)], *[[(0, 8 * KB)]] * heads], size)
     labels = flow.labels()
     assert labels.of(file) == {"pipeline"}
@@ -197,7 +197,7 @@ def test_header_readers_beside_several_whole_readers_leave_their_broadcast() -> 
 
 @pytest.mark.rule("P10")
 def test_readers_show_which_of_them_read_the_header_only() -> None:
-    """What learns, draws and checks looks at the readers' rows."""
+    """Learning, drawing and checking rely on the rows of the readers."""
     run = RunBuilder()
     root = run.process(["sh", "run"])
     make, use, *heads = (run.process([t], parent=root) for t in ("one", "use", "head", "head"))
@@ -247,7 +247,7 @@ def test_peek_thresholds(size: int, read: int, peek: bool) -> None:
 
 @pytest.mark.rule("P8")
 def test_an_uneven_scatter_with_a_straggler_region_is_a_scatter() -> None:
-    """39 of 40 readers take 2 % each, one takes a fifth: the small ones are no peeks."""
+    """39 of 40 readers read 2 % each, one reads a fifth: the small reads are not peeks."""
     part = 20 * KB
     ranges = [[(k * part, (k + 1) * part)] for k in range(39)] + [[(39 * part, 49 * part)]]
     flow, file, tasks = one_to_many(ranges, 49 * part)
@@ -259,7 +259,7 @@ def test_an_uneven_scatter_with_a_straggler_region_is_a_scatter() -> None:
 
 @pytest.mark.rule("P8")
 def test_bytes_that_nobody_read_do_not_make_peeks_readers() -> None:
-    """A reader of the first and the last bytes, three that look at the header."""
+    """One reader of the first and the last bytes, three that read only the header."""
     size = 100 * MB
     ranges = [[(0, 40 * KB), (size - 60 * KB, size)], *[[(0, 40 * KB)]] * 3]
     flow, file, _ = one_to_many(ranges, size)
@@ -268,7 +268,7 @@ def test_bytes_that_nobody_read_do_not_make_peeks_readers() -> None:
 
 @pytest.mark.rule("P7", "P15")
 def test_header_peeks_make_no_reduce() -> None:
-    """A task that looks at the headers of all images is not the one that reduces them."""
+    """A task that reads only the headers of all images does not reduce them."""
     flow = FlowBuilder()
     makers = [flow.task(f"project {k}") for k in range(6)]
     table, add = flow.task("table", start=20), flow.task("add", start=30)
@@ -326,7 +326,7 @@ def test_a_whole_writer_and_one_that_corrects_some_bytes_are_no_gather() -> None
 
 @pytest.mark.rule("P3")
 def test_superseded_writers_do_not_count() -> None:
-    """A killed attempt whose bytes its retry overwrote: one producer, a pipeline."""
+    """A retry overwrote the bytes of a killed attempt: one producer, a pipeline."""
     flow = FlowBuilder()
     first = flow.task("make", start=0)
     again = flow.task("make", start=5, attempt=2)

@@ -1,4 +1,4 @@
-"""The cost model and the confidence factors, against numbers worked out by hand."""
+"""The cost model and the confidence factors against values computed by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_pipeline_saves_the_way_there_and_back() -> None:
 
 @pytest.mark.rule("P36", "P42", "P43")
 def test_reduce_beats_its_pipelines_because_nobody_waits() -> None:
-    """Four files of 1 MB, N = 4: the node that takes them made a quarter of them."""
+    """Four files of 1 MB, N = 4: the node of the reduce task produced a quarter of them."""
     flow, files, _ = many_to_one([MB] * 4)
     labels = flow.labels()
     together, apart = cost(labels, files[0], "reduce"), cost(labels, files[0], "pipeline")
@@ -67,7 +67,7 @@ def test_replicas_one_per_two_to_three_readers_and_no_more_than_pays(
 
 @pytest.mark.rule("P41", "P44")
 def test_more_readers_than_nodes_share_the_copies() -> None:
-    """40 readers on two nodes, a copy on each: one copy moves, nobody reads from afar."""
+    """40 readers on two nodes with a copy each: one copy is transferred, all reads are local."""
     flow, file, _ = one_to_many([[(0, 100 * MB)]] * 40, 100 * MB)
     flow.nodes = 2
     labels = flow.labels()
@@ -79,8 +79,8 @@ def test_more_readers_than_nodes_share_the_copies() -> None:
 
 @pytest.mark.rule("P45")
 def test_replicas_that_do_not_pay_are_not_asked_for() -> None:
-    """Eight readers one after another, each with what the one before made: one copy at a time
-    is enough."""
+    """Eight readers in sequence, each using the output of the previous one: one copy at a time is
+    enough."""
     flow, file, tasks = one_to_many([[(0, MB)]] * 8, MB)
     for k, task in enumerate(flow.tasks[1:]):
         task.update(start_s=10.0 + 10 * k, end_s=15.0 + 10 * k)
@@ -94,7 +94,7 @@ def test_replicas_that_do_not_pay_are_not_asked_for() -> None:
 
 @pytest.mark.rule("P41")
 def test_broadcast_saves_little_as_the_paper_measured() -> None:
-    """19 readers on 19 nodes: the paper's network traffic fell by 6 %; the model says 5 %."""
+    """19 readers on 19 nodes: the paper measured 6 % less network traffic; the model gives 5 %."""
     flow, file, _ = one_to_many([[(0, 100 * MB)]] * 19, 100 * MB)
     flow.nodes = 19
     numbers = cost(flow.labels(), file, "broadcast")
@@ -150,8 +150,8 @@ def test_files_too_small_to_repay_a_call_are_left_alone() -> None:
 )
 @pytest.mark.rule("P31", "P32", "P33")
 def test_default_placements(placement: str, network: int, wait: int) -> None:
-    """s = 4 MB read whole by two, N = 4: 3/4 of (s + 2 s), or of the reads alone; a striped
-    file is read over its readers' own links, otherwise over its one sender's."""
+    """s = 4 MB read whole by two, N = 4: 3/4 of (s + 2 s), or of the reads alone; a striped file is
+    read over its readers' own links, otherwise over the link of its one sender."""
     flow, file, _ = one_to_many([[(0, 4 * MB)]] * 2, 4 * MB)
     numbers = cost(flow.labels(default_placement=placement), file, "broadcast")
     assert numbers["default_network"] == network

@@ -1,4 +1,4 @@
-"""The chance that a lost access would change a label, against numbers worked out by hand."""
+"""The probability that a lost access would change a label, against values computed by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MB = 1 << 20
 
 
 def chains(count: int, outputs: int) -> FlowBuilder:
-    """`count` files with a writer and a reader, `outputs` with a writer only."""
+    """Build `count` files with a writer and a reader, and `outputs` files with a writer only."""
     flow = FlowBuilder()
     for k in range(count + outputs):
         file = flow.file(f"f{k}", MB)
@@ -29,7 +29,7 @@ def kept(flow: FlowBuilder, file: int, pattern: str) -> float:
 
 @pytest.mark.rule("P50")
 def test_an_output_can_be_a_file_whose_reader_was_lost() -> None:
-    """A fifth of the uses was lost: of 50 pipelines 40 are seen, 10 of 100 outputs are none."""
+    """With a fifth of the uses lost, 40 of 50 pipelines appear; 10 of 100 outputs are false."""
     flow = chains(40, 100)
     flow.gone = {1: (10.0, 40.0)}
     assert kept(flow, 41, "stage_out") == pytest.approx(0.9, abs=0.01)
@@ -37,7 +37,7 @@ def test_an_output_can_be_a_file_whose_reader_was_lost() -> None:
 
 @pytest.mark.rule("P50")
 def test_a_pipeline_can_be_a_file_with_a_second_reader() -> None:
-    """Hardly, in a run of pipelines; well, in one in which many files have two readers."""
+    """Unlikely if all files are pipelines, likely if many files have two readers."""
     flow = chains(40, 100)
     flow.gone = {1: (10.0, 40.0)}
     plain = kept(flow, 1, "pipeline")
@@ -50,9 +50,9 @@ def test_a_pipeline_can_be_a_file_with_a_second_reader() -> None:
 @pytest.mark.parametrize(
     ("seen", "share", "expected"),
     [
-        ([10_000, 4_000], 0.2, [0.9, 1]),  # 5,000 with one reader
+        ([10_000, 4_000], 0.2, [0.9, 1]),  # 5,000 files with one reader
         ([4_500, 5_000, 2_500], 0.5, [0.4444, 0, 1]),  # 10,000 with two, and 2,000 without
-        ([1_000, 4_000, 4_000], 0.5, None),  # impossible numbers: still probabilities
+        ([1_000, 4_000, 4_000], 0.5, None),  # impossible counts: still probabilities
         ([0, 0, 0], 0.5, None),
     ],
 )
@@ -66,7 +66,7 @@ def test_the_numbers_of_users_are_found(
 
 
 def test_files_that_nobody_was_seen_with_are_not_counted() -> None:
-    """Inputs: 10,000 with two readers, half of the uses lost; 2,500 are not seen at all."""
+    """Inputs: 10,000 with two readers, half of the uses lost; 2,500 do not appear at all."""
     found = estimate_complete_share(np.array([0, 5_000, 2_500, *[0] * 10]), 0.5, first=1)
     assert found[1] < 0.03
     found = estimate_complete_share(np.array([0, 5_000, *[0] * 11]), 0.5, first=1)

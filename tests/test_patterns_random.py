@@ -1,4 +1,4 @@
-"""Random flows: the labels are those of the slow reference, and do not depend on names or order."""
+"""Random flows: labels equal those of the slow reference and do not depend on names or order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THOROUGH = settings(max_examples=120, deadline=None, suppress_health_check=[*Hea
 
 @st.composite
 def flows(draw: st.DrawFn, most_tasks: int = 9) -> FlowBuilder:
-    """Tasks in stages with typical and with odd accesses."""
+    """Draw tasks in stages with typical and with unusual accesses."""
     flow = FlowBuilder(options=OPTIONS, nodes=draw(st.integers(1, 6)))
     count = draw(st.integers(2, most_tasks))
     for k in range(count):
@@ -79,7 +79,7 @@ def _read(draw: st.DrawFn, flow: FlowBuilder, file: int, size: int, readers: lis
 
 
 def summary(patterns: pa.Table, groups: pa.Table, edges: pa.Table) -> dict[str, Any]:
-    """The result as plain values, comparable with the reference's."""
+    """Convert the result to plain values that are comparable with the reference."""
     rows = patterns.to_pylist()
     ends = {e["edge"]: (e["producer"], e["file"], e["consumer"]) for e in edges.to_pylist()}
     own = [p for p in rows if p["edge"] is None]
@@ -118,7 +118,7 @@ def run(flow: FlowBuilder, tables: Flow | None = None) -> dict[str, Any]:
 
 
 def one_primary_each(patterns: pa.Table) -> None:
-    """Whatever has a label has exactly one primary."""
+    """Check that every labelled file or edge has exactly one primary label."""
     count: dict[Any, int] = {}
     for p in patterns.to_pylist():
         key = (p["file"], p["edge"])

@@ -1,4 +1,4 @@
-"""Rules of docs/patterns.md that no other test names: owners, costs in full, choice, nodes."""
+"""Rules of docs/patterns.md without a test elsewhere: owners, full costs, choice, nodes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tracehint.analyzer.model import Options
 
 
 def cost(labels: Labels, file: int, pattern: str) -> tuple[float, float]:
-    """(network bytes, waiting bytes) of the placement that a label asks for."""
+    """Return (network bytes, waiting bytes) of the placement that a label asks for."""
     numbers = labels.evidence(file, pattern)["cost"]
     return numbers["network"], numbers["wait"]
 
 
 @pytest.mark.rule("P6")
 def test_who_owns_no_byte_any_more_is_no_owner() -> None:
-    """Another task wrote all its bytes again."""
+    """Another task overwrote all its bytes."""
     flow, file, _ = one_to_many([[(0, MB)]], MB)
     late = flow.task("late", start=6)
     flow.write(late, file, 0, MB)
@@ -33,7 +33,7 @@ def test_who_owns_no_byte_any_more_is_no_owner() -> None:
 
 @pytest.mark.rule("P6")
 def test_bytes_carried_over_make_owners() -> None:
-    """A second task changes half of a file that a third one reads: two owners, none overlaps."""
+    """A second task changes half of a file that a third one reads: two owners without overlap."""
     run = RunBuilder()
     root = run.process(["make"])
     one, two, three = (run.process([t], parent=root) for t in ("one", "two", "three"))
@@ -53,8 +53,8 @@ def test_bytes_carried_over_make_owners() -> None:
 
 @pytest.mark.rule("P21", "P57")
 def test_who_runs_at_the_same_time_reads_at_the_same_time() -> None:
-    """Reads of a moment, tasks that overlap by pairs, each when its own input is there; the
-    number of nodes changes nothing."""
+    """Instantaneous reads by tasks that overlap in pairs, each starting when its own input exists;
+    the number of nodes has no influence."""
     flow, file, tasks = one_to_many([[(0, MB)]] * 4, MB)
     for k, task in enumerate(tasks):
         flow.tasks[task - 1].update(start_s=10.0 + 4 * k, end_s=16.0 + 4 * k)
@@ -68,7 +68,7 @@ def test_who_runs_at_the_same_time_reads_at_the_same_time() -> None:
 
 
 def waiting(readers: int, at_once: int) -> tuple[FlowBuilder, int, list[int]]:
-    """Readers of one file by a machine with `at_once` processors: 10 s each, one after another."""
+    """Build readers of one file, 10 s each, on a machine that runs `at_once` of them at a time."""
     flow, file, tasks = one_to_many([[(0, MB)]] * readers, MB)
     for k, task in enumerate(tasks):
         start = 10.0 + 10 * (k // at_once)
@@ -79,7 +79,7 @@ def waiting(readers: int, at_once: int) -> tuple[FlowBuilder, int, list[int]]:
 @pytest.mark.parametrize("at_once", [1, 2, 3, 16])
 @pytest.mark.rule("P21", "P60")
 def test_readers_that_only_waited_for_a_processor_read_at_the_same_time(at_once: int) -> None:
-    """However few processors the recorded machine had: 16 copies pay on 16 nodes as on one."""
+    """16 copies pay on 16 nodes, however few processors the recorded machine had."""
     flow, file, _ = waiting(16, at_once)
     flow.nodes = 16
     labels = flow.labels()
@@ -91,13 +91,13 @@ def test_readers_that_only_waited_for_a_processor_read_at_the_same_time(at_once:
 
 @pytest.mark.rule("P60")
 def test_a_reader_that_needs_what_the_one_before_made_is_not_ready_with_it() -> None:
-    """A chain of tasks that all read one table: one at a time, however long each waited."""
+    """Tasks in a chain that all read one table: one at a time, however long each waited."""
     flow, file, tasks = waiting(6, 1)
     for one, two in pairwise(tasks):
         state = flow.file(f"state {one}", MB)
         flow.write(one, state, 0, MB)
         flow.read(two, state, 0, MB)
-    # a task starts when the one before ends, and both ends count: two
+    # a task starts when the previous one ends, and both end points count: two
     assert flow.labels().evidence(file, "broadcast")["concurrent_readers"] == 2
     for k, task in enumerate(tasks):
         flow.tasks[task - 1].update(start_s=10.0 + 11 * k, end_s=20.0 + 11 * k)
@@ -106,7 +106,7 @@ def test_a_reader_that_needs_what_the_one_before_made_is_not_ready_with_it() -> 
 
 @pytest.mark.rule("P60")
 def test_what_an_engine_wrote_is_complete_with_its_last_write() -> None:
-    """The engine runs to the end and hands each task a list: before, no task is ready."""
+    """The engine runs to the end and writes a list for each task, which is not ready before it."""
     flow, file, tasks = waiting(4, 1)
     engine = flow.task("engine", start=0, end=100, engine=True)
     for k, task in enumerate(tasks):
@@ -133,7 +133,7 @@ def test_nodes_are_hosts_or_the_most_tasks_at_one_time() -> None:
     run = RunBuilder()
     root = run.process(["make"], start=0.0, end=100.0)
     file = run.file("/data/f", existed=True)
-    for k in range(5):  # three at a time at most
+    for k in range(5):  # at most three at a time
         at = 10.0 * k
         run.read(run.process([f"t{k}"], parent=root, start=at, end=at + 25), file, 0, 9, at=at)
     assert analyze(bundle_of(run)).run["nodes"] == 3
@@ -160,7 +160,7 @@ def test_an_input_is_staged_in_where_its_reader_runs() -> None:
 
 @pytest.mark.rule("P39", "P43")
 def test_a_gather_with_one_reader_moves_all_but_what_is_there() -> None:
-    """Four writers of a quarter each, N = 4 and N = 2: a quarter, or half is there."""
+    """Four writers of a quarter each, N = 4 and N = 2: a quarter or half is already local."""
     flow, file = gathered(0)
     assert cost(flow.labels(), file, "gather") == (3 * MB, 0)
     flow.nodes = 2
@@ -179,14 +179,14 @@ def test_a_gather_with_several_readers_is_read_over_its_owners_links() -> None:
 
 @pytest.mark.rule("P42")
 def test_a_reader_of_two_pipelines_runs_at_one_producer() -> None:
-    """Three quarters of its bytes are at the larger producer: the share that stays."""
+    """The larger producer's node holds three quarters of its bytes, which stay local."""
     flow, files, _ = many_to_one([3 * MB, MB])
     assert cost(flow.labels(), files[0], "pipeline")[0] == pytest.approx(3 * MB / 4)
 
 
 @pytest.mark.rule("P46")
 def test_waiting_counts_before_traffic_and_may_cost_some() -> None:
-    """Two nodes, four readers: a second copy costs a copy and halves the wait."""
+    """Two nodes, four readers: a second copy costs one transfer and halves the waiting."""
     flow, file, _ = one_to_many([[(0, 10 * MB)]] * 4, 10 * MB)
     flow.nodes = 2
     row = flow.labels(default_placement="one-node").get(file, "broadcast")
@@ -209,7 +209,7 @@ def test_the_runner_up_is_the_best_other_placement() -> None:
 
 @pytest.mark.rule("P47")
 def test_equal_costs_go_by_the_order_of_the_page() -> None:
-    """On one node nothing costs anything: scatter comes before gather."""
+    """On one node all costs are zero: scatter precedes gather."""
     flow, file = in_parts(2, nodes=1)
     labels = flow.labels()
     assert labels.of(file) == {"gather", "scatter"}

@@ -1,7 +1,7 @@
-"""`tracehint place`: a task starts where its inputs lie, and is never held up.
+"""`tracehint place`: a task starts on a node that holds its inputs, and is never delayed.
 
-The store is a table whose location attribute the tests write themselves; nodes are started by
-`env NODE=name`, so that the command tells where it ran.
+The store is a table whose location attribute the tests set; nodes are started by `env NODE=name`,
+so the command can print where it ran.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Tasks of a running engine start where the dispatcher says, and are otherwise the engine's own.
+"""Tasks of a running engine start where the dispatcher decides, and otherwise run as without it.
 
-The "nodes" are words of a host's `start`: the same machine, marked by a variable.
+The "nodes" are start commands of a host: the same machine, marked by an environment variable.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ MARKED = ("env", "ON_NODE={host}", "{argv}")
 
 
 def nodes(*names: str, start: Sequence[str] = MARKED, slots: int = 2) -> Allocation:
-    """Allocation of which the first is this machine."""
+    """Return an allocation whose first node is this machine."""
     hosts = tuple(Host(name=name, slots=slots, start=tuple(start)) for name in names)
     return Allocation(hosts, 0, 1000.0, 0.1)
 
 
 def shell(cwd: Path, text: str) -> Key:
-    """What make, Makeflow and others start for a command."""
+    """Return the key of the process that make, Makeflow and others start for a command."""
     return os.fsencode(cwd), (b"/bin/sh", b"-c", text.encode())
 
 
@@ -50,7 +50,7 @@ ENGINE = "import os, signal, sys; os.execv(sys.argv[1], sys.argv[1:])"
 def run(
     place: Dispatcher, key: Key, *, stdin: int, engine: str = ENGINE
 ) -> subprocess.CompletedProcess[str]:
-    """The task, below the library, from a process that starts it as an engine does."""
+    """Run the task with the library preloaded, from a process that starts it as an engine does."""
     env = {**os.environ, "LD_PRELOAD": str(LIBRARY), **place.environment}
     words = [os.fsdecode(word) for word in key[1]]
     return subprocess.run(
@@ -61,7 +61,7 @@ def run(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Where tasks run, which all nodes see."""
+    """Working directory of the tasks, visible to all nodes; marks must not remain in it."""
     yield tmp_path
     left = list(tmp_path.glob("place-*"))
     assert not left, left
@@ -71,7 +71,7 @@ def test_the_part_decides_and_the_task_is_its_own(folder: Path) -> None:
     text = "echo $ON_NODE; env | grep -v -e ^_= -e ^ON_NODE | sort >&2; pwd; ulimit -n; exit 7"
     keys = [shell(folder, f": {part}; {text}") for part in range(3)]
     tasks = {key: PlacedTask(part=part) for part, key in enumerate(keys)}
-    os.environ["SLURM_STEP_ID"] = "77"  # of a step that surrounds us: the task has it as well
+    os.environ["SLURM_STEP_ID"] = "77"  # of the surrounding step: the task inherits it
     try:
         with dispatching(nodes("a", "b"), tasks, folder, steal=True) as place:
             found = [run(place, key, stdin=subprocess.DEVNULL) for key in keys]
@@ -88,7 +88,7 @@ def test_the_part_decides_and_the_task_is_its_own(folder: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["make", "makeflow", "xargs", "parallel", "sh"])
 def test_engines(engine: str, folder: Path) -> None:
-    """Each task runs once, on the node of its part, with what the engine gives it."""
+    """Each task runs once, on its part's node, with the environment that the engine sets."""
     if shutil.which(engine) is None:
         pytest.skip(f"not installed: {engine}")
     numbers = range(6)
@@ -155,7 +155,7 @@ def test_the_task_of_an_engine_that_ignores_ends_is_waited_for(folder: Path) -> 
 
 
 def test_a_node_on_which_tasks_do_not_begin_gets_no_more(folder: Path) -> None:
-    """Node b is away: the plan's tasks for it go to c, after two that ran here."""
+    """Node b is unavailable: after two of its planned tasks ran here, the others go to c."""
     away = ("sh", "-c", 'test {host} != b && exec env ON_NODE={host} "$@"', "sh", "{argv}")
     keys = [shell(folder, f": {n}; echo $ON_NODE") for n in range(5)]
     tasks = {key: PlacedTask(1, {}, (n,)) for n, key in enumerate(keys)}
@@ -167,7 +167,7 @@ def test_a_node_on_which_tasks_do_not_begin_gets_no_more(folder: Path) -> None:
 
 
 def test_a_missing_directory_there_is_no_task(folder: Path) -> None:
-    """The node does not see the folder of the marks: the task has not begun, and runs here."""
+    """The node does not have the directory of the marks: the task has not begun, and runs here."""
     key = shell(folder, "echo once >> log")
     with dispatching(nodes("a", "b"), {key: PlacedTask(1)}, folder, steal=True) as place:
         place.shared.rmdir()
@@ -176,7 +176,7 @@ def test_a_missing_directory_there_is_no_task(folder: Path) -> None:
 
 
 def test_what_cannot_be_carried_runs_here(folder: Path) -> None:
-    """A pipe, and the rest of a file that a loop reads."""
+    """A pipe, or the rest of a file that a loop reads."""
     key = shell(folder, "read x; echo $ON_NODE:$x")
     (folder / "lines").write_text("one\ntwo\n")
     with dispatching(nodes("a", "b"), {key: PlacedTask(1)}, folder, steal=True) as place:
@@ -191,7 +191,7 @@ def test_what_cannot_be_carried_runs_here(folder: Path) -> None:
 
 def test_signals_reach_the_task_and_a_killed_starter_ends_its_step(folder: Path) -> None:
     key = shell(folder, "trap 'echo got; exit 5' TERM; echo $$ > pid; while :; do sleep 0.1; done")
-    waits = ("timeout", "--foreground", "999", "{argv}")  # passes signals on, as srun does
+    waits = ("timeout", "--foreground", "999", "{argv}")  # forwards signals, as srun does
     env_words = [os.fsdecode(word) for word in key[1]]
     with dispatching(
         nodes("a", "b", start=waits), {key: PlacedTask(1)}, folder, steal=True
@@ -236,15 +236,15 @@ def waiting(place: Dispatcher, task: PlacedTask, since: float) -> dispatch._Requ
 
 
 def test_which_node() -> None:
-    """The part's, else the one with most inputs; while that is full a task waits as long as moving
-    its inputs would take, then it takes any slot, and none for ever."""
+    """The part's node, else the one with most inputs. If that is full, a task waits as long as
+    moving its inputs would take, then uses any slot; no task waits forever."""
     hosts = [Host(name=name, slots=1, link_mbit=8.0) for name in "abc"]  # 1 MB/s
     place = Dispatcher(hosts, {}, Path(), here=0)
     first = waiting(place, PlacedTask(1, {}, (7,)), 0)
     assert place.grant(0.0) == [first] and first.node == 1 and place.located == {7: 1}
     reader = waiting(place, PlacedTask(None, {7: 2_000_000}), 0)
     assert place.grant(1.9) == []
-    assert place.grant(2.1) == [reader] and reader.node == 0  # no input there: here, if it can be
+    assert place.grant(2.1) == [reader] and reader.node == 0  # no input there: this node
     bound = waiting(place, PlacedTask(0), 3)
     place.steal = False
     assert place.grant(3 + dispatch.BOUND_WAIT_S - 0.1) == []
@@ -283,8 +283,8 @@ def test_a_trial_measures_the_link_or_says_no() -> None:
 def test_tasks_are_placed_where_that_is_quicker_by_more_than_is_uncertain(
     seconds: float, placed: bool, tmp_path: Path
 ) -> None:
-    """Long tasks on all nodes; short ones stay on the engine's, with their files. Either plan can
-    be written down and read again."""
+    """Long tasks run on all nodes; short ones stay on the engine's node, which has their files.
+    Either plan can be written and read back."""
     need_engine()
     path = write(tmp_path, pairs(12, seconds=seconds))
     analysis = load_analysis(path)

@@ -1,4 +1,4 @@
-"""A task of a plan: its part's node, how long it waits there, where it goes, and who is told."""
+"""A task of a plan: its part's node, how long it waits there, where it goes, who is notified."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOSTS = tuple(Host(name=f"n{k}", slots=1) for k in range(4))
 
 
 class Cluster:
-    """Nodes with one slot each, and a clock that only moves when somebody sleeps.
+    """Nodes with one slot each, and a clock that advances only in sleeps.
 
     `ends`: node -> time when its slot is free again. `wanted`: nodes that others wait for.
     """
@@ -85,7 +85,7 @@ def test_a_node_that_others_wait_for_is_not_stolen() -> None:
     cluster = Cluster({})
     turns = iter(range(10_000))
 
-    def free(host: Host) -> bool:  # each time somebody else takes the slot before the next look
+    def free(host: Host) -> bool:  # another task takes the slot before each second check
         return host.name == "n1" and next(turns) % 2 == 0
 
     queue = Queue(
@@ -239,7 +239,7 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Iterator[None]:
-    """All nodes but n2 are full."""
+    """All nodes except n2 are full."""
     folder = tmp_path / "hosts.toml.slots"
     folder.mkdir()
     with (folder / "n0.0").open("w") as zero, (folder / "n1.0").open("w") as one:
@@ -288,7 +288,7 @@ def test_a_task_of_a_full_node_runs_where_it_is_idle(place: Place) -> None:
 @pytest.mark.slow
 def test_a_waiting_task_starts_when_the_slot_is_free(place: Place, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"")
-    os.truncate(tmp_path / "a", 10_000_000_000)  # 80 s over the network: worth waiting for
+    os.truncate(tmp_path / "a", 10_000_000_000)  # 80 s over the network: longer than the wait
     folder = tmp_path / "hosts.toml.slots"
     folder.mkdir()
     with (folder / "n1.0").open("w") as one:

@@ -1,4 +1,4 @@
-"""Jobs of a running workflow are submitted for a node, or exactly as they are."""
+"""Jobs of a running workflow are submitted to a node, or unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_who_says_where_a_job_runs_is_left_alone(words: str, tmp_path: Path) -> 
     script.write_text(f"#!/bin/sh\n#SBATCH -J x\n#SBATCH {words}  # why\nsort a\n")
     assert not read_job(["-J", "y", str(script)], {})
     script.write_text("#!/bin/sh\n#SBATCH -J x\nsort a\n")
-    assert b"sort a" in read_job(["-J", "y", str(script), *words.split()], {})  # the script's own
+    assert b"sort a" in read_job(["-J", "y", str(script), *words.split()], {})  # its arguments
 
 
 def test_what_a_job_is_known_by(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_node_of_a_job_and_when_it_may_leave(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(submissions, "_MAX_AGE_S", 0.0)
     jobs = Submissions(NODES, KNOWN)
     assert jobs.answer(b"something else") == b""
-    assert jobs.answer(b"join a c") == b"0\0"  # nothing is known of its input
+    assert jobs.answer(b"join a c") == b"0\0"  # the location of its input is unknown
     assert jobs.answer(b"sort a") == b"1\0b"
     jobs.note_submission(b"1", b"77")
     said |= {
@@ -130,7 +130,7 @@ def test_the_node_of_a_job_and_when_it_may_leave(monkeypatch: pytest.MonkeyPatch
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, **said: str) -> dict[str, str]:
-    """What Slurm's commands print, by name; it can be changed."""
+    """Replace the output of Slurm's commands by name; the returned table can be modified."""
     monkeypatch.setattr(submissions, "_ask", lambda *words: said.get(words[0], ""))
     return said
 
@@ -138,7 +138,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, **said: str) -> dict[str, str]:
 def test_a_job_that_ended_a_moment_ago_is_where_its_reader_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However lately the queue was looked at, and though Slurm did not answer before."""
+    """Regardless of when the queue was last queried, although the job was pending then."""
     said = answers(monkeypatch, squeue="77|PENDING|\n")
     jobs = Submissions((NODES[0], NODES[1]), KNOWN)
     jobs.answer(b"sort a")
@@ -167,7 +167,7 @@ def test_a_requeued_job_gets_rid_of_a_node_that_is_gone(monkeypatch: pytest.Monk
 def test_jobs_that_slurm_does_not_free_are_tried_again(
     monkeypatch: pytest.MonkeyPatch, *, answered: bool
 ) -> None:
-    """The others first; in the end the command is printed."""
+    """Other jobs are released first; if retries fail, the command to type is printed."""
     asked: list[str] = []
 
     def ask(*words: str) -> str | None:
@@ -224,7 +224,7 @@ echo "Submitted batch job 4711"
 
 
 def submit(folder: Path, env: Mapping[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    """As an engine does, which looks for sbatch in PATH."""
+    """Run sbatch as an engine does, which looks for it in PATH."""
     path = f"/no-such-folder:{folder}/empty:{folder}/bin:{os.environ['PATH']}"
     env = {**os.environ, "LD_PRELOAD": str(LIBRARY), **env, "PATH": path}
     return subprocess.run(
@@ -235,8 +235,8 @@ def submit(folder: Path, env: Mapping[str, str], *words: str) -> subprocess.Comp
 
 @needs_preload()
 def test_sbatch_is_what_it_is_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its words, output and exit code; a node is added where the job is known, and where Slurm
-    refuses it the job is submitted without."""
+    """Words, output and exit code are unchanged. Known jobs get a node; if Slurm rejects it, the
+    job is submitted without one."""
     monkeypatch.setattr(submissions, "_ask", lambda *_: "")
     (tmp_path / "empty").mkdir()
     (tmp_path / "bin").mkdir()
@@ -273,10 +273,10 @@ def test_sbatch_is_what_it_is_without(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(jobs, "answer", lambda _: b"9")
         assert submit(tmp_path, jobs.environment, *sort).stdout == done.stdout
         assert called() == [plain]
-    assert submit(tmp_path, jobs.environment, *sort).stdout == done.stdout  # nobody answers
+    assert submit(tmp_path, jobs.environment, *sort).stdout == done.stdout  # no dispatcher
     assert called() == [plain]
     monkeypatch.setattr(sys, "path", [])
-    with submitting(NODES, KNOWN, steal=True) as jobs:  # nothing of the program is found
+    with submitting(NODES, KNOWN, steal=True) as jobs:  # the program's modules cannot be imported
         assert submit(tmp_path, jobs.environment, *sort).stdout == done.stdout
     assert called() == [plain]
 
@@ -294,7 +294,7 @@ with submitting(NODES, KNOWN, steal=True) as jobs:
 
 
 def test_waiting_jobs_of_a_run_that_is_killed_get_rid_of_their_node(tmp_path: Path) -> None:
-    """Those that it submitted."""
+    """The waiting jobs of the run are released from their node."""
     programs = {"squeue": "printf '%s\\n' 4700 4711 4713", "scontrol": 'echo "$@" >>calls'}
     for name, text in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}; {text}\n")

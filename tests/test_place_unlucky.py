@@ -1,4 +1,4 @@
-"""`place` started under bad conditions: the command runs, its code is the result, or 125 to 127."""
+"""`place` under adverse conditions: the command runs; the exit code is its own or 125 to 127."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tracehint plan`: its contract, what it chooses and what it refuses, and hostile graphs."""
+"""`tracehint plan`: its contract, its choices and rejections, and hostile graphs."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _engine() -> None:
 
 
 def rows(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The strategies by name."""
+    """Return the strategies by name."""
     return {row["name"]: row for row in data["strategies"]}
 
 
 def check(data: dict[str, Any]) -> None:
-    """What holds for every plan."""
+    """Check the invariants of every plan."""
     jsonschema.validate(data, SCHEMA)
     by_name = rows(data)
     chosen = by_name[data["chosen"]]
@@ -151,7 +151,7 @@ def test_without_metis_the_rest_is_planned(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_plan_for_more_tasks_than_were_recorded(tmp_path: Path) -> None:
-    """Times and sizes come from a run of 4 chains, the graph has 60."""
+    """Times and sizes come from a run of 4 chains; the graph has 60."""
     write(tmp_path, pairs(4), name="small.json")
     bare = pairs(60)
     for file in bare["workflow"]["specification"]["files"]:
@@ -178,8 +178,8 @@ def test_from_python(tmp_path: Path) -> None:
 def test_rules_that_lose_by_name_are_not_written(
     limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every draft with hints by name is slower, or moves more: the file has no rules, and says
-    so."""
+    """Every draft with hints by name is slower or moves more: the file has no rules, and a note
+    states that."""
     monkeypatch.setattr(planner, limit, 0.0)
     data = planned(write(tmp_path, pairs(10)), "-o", "h.json")
     assert load(tmp_path / "h.json").rules == ()
@@ -187,7 +187,7 @@ def test_rules_that_lose_by_name_are_not_written(
 
 
 def test_rules_that_save_next_to_nothing_are_not_written(tmp_path: Path) -> None:
-    """What hints can place is a thousandth of the bytes: whether they help is chance."""
+    """Hints can place only a thousandth of the bytes: any benefit would be chance."""
     tasks, sizes = [], {}
     for i in range(10):
         tasks.append((f"make_{i}", "make", [f"in_{i}.dat"], [f"made_{i}.dat"], 1.0))
@@ -254,7 +254,7 @@ def test_a_file_with_very_many_readers(tmp_path: Path, readers: int) -> None:
 
 
 def test_montage_halves_its_time_and_its_bytes(tmp_path: Path) -> None:
-    """The replay of a real run: sizes divided by 8, times by 50, no page cache on the clients."""
+    """Replay of a real run: sizes divided by 8, times by 50, no page cache on the clients."""
     write(tmp_path, pairs(1))
     rig = tmp_path / "rig.toml"
     rig.write_text(rig.read_text() + "[store]\nclient_cache = false\n")

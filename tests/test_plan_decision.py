@@ -1,4 +1,4 @@
-"""profile, report and hints begin with what the run would gain on a cluster."""
+"""profile, report and hints begin with the gain that the run would have on a cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLUSTER = 'base = "moosefs"\nname = "mine"\n[nodes]\ncount = 4\ncores = 2\nlink_
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Four chains of two tasks, bound by data."""
+    """Four chains of two tasks, limited by data transfers."""
     need_engine()
     build = RunBuilder()
     driver = build.process(["sh", "wf.sh"])
@@ -99,7 +99,7 @@ def gains(run: Path, cluster: str) -> dict[str, Any]:
 
 
 def test_analyze_lint_and_report_have_the_gain_on_the_cluster(run: Path) -> None:
-    """Four chains of 50 MB over links of 100 Mbit: the simulation, not the bytes, gives it."""
+    """Four chains of 50 MB over 100 Mbit links: the gain is from the simulation, not from bytes."""
     found = gains(run, "mine.toml")
     assert (found["baseline"]["cluster"], found["baseline"]["nodes"]) == ("mine", 4)
     gain = found["findings"][0]["gain"]
@@ -140,7 +140,7 @@ def test_a_graph_of_which_nothing_is_known_is_not_called_unworthy(tmp_path: Path
 
 
 def test_the_text_of_a_prediction_has_the_longest_types(tmp_path: Path) -> None:
-    path = write(tmp_path, pairs(12))  # by WfFormat's names each task is of a type of its own
+    path = write(tmp_path, pairs(12))  # WfFormat's names make each task a type of its own
     data = json.loads(path.read_text())
     for row in data["workflow"]["execution"]["tasks"]:
         del row["command"]

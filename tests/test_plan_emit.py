@@ -1,5 +1,5 @@
-"""A plan in each engine's words, checked by a grammar of its own; the engines themselves run it in
-test_plan_emit_run.py."""
+"""A plan in each engine's syntax, checked by a separate grammar; test_plan_emit_run.py runs it in
+the engines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LOCAL = [FilePart("a.txt", 0, {"DP": "collocation|part-0"})]
 
 
 def texts(hints: HintFile, engine: str, folder: Path, **more: Any) -> dict[str, str]:
-    """What an emitter writes, by file name."""
+    """Return the files that an emitter writes, by name."""
     request = EmitRequest(
         engine=engine,
         workflow=more.pop("workflow", None),
@@ -220,7 +220,7 @@ def test_json_workflows_keep_what_their_author_said_to_the_batch_system(
 
 
 def jobs(text: str) -> list[list[str]]:
-    """The words of each `submit` line; of the job's line the rule's own command."""
+    """Return the words of each `submit` line; for the job's line, the rule's own command."""
     lines = re.findall(r"^j\d+=\$\((submit .*) \"\$@\"\)$", text, re.MULTILINE | re.DOTALL)
     out = []
     for block in re.split(r"\n(?=j\d+=\$\(submit )", text):

@@ -1,4 +1,4 @@
-"""A plan reaches real engines: each runs the emitted file, its tasks run where the plan says."""
+"""A plan works in real engines: each runs the emitted file, with tasks on their planned nodes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PLAN = {"a.txt": 0, "b": 1, "out$(touch evil).txt": 0}
 
 
 def run(*command: str | Path, cwd: Path, **env: str) -> str:
-    """Standard output and error of a program that must end well."""
+    """Return standard output and error of a program that must succeed."""
     done = subprocess.run(
         list(map(os.fspath, command)), cwd=cwd, text=True, capture_output=True, timeout=PATIENCE_S,
         env={**os.environ, **env},
@@ -50,7 +50,7 @@ def run(*command: str | Path, cwd: Path, **env: str) -> str:
 
 
 def makeflow(folder: Path, *more: str) -> Path:
-    """A folder with a workflow, and what was emitted for it."""
+    """A directory with a workflow and the files emitted for it."""
     if shutil.which("makeflow") is None:
         pytest.skip("makeflow is not installed")
     (folder / "w.mf").write_text(MAKEFLOW)
@@ -157,13 +157,13 @@ JOBS = {f"{name}_{s}.txt": s - 1 for name in ("raw", "left", "right", "sum") for
 
 QUEUE = ("--executor", "cluster-generic", "--cluster-generic-submit-cmd", "./submit",
          "--seconds-between-status-checks", "1")  # fmt: skip  # a table
-ONE_SUM = (*QUEUE, "sum_1.txt")  # four jobs, each a Snakemake of its own where they are not grouped
+ONE_SUM = (*QUEUE, "sum_1.txt")  # four jobs, each a separate Snakemake unless grouped
 
 
 def snakemake(
     folder: Path, hosts: str, tasks: dict[str, int], *more: str, text: str = SNAKEFILE
 ) -> str:
-    """Run the emitted workflow with a queue of its own."""
+    """Run the emitted workflow with a simulated queue."""
     if importlib.util.find_spec("snakemake_executor_plugin_cluster_generic") is None:
         pytest.skip("snakemake-executor-plugin-cluster-generic is not installed")
     (folder / "Snakefile").write_text(text)
@@ -182,13 +182,13 @@ def test_snakemake_submits_the_jobs_of_a_part_together(tmp_path: Path) -> None:
     said = snakemake(tmp_path, ROWS, JOBS)
     assert (tmp_path / "sum_2.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
     assert "left out" not in said and "copied all the same" not in said, said
-    # raw feeds two jobs of the group: one group of four jobs for each part
+    # raw has two readers in the group: each part is one group of four jobs
     assert (tmp_path / "submitted").read_text().count("x") == 2, said
     assert not (tmp_path / "left_1.txt").exists(), "temp() is still temp()"
     assert "left_1.txt (nodelocal)" in said, "and never leaves its group"
 
 
-@pytest.mark.full  # groups that are divided: the next but one, by parts
+@pytest.mark.full  # groups that are divided by parts: see the test after the next
 def test_snakemake_groups_only_as_wide_as_a_node(tmp_path: Path) -> None:
     said = snakemake(tmp_path, ROWS.replace("slots = 2", "slots = 1"), JOBS, *ONE_SUM)
     assert (tmp_path / "sum_1.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
@@ -201,7 +201,7 @@ def test_snakemake_groups_only_as_wide_as_a_node(tmp_path: Path) -> None:
 def test_snakemake_asks_for_no_time_that_nobody_gives(
     tmp_path: Path, minutes: int, together: bool
 ) -> None:
-    """A group of three levels of 5 minutes needs 15: more than any job asks for by itself."""
+    """A group of three levels of 5 minutes needs 15, more than any job requests by itself."""
     text = SNAKEFILE.replace("    shell:", "    resources: runtime=5\n    shell:")
     hosts = ROWS.replace("slots = 2", f"slots = 2\nminutes = {minutes}")
     said = snakemake(tmp_path, hosts, JOBS, *ONE_SUM, text=text)
@@ -211,7 +211,7 @@ def test_snakemake_asks_for_no_time_that_nobody_gives(
     assert "left out" not in said, said
 
 
-@pytest.mark.full  # the rules that are written are those of the test above, the other way round
+@pytest.mark.full  # the emitted rules are those of the test above with parts exchanged
 def test_snakemake_never_groups_across_parts(tmp_path: Path) -> None:
     across = {**JOBS, "right_1.txt": 1, "right_2.txt": 0}
     said = snakemake(tmp_path, ROWS, across, *ONE_SUM)
@@ -252,7 +252,7 @@ def test_snakemakes_own_executor_for_slurm_sends_groups_to_their_nodes(
     text = SNAKEFILE.replace("cat {input}", "hostname > where_{wildcards.s}; cat {input}")
     snakemake(tmp_path, ROWS, JOBS, "-n", text=text)
     (tmp_path / "bin").mkdir()
-    # the executor takes Slurm's variables out of its jobs, and this Slurm has no place but them
+    # the executor removes Slurm's variables from its jobs, but this Slurm is found only by them
     conf = slurm.env["SLURM_CONF"]
     wrapper = f'#!/bin/sh\nSLURM_CONF={conf} exec {shutil.which("srun")} "$@"\n'
     (tmp_path / "bin" / "srun").write_text(wrapper)

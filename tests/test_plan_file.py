@@ -1,4 +1,4 @@
-"""The plan of a hint file: round trip, schema, and what a crafted one cannot do."""
+"""The plan of a hint file: round trip, schema, and the limits of a crafted one."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_names_of_every_byte_go_through_a_file(tmp_path: Path) -> None:
 
 
 def ring(count: int) -> dict[str, Any]:
-    """Tasks that read what two neighbours made, twice: only a cut keeps neighbours together."""
+    """Tasks that read the output of two neighbours, twice: only a cut keeps neighbours together."""
     tasks: list[Made] = [(f"make_{i}", "make", [f"in_{i}"], [f"a_{i}"], 0.2) for i in range(count)]
     for step, (before, after) in enumerate(("ab", "bc")):
         for i in range(count):

@@ -1,7 +1,7 @@
 """The contract of `plan` and `predict` for a declared graph that has not run, learned from a run.
 
-The same workflow for each way to declare one: a ring of 60 tiles, each joined twice with its
-neighbour, from a run of 12. Only a cut of the graph keeps neighbours together.
+The same workflow in each way of declaring one: a ring of 60 tiles, each joined twice with its
+neighbour, learned from a run of 12. Only a cut of the graph keeps neighbours together.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 def ring(count: int) -> Iterator[Step]:
-    """Tiles that are made, turned with their neighbour, and packed with their neighbour."""
+    """Yield steps that make tiles, then turn and pack each with its neighbour."""
     for i in range(count):
         yield Step("make", i, [f"raw_{i}.dat"], f"made_{i}.dat")
     for kind, before, after in (("turn", "made", "turned"), ("pack", "turned", "packed")):
@@ -47,12 +47,12 @@ WRITERS = {step.writes: step for step in ring(WANTED)}
 
 
 def size(name: str) -> int:
-    """Bytes of a file of the workflow."""
+    """Return the size in bytes of a file of the workflow."""
     return SIZES[name.partition("_")[0]]
 
 
 def as_instance(count: int) -> dict[str, Any]:
-    """As WfFormat, with times and sizes."""
+    """Return the workflow as WfFormat, with times and sizes."""
     tasks: list[Made] = [
         (f"{s.kind}_{s.number}", s.kind, s.reads, [s.writes], SECONDS[s.kind]) for s in ring(count)
     ]
@@ -94,7 +94,7 @@ def pegasus(folder: Path) -> Path:
 
 
 def snakemake(folder: Path) -> Path:
-    """What `snakemake -n` prints."""
+    """Write the output of `snakemake -n`."""
     lines = ["Building DAG of jobs..."]
     for s in ring(WANTED):
         reads = ", ".join(s.reads)
@@ -106,8 +106,8 @@ def snakemake(folder: Path) -> Path:
 
 
 def nextflow(folder: Path) -> Path:
-    """The trace of `nextflow run -stub-run`, with empty files in the work directories; the times
-    are those of making them."""
+    """Write the trace of `nextflow run -stub-run`, with empty files in the work directories; its
+    times are those of creating them."""
     lines = ["task_id\thash\tprocess\tname\tstatus\tstart\tcomplete"]
     place: dict[str, Path] = {}
     for number, s in enumerate(ring(WANTED)):
@@ -128,7 +128,7 @@ def nextflow(folder: Path) -> Path:
 
 
 def cwl(folder: Path) -> Path:
-    """The provenance of cwltool, as far as it tells steps and files."""
+    """Write the provenance of cwltool, reduced to steps and files."""
     parts: dict[str, dict[str, Any]] = {
         kind: {} for kind in ("activity", "entity", "used", "wasGeneratedBy")
     }
@@ -152,7 +152,7 @@ def recorded(folder: Path) -> Path:
     return write(folder, as_instance(WANTED), name="recorded.json")
 
 
-# way to declare -> the name of a task in it
+# how the workflow is declared -> the name of a task in it
 NAMES: dict[Callable[[Path], Path], Callable[[Step], str]] = {
     wfformat: lambda s: f"{s.kind}_{s.number}",
     makeflow: lambda s: s.writes,
@@ -167,7 +167,7 @@ NAMES: dict[Callable[[Path], Path], Callable[[Step], str]] = {
 Declared = tuple[Path, Callable[[Step], str]]
 
 
-# A graph of any of them is planned alike.
+# All graphs are planned alike, so the quick suite uses these.
 USUAL = (makeflow, snakemake, recorded)
 WAYS = [
     pytest.param(way, id=way.__name__, marks=[pytest.mark.full] * (way not in USUAL))
@@ -177,7 +177,7 @@ WAYS = [
 
 @pytest.fixture(scope="module", params=WAYS)
 def declared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Declared:
-    """A workflow that has not run, beside a run of 12 tiles; and how its tasks are called."""
+    """A workflow without a run, beside a run of 12 tiles; and the function that names its tasks."""
     need_engine()
     folder = tmp_path_factory.mktemp("ring")
     write(folder, as_instance(LEARNED), name="small.json")
@@ -186,7 +186,7 @@ def declared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module")
 def its_plan(declared: Declared) -> Any:
-    """What `plan` says of it."""
+    """The plan for it."""
     return planned(declared[0], "--learned", "small.json")
 
 
@@ -238,4 +238,4 @@ def test_what_a_graph_does_not_say_is_learned_for_a_prediction(declared: Declare
     names = [task["name"] for task in row["tasks"]]
     assert sorted(names) == sorted(called(step) for step in ring(WANTED))
     moved = sum(size(f) for s in ring(WANTED) for f in (*s.reads, s.writes))
-    assert 0.6 * moved < row["network_bytes"] < moved  # one of five nodes has it at hand
+    assert 0.6 * moved < row["network_bytes"] < moved  # for one of five nodes the data is local

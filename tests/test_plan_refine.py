@@ -1,4 +1,4 @@
-"""Single tasks in other parts: what ties them, what pays, and what it may cost."""
+"""Moving single tasks to other parts: their ties, the gains, and the limits of cost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CHAINS, NODES = 8, 4
 
 
 def chains(computing: float = 1.0) -> Problem:
-    """Chains of two tasks of the same types, 10 MB from one to the other."""
+    """Build chains of two tasks of the same types, with 10 MB between them."""
     tasks = [
         Task(f"m{i}", [("compute", computing), ("write", f"a{i}")], "make") for i in range(CHAINS)
     ]
@@ -55,7 +55,7 @@ def chains(computing: float = 1.0) -> Problem:
 
 
 def crossed(problem: Problem, wrong: int = CHAINS) -> Draft:
-    """Two chains a node, but some of the second tasks on the node after their first one's."""
+    """Two chains per node, but the first `wrong` second tasks are on the next node."""
     first = np.arange(CHAINS) % NODES
     second = np.where(np.arange(CHAINS) < wrong, (first + 1) % NODES, first)
     part: Ints = np.concatenate([first, second])
@@ -127,7 +127,7 @@ def test_the_budget_is_kept_and_the_answer_is_the_same_again() -> None:
 
 
 def test_a_move_of_a_kind_is_made_on_what_the_draft_is_by_then() -> None:
-    """Of several that pay, each is made on the draft that has those before it."""
+    """Of several moves that pay, each is applied to the draft that has the earlier ones."""
     problem = chains()
     draft, cut = crossed(problem), np.zeros(2 * CHAINS, np.int32)
     moves = {move.text: move for move in moves_of_kinds(problem, draft, cut)}
@@ -154,14 +154,14 @@ def test_tasks_are_bound_where_they_ran() -> None:
 def alone(
     lengths: Sequence[float], part: Sequence[int], nodes: int, slots: int
 ) -> tuple[LocalSearch, ChangedDraft]:
-    """The search of tasks that share nothing, so many seconds each, each bound to its part."""
+    """Return a search over independent tasks of these lengths (seconds), each bound to its part."""
     tasks = [
         Task(f"t{i}", [("compute", seconds), ("write", f"o{i}")], "work")
         for i, seconds in enumerate(lengths)
     ]
     sizes = {f"o{i}": 1000 for i in range(len(lengths))}
     problem = Problem(cast(Analysis, None), workload(tasks, sizes), plain(nodes, slots))
-    search = LocalSearch(Bench(problem), Objective(0.0), until=300)  # the time alone
+    search = LocalSearch(Bench(problem), Objective(0.0), until=300)  # the objective is time only
     return search, search.start(pin_tasks(problem, "alone", np.array(part), nodes, "unplanned"))
 
 
@@ -218,11 +218,11 @@ def test_the_best_of_several_drafts_is_found_and_those_that_come_to_the_same_are
     assert len({round(mean, 9) for mean in means}) == len(means)
 
 
-# -- Local-first with what is read together and copies of inputs, and what it must beat
+# -- Local-first with grouped inputs and copies of inputs, and the strategies that it must beat
 
 
 def problem(*, staged: bool) -> Problem:
-    """Eight makers read one input; pairs of what they write are joined, each by two tasks."""
+    """Eight makers read one input; each pair of their outputs is joined by two tasks."""
     tasks = [Task(f"m{i}", [("read", "in"), ("write", f"a{i}")]) for i in range(8)]
     for i in range(4):
         both = [("read", f"a{2 * i}"), ("read", f"a{2 * i + 1}")]
@@ -291,7 +291,7 @@ def test_fewer_bytes_are_no_reason_to_bind_tasks_where_that_may_lose(
 def test_a_scheduler_that_lets_tasks_wait_for_full_nodes_gets_a_plan(
     seconds: float, ahead: str | None
 ) -> None:
-    """Tasks that follow their data one by one are that quick only if they may leave a full node."""
+    """Placing tasks near their data is that quick only if they may leave a full node."""
     of = problem(staged=False)
 
     def estimate(name: str, seconds: float, how: str | None) -> Estimate:
@@ -310,7 +310,7 @@ def test_a_scheduler_that_lets_tasks_wait_for_full_nodes_gets_a_plan(
     assert (found.name if found else None) == ahead
 
 
-# -- Which of several strategies with near times is chosen: the leanest
+# -- Of strategies with similar times, the one with the lowest objective value is chosen
 
 
 def estimate(name: str, seconds: float, moved: float, *, simple: bool = False) -> Estimate:
@@ -322,7 +322,7 @@ def estimate(name: str, seconds: float, moved: float, *, simple: bool = False) -
 
 
 def bound(e: Estimate) -> Estimate:
-    """The same with tasks in parts."""
+    """Return the estimate with its tasks bound to parts."""
     return replace(e, draft=replace(e.draft, part=np.zeros(1, np.int32)))
 
 

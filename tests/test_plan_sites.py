@@ -1,4 +1,4 @@
-"""`plan` over several sites: bytes between them are counted, few, and decide at equal times."""
+"""`plan` over several sites: bytes between them are counted, kept low, and decide equal times."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def _engine() -> None:
 
 
 def several(**nodes: int) -> str:
-    """A cluster file with so many nodes at each site."""
+    """Return a cluster file with this number of nodes at each site."""
     parts = [NODES.format(site=site, count=count) for site, count in nodes.items()]
     parts += [SITE.format(site=site) for site in nodes]
     return '\nbase = "moosefs"\nname = "rig"\n' + "".join(parts)
 
 
 def on_sites(workflow: Path, *words: str, **nodes: int) -> dict[str, Any]:
-    """The JSON of `plan` there."""
+    """Return the JSON of `plan` on a cluster with these nodes per site."""
     (workflow.parent / "rig.toml").write_text(several(**nodes))
     return planned(workflow, *words)
 
 
 def two_sites(count: int, **store: float) -> Cluster:
-    """Half of the nodes at each of two sites, links between them of 1 MB/s."""
+    """Build a cluster with half of the nodes at each of two sites, linked at 1 MB/s."""
     sites = "".join(
         f'[[sites]]\nname = "{name}"\nup_mbit = 8\ndown_mbit = 8\n' for name in ("a", "b")
     )
@@ -62,14 +62,14 @@ def test_bytes_between_sites_are_counted_where_a_file_is_on_every_server() -> No
     found = run(work, two_sites(40, chunk_mb=1 * MB))
     assert found.network_bytes == pytest.approx(39 / 40 * 100 * MB)
     assert found.site_bytes == pytest.approx(20 / 40 * 100 * MB)
-    assert found.seconds == pytest.approx(50, rel=0.01)  # the link between sites decides
+    assert found.seconds == pytest.approx(50, rel=0.01)  # limited by the link between sites
 
 
 def test_bytes_between_sites_are_counted_chunk_by_chunk() -> None:
     work = workload([Task("w", [("write", "x")])], {"x": 100 * MB})
     found = run(work, two_sites(4, chunk_mb=25 * MB))
     assert found.site_bytes == pytest.approx(50 * MB)
-    # one chunk after the other: its own, a neighbour (2.5 s), two at the other site (25 s each)
+    # chunks in sequence: local, from a neighbour (2.5 s), two from the other site (25 s each)
     assert found.seconds == pytest.approx(52.5)
 
 
@@ -123,11 +123,11 @@ def test_cuts_use_nodes_of_the_task_s_site(nodes: dict[str, int]) -> None:
     site = sites_of(cluster)
     assert len(site) == sum(nodes.values()) and set(site) == set(range(len(nodes)))
     used = [set(site[cut]) for cut in cuts]
-    assert set(range(len(nodes))) in used  # all together
+    assert set(range(len(nodes))) in used  # all sites together
     assert all({s} in used for s in range(len(nodes)))  # and each alone
     together = cuts[used.index(set(range(len(nodes))))]
-    assert np.array_equal(site[together[:30]], site[together[30:]])  # no pair is torn apart
-    assert len(set(together.tolist())) == sum(nodes.values())  # every node works
+    assert np.array_equal(site[together[:30]], site[together[30:]])  # no pair is separated
+    assert len(set(together.tolist())) == sum(nodes.values())  # every node has tasks
 
 
 def test_at_equal_times_fewer_bytes_between_sites_win() -> None:

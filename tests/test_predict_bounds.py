@@ -1,4 +1,4 @@
-"""Bad and large input of `predict`: an error that names the thing, or an answer in bounds."""
+"""Bad and large inputs of `predict`: an error that names the input, or a bounded result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tracehint.hintgen.plan.objective import min_difference
 
 REPOSITORY = Path(__file__).parents[1]
 GB = 1 << 30
-# prints seconds and the most memory in bytes of a prediction of so many tasks of one stage
+# prints tasks, seconds and peak memory in bytes of a prediction of one stage of this many tasks
 LARGE = """
 import resource, sys, time
 from scripts.bench.bench_predict import layered
@@ -70,11 +70,11 @@ def test_a_million_tasks_of_one_stage() -> None:
     assert done.returncode == 0, done.stderr
     tasks, seconds, memory = map(float, done.stdout.split())
     assert tasks == 1_000_000
-    assert seconds < 600 and memory < 3 * GB  # of the processor; alone 10 s, 1.6 GB
+    assert seconds < 600 and memory < 3 * GB  # processor seconds; without other load 10 s, 1.6 GB
 
 
 def one_file(readers: int) -> Workload:
-    """So many tasks that read one file and nothing else."""
+    """Return a workload of tasks that only read one file."""
     work = workload([Task("t", [("read", "x")])], {"x": 10 * MB})
     ones = np.ones(readers, np.int64)
     work.task_id, work.names = np.arange(readers), ["t"] * readers
@@ -98,12 +98,12 @@ def test_a_file_of_a_hundred_thousand_readers(cache: str) -> None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     assert found.types[0, 2] == 100_000
     assert after - before + time.process_time() - begun < 600
-    if cache == "true":  # of 100 nodes all but the one that holds it fetch it once
+    if cache == "true":  # each of 100 nodes fetches it once, except the one that stores it
         assert found.network_bytes == pytest.approx(99 * 10 * MB)
 
 
 def predicted(folder: Path, data: dict[str, Any]) -> tuple[int, dict[str, Any], str]:
-    """Exit code, object and error of `predict` for a WfFormat instance."""
+    """Return the exit code, JSON object and error of `predict` for a WfFormat instance."""
     path = write(folder, data)
     words = ("predict", path, "--cluster", "rig.toml", "--format", "json")
     done = inside(*words, cwd=folder)
@@ -150,11 +150,11 @@ def test_times_that_cannot_be(tmp_path: Path, seconds: object) -> None:
         assert 1 <= found["configurations"][0]["seconds"] < 1e18
 
 
-# -- How wide the intervals of predictions are, and what the errors behind them are used for
+# -- Width of prediction intervals, and the use of the errors behind them
 
 
 def half(guessed: float) -> float:
-    """Half of the interval of a run of one second, as a share of the time."""
+    """Return half of the interval of a run of one second, as a share of the time."""
     need_engine()
     work = replace(workload([Task("one", [("compute", 1.0)])], {}), guessed=guessed)
     found = predict(work, [Configuration("x", plain(), "default", default)])[0]
@@ -189,7 +189,7 @@ def test_a_comparison_says_what_to_keep(measured: float, said: str) -> None:
     assert text.endswith(said) and ("inside" if measured < 14 else "outside") in text
 
 
-# -- Cluster files: every key has limits, and what is wrong is named with what would be right
+# -- Cluster files: every key has limits, and errors name the wrong key and a valid value
 
 
 LEAST = "[nodes]\ncount = 2\ncores = 1\nlink_mbit = 1000\n"

@@ -1,4 +1,4 @@
-"""`tracehint predict` as users call it: its contract, sweeps, forms, and what it refuses."""
+"""`tracehint predict` as users call it: its contract, sweeps, formats, and rejected input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SIZE = 20_000_000
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A writer, two readers at once, one task that reads what they write."""
+    """A writer, two concurrent readers, and one task that reads their outputs."""
     need_engine()
     build = RunBuilder()
     driver = build.process(["sh", "wf.sh"])
@@ -80,7 +80,7 @@ def test_the_contract(run: Path) -> None:
     assert all(t["start"] <= t["end"] <= row["seconds"] for t in row["tasks"])
     assert found["best"] == {"seconds": row["name"], "cost": row["name"]}
     assert row["cost"] == pytest.approx(row["seconds"] / 1000 * 4)
-    # idle all the time, and 6 seconds at least on one of two cores
+    # idle power all the time, and at least 8 busy seconds on one of two cores
     assert row["energy_joules"] >= 4 * 100 * row["seconds"] + 50 * 8 / 2
     path = row["critical_path"]
     assert sum(path["seconds"].values()) == pytest.approx(row["seconds"])
@@ -238,14 +238,14 @@ def test_a_graph_that_has_not_run_learns_from_one_that_has(run: Path) -> None:
     assert [stage["tasks"] for stage in row["stages"]] == [1, 3, 1]
     spent = [stage["spent"]["compute"] for stage in row["stages"]]
     assert spent == pytest.approx([3, 3 * 2, 1])
-    # every file but the last is as large as the seen ones; a node in four has it at hand
+    # every file but the last has the size of the recorded ones; on one of four nodes it is local
     assert row["network_bytes"] > 3 * SIZE
     assert any("learned from 1 run: the times of 5 tasks" in text for text in found["assumptions"])
-    assert "without a size" in " ".join(found["assumptions"])  # nobody has seen `out`
+    assert "without a size" in " ".join(found["assumptions"])  # no run recorded `out`
 
 
 def test_a_log_beside_the_workflow_does_not_displace_learned_times(run: Path) -> None:
-    """An engine's log counts the wait for files and slots as computing; a recording does not."""
+    """An engine's log counts waiting for files and slots as computing; a recording does not."""
     from tracehint.analyzer.predict.learning import learn_times
     from tracehint.analyzer.predict.workload import from_analysis
     from tracehint.app.planning import load_analysis
@@ -258,7 +258,7 @@ def test_a_log_beside_the_workflow_does_not_displace_learned_times(run: Path) ->
     assert stale.tasks.column("end_s").to_pylist() == [500.0] * 5
     assert any("those of an engine's log" in note for note in from_analysis(stale).notes)
     at, count = seen.tasks.column_names.index("io_wait_s"), seen.tasks.num_rows
-    for waits in ([0.0] * count, [None] * count):  # a recorder that tells waiting, one that cannot
+    for waits in ([0.0] * count, [None] * count):  # recorders that measure waiting or cannot
         column = pa.array(waits, pa.float64())
         known = replace(seen, tasks=seen.tasks.set_column(at, "io_wait_s", column))
         found, notes = learn_times(stale, [known])

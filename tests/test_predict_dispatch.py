@@ -1,4 +1,4 @@
-"""How engine and scheduler start tasks: measured from a recording, simulated, in a cluster file."""
+"""Task starts by engine and scheduler: measured from a recording, simulated, in a cluster file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def computing(count: int, each: float) -> Workload:
 
 
 def simulated(delay: float, interval: float, count: int, slots: int, each: float) -> list[float]:
-    """Starts of equal tasks without inputs, all ready at 0, by an engine that is this slow."""
+    """Return starts of equal tasks without inputs, all ready at 0, by an engine this slow."""
     starts: list[float] = []
     for i in range(count):
         turn = starts[-1] - delay if starts else 0.0
@@ -56,12 +56,12 @@ def test_what_a_recording_says_is_what_the_engine_did(
     found = dispatch_of(starts, starts + each, np.ones(40, bool), *none)
     assert found.interval_s == pytest.approx(interval, rel=0.1)
     assert found.source
-    if each > slots * interval:  # else it never waits for a slot: all that is seen is the rate
+    if each > slots * interval:  # else no task waits for a slot, and only the rate can be measured
         assert found.delay_s == pytest.approx(delay, rel=0.3)
 
 
 def test_full_slots_are_no_slow_dispatch() -> None:
-    """A hundred slots, always in use: tasks start as others end, ten a second."""
+    """A hundred slots, always in use: tasks start as others end, ten per second."""
     rng, free, rows = np.random.default_rng(1), [0.0] * 100, list[tuple[float, float]]()
     for number in range(1000):
         slot = int(np.argmin(free))
@@ -81,7 +81,7 @@ def test_what_nobody_saw_says_nothing() -> None:
 
 
 def test_an_input_that_comes_late_is_no_dispatch() -> None:
-    starts = np.array([0.0, 1.0, 2.0, 3.0, 4.0])  # a chain: each reads what the last one wrote
+    starts = np.array([0.0, 1.0, 2.0, 3.0, 4.0])  # a chain: each reads the previous output
     begin, dep = np.array([0, 1, 2, 3, 4, 4]), np.array([1, 2, 3, 4], np.int32)
     assert dispatch_of(starts, starts + 1, np.ones(5, bool), begin, dep) == Dispatch()
 
@@ -92,7 +92,7 @@ def test_starts_one_after_the_other_are_simulated() -> None:
     assert seconds(work, scheduler="dispatch_ms = 500") == pytest.approx(4 * 0.5 + 1)
     work.dispatch = Dispatch(delay_s=0.25, interval_s=0.5)
     assert seconds(work) == pytest.approx(4 * 0.5 + 0.25 + 1)
-    # the slower of the two counts, not both
+    # the slower of the two applies, not their sum
     assert seconds(work, scheduler="dispatch_ms = 2000") == pytest.approx(4 * 2 + 0.25 + 1)
 
 
@@ -113,7 +113,7 @@ def test_jobs_queue_for_the_node_that_they_are_bound_to() -> None:
 
 
 def filled(table: pa.Table, **columns: object) -> pa.Table:
-    """The table with these values in all rows."""
+    """Return the table with these values in all rows."""
     for name, value in columns.items():
         at = table.column_names.index(name)
         values = pa.array(np.broadcast_to(value, table.num_rows), table.schema.field(at).type)
@@ -127,7 +127,7 @@ def test_a_link_is_known_by_how_long_tasks_waited_for_files() -> None:
     used = [Task(f"use {i}", [("read", f"f{i}"), ("compute", 1.0)]) for i in range(8)]
     work = workload([*made, *used], {f"f{i}": 20 * MB for i in range(8)})
     cluster = plain(4, 2)  # 80 Mbit/s
-    nodes = np.array([i % 3 for i in range(16)], np.int32)  # the fourth node ran none
+    nodes = np.array([i % 3 for i in range(16)], np.int32)  # the fourth node ran no task
 
     def as_it_ran(work: Workload, cluster: Cluster) -> Placement:
         return replace(default(work, cluster), plan=nodes, scheduler="plan")
@@ -160,8 +160,8 @@ def test_the_link_is_the_clusters_where_waiting_is_not_known_of_all_tasks(tmp_pa
 
 @pytest.mark.slow
 def test_a_plan_of_montage_keeps_the_slots_of_all_nodes_busy(tmp_path: Path) -> None:
-    """102 tasks on five nodes of two slots, which a scheduler starts at ten a second: none gets
-    more than two fifths of them, and none of the nodes is idle."""
+    """102 tasks on five nodes of two slots, started by a scheduler at ten per second: no node gets
+    more than two fifths of them, and none is idle."""
     need_engine()
     make("montage/make_workflow.py", tmp_path)
     run_ = load_analysis(tmp_path / "montage.makeflow")

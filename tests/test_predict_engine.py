@@ -1,4 +1,4 @@
-"""The engine against times that are computed by hand: links of 10 MB/s unless said otherwise."""
+"""The engine against times computed by hand: links of 10 MB/s unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracehint.analyzer.predict.model import READ, Placement, SimulatedRun, Work
 
 
 def placed(work: Workload, **files: int) -> Placement:
-    """Files by number of the workload on a node: f0=1 puts file 0 on node 1."""
+    """Store files by number on nodes: f0=1 places file 0 on node 1."""
     kinds, target = np.full(work.files, -1, np.int32), np.full(work.files, -1, np.int32)
     for name, node in files.items():
         kinds[int(name[1:])], target[int(name[1:])] = law("node"), node
@@ -71,13 +71,13 @@ def test_two_transfers_share_a_link() -> None:
     tasks = [Task(str(i), [("read", f"x{i}")]) for i in range(2)]
     work = workload(tasks, {"x0": 100 * MB, "x1": 50 * MB})
     found = run(work, plain(3), planned(placed(work, f0=0, f1=0), 1, 2))
-    # 5 MB/s each until the small one is done at 10 s; the other has 50 MB left at 10 MB/s
+    # 5 MB/s each until the small one ends at 10 s; then the other's last 50 MB at 10 MB/s
     assert found.tasks is not None
     assert found.tasks[:, 4] == pytest.approx([15, 10])
 
 
 def test_what_a_bottleneck_leaves_goes_to_the_others() -> None:
-    # x0 and x1 leave node 0; x2 enters node 1 beside x0: x0 5, x1 5, x2 5; then x0 gets more
+    # x0 and x1 leave node 0; x2 enters node 1 beside x0: 5 MB/s each; then x0 speeds up
     tasks = [Task(str(i), [("read", f"x{i}")]) for i in range(3)]
     work = workload(tasks, {"x0": 100 * MB, "x1": 100 * MB, "x2": 25 * MB})
     found = run(work, plain(4, 2), planned(placed(work, f0=0, f1=0, f2=3), 1, 2, 1))
@@ -138,7 +138,7 @@ def test_a_disk_bounds_a_cold_read_but_not_a_warm_one() -> None:
     tasks.append(Task("c", [("read", "y"), ("read", "x")]))
     work = workload(tasks, {"x": 100 * MB, "y": 0})
     found = run(work, plain(node=node), planned(placed(work, f0=0, f1=0), 1, 1, 1))
-    assert found.tasks is not None  # one after the other: 20 s from the disk, then 10 s each
+    assert found.tasks is not None  # in sequence: 20 s from the disk, then 10 s each
     assert found.seconds == pytest.approx(40)
     assert found.hosts[0, 2] == 100 * MB
     cold = run(
@@ -158,7 +158,7 @@ def test_writes_wait_for_the_disk_once_the_buffer_is_full() -> None:
 
 @pytest.mark.parametrize("chunk", [1000, 1])
 def test_nodes_that_share_processors_share_what_moves(chunk: int) -> None:
-    """Four nodes read 100 MB each of their own, or of all: together at most 50 MB/s."""
+    """Four nodes read 100 MB each of their own files: together at most 50 MB/s."""
     tasks = [Task(f"t{i}", [("read", f"x{i}")]) for i in range(4)]
     work = workload(tasks, {f"x{i}": 100 * MB for i in range(4)})
     at = planned(placed(work, f0=0, f1=1, f2=2, f3=3), 0, 1, 2, 3)
@@ -209,7 +209,7 @@ def test_stripes_use_several_links() -> None:
     rest = "[servers]\ncount = 4\nlink_mbit = 20\nlink_efficiency = 1"
     store = 'servers = "apart"\nlaw = "stripe"\nstripe_width = 4\nchunk_mb = 25\nwindow = 4'
     found = run(work, plain(1, store=store, rest=rest))
-    assert found.seconds == pytest.approx(10)  # four of 2.5 MB/s
+    assert found.seconds == pytest.approx(10)  # four readers at 2.5 MB/s
     one = run(work, plain(1, store=store.replace("width = 4", "width = 1"), rest=rest))
     assert one.seconds == pytest.approx(40)
 
@@ -326,7 +326,7 @@ def test_an_idle_node_steals_unless_told_not_to() -> None:
 
 
 def test_of_a_plan_only_the_tasks_without_a_node_are_stolen() -> None:
-    """Two tasks are bound to node 0, two only lie there by their input."""
+    """Two tasks are bound to node 0; the others only prefer it because it stores their input."""
     tasks = [Task(f"t{i}", [("read", f"x{i}"), ("compute", 10)]) for i in range(4)]
     work = workload(tasks, {f"x{i}": MB for i in range(4)})
     place = placed(work, f0=0, f1=0, f2=0, f3=0)
@@ -340,7 +340,7 @@ def test_of_a_plan_only_the_tasks_without_a_node_are_stolen() -> None:
 
 
 def joined(*steps: list[tuple[str, object]], cache: bool = False, ahead: float = 0) -> SimulatedRun:
-    """Tasks on node 1, all at one time, that read what node 0 holds."""
+    """Simulate tasks on node 1, all starting at once, that read data stored on node 0."""
     work = workload([Task(str(i), s) for i, s in enumerate(steps)], {"x": 100 * MB})
     store = f"client_cache = {str(cache).lower()}\nread_ahead_mb = {ahead}"
     return run(work, plain(2, 4, store=store), planned(placed(work, f0=0), *(1 for _ in steps)))
@@ -349,8 +349,8 @@ def joined(*steps: list[tuple[str, object]], cache: bool = False, ahead: float =
 def test_readers_of_one_file_on_one_node_share_what_is_still_to_come() -> None:
     found = joined([("read", "x")], [("read", "x")], [("read", "x")])
     assert found.seconds == pytest.approx(10) and found.network_bytes == 100 * MB
-    # the second comes when 40 MB are there and fetches them again, both with 5 MB/s until 12 s;
-    # then the last 20 MB of the first come at 10 MB/s for both
+    # the second starts after 40 MB and fetches these again, both at 5 MB/s until 12 s;
+    # then the last 20 MB of the first arrive at 10 MB/s for both
     late = joined([("read", "x")], [("compute", 4), ("read", "x")])
     assert late.network_bytes == 140 * MB
     assert late.tasks is not None
@@ -388,12 +388,12 @@ def test_a_node_keeps_of_a_read_what_its_memory_holds(memory: float, moved: int)
 @pytest.mark.parametrize(
     ("late", "cache", "ahead", "moved"),
     [
-        (0, False, 10, 110),  # what its client reads ahead comes twice
-        (4, False, 10, 150),  # and what was there before
-        (4, True, 10, 110),  # the node keeps what was there
-        (9.5, True, 10, 105),  # no more than is still to come
-        (0, False, 90, 133),  # of a short file a third
-        (9, False, 20, 200),  # nothing is left to share: on its own
+        (0, False, 10, 110),  # its client's read-ahead is transferred twice
+        (4, False, 10, 150),  # as are the bytes transferred before it started
+        (4, True, 10, 110),  # the node caches the earlier bytes
+        (9.5, True, 10, 105),  # no more than the remaining bytes
+        (0, False, 90, 133),  # a third of a short file
+        (9, False, 20, 200),  # nothing remains to share: an independent transfer
     ],
 )
 def test_what_a_client_reads_ahead_comes_for_each_reader(
@@ -411,11 +411,11 @@ def test_a_call_of_the_metadata_service_has_bytes_of_its_own() -> None:
 
 
 def test_a_part_of_a_file_joins_who_reads_all_of_it() -> None:
-    # 50 MB are there at 5 s; of the part from 20 to 60 MB 30 are fetched, the rest comes
+    # 50 MB have arrived at 5 s; of the part from 20 to 60 MB, 30 are fetched and the rest is shared
     part = ("read", ("x", 20 * MB, 40 * MB))
     found = joined([("read", "x")], [("compute", 5), part])
     assert found.network_bytes == 130 * MB
-    # who needs more than the one before reads does not join
+    # a reader that needs more than the earlier one does not join it
     apart = joined([part], [("read", "x")])
     assert apart.network_bytes == 140 * MB
 
@@ -443,7 +443,7 @@ def test_a_copy_on_the_own_node_may_not_serve_all_of_a_read(shared: float, moved
 @pytest.mark.parametrize(("first", "moved"), [("false", 0), ("true", 1)])
 def test_readers_may_take_the_first_copy_whatever_their_node_holds(first: str, moved: int) -> None:
     store = f"small_kb = 1\ncopies_shared = 0\nfirst_copy_only = {first}"
-    for size in (100 * MB, 1000):  # a transfer, a request
+    for size in (100 * MB, 1000):  # a transfer and a request
         work = workload([Task("a", [("read", "x")])], {"x": size})
         place = planned(placed(work, f0=0), 1)
         place.copies = np.array([2], np.int32)
@@ -485,7 +485,7 @@ def test_an_empty_file_takes_no_turn() -> None:
     tasks = [Task("a", [("read", n) for n in names])]
     sizes = {"e0": 0, "x0": 10 * MB, "e1": 0, "x1": 10 * MB}
     work = workload(tasks, sizes)
-    # x0 and x1 lie on both nodes in turn: one of them is local, wherever it begins
+    # x0 and x1 are on the two nodes in turn: one of them is local, whatever the first node
     for seed in range(4):
         assert run(work, plain(2), on(0), seed).network_bytes == 10 * MB
 

@@ -1,5 +1,5 @@
-"""Metadata over sites against times that are computed by hand: 1 s between two sites, none within;
-a lookup takes a registry 0.1 s, an update 0.2 s."""
+"""Metadata over sites against times computed by hand: 1 s between two sites, none within; a lookup
+takes a registry 0.1 s, an update 0.2 s."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TWO = Sites(("a", "b"), (1, 1), (1, 1), np.array([[0.0, 1.0], [1.0, 0.0]]), 0.1,
 
 
 def entries(*wanted: int) -> list[bytes]:
-    """Names whose hash leads to these of two sites."""
+    """Return names whose hash maps to these of two sites."""
     found: list[bytes] = []
     number = 0
     for home in wanted:
@@ -88,7 +88,7 @@ def test_one_lookup_near_and_far() -> None:
 
 def test_a_registry_serves_one_after_the_other() -> None:
     work = made([[(UPDATE, 0)], [(UPDATE, 1)]], entries(0, 0), ["a", "b"])
-    # the far one arrives after 0.5 s, when the near one is done
+    # the remote one arrives after 0.5 s, when the local one is done
     assert under("centralised", work).seconds == pytest.approx(1.2)
     slow = replace(TWO, update=2.0)
     assert under("centralised", work, sites=slow).seconds == pytest.approx(4.5)
@@ -97,22 +97,22 @@ def test_a_registry_serves_one_after_the_other() -> None:
 def test_a_local_replica_is_written_twice_and_read_near() -> None:
     chain = [[(UPDATE, 0), (LOOKUP, 0)]]
     work = made(chain, entries(1), ["a"])
-    # here 0.2, there 1 + 0.2, then the lookup here 0.1
+    # local 0.2, remote 1 + 0.2, then the local lookup 0.1
     assert under("decentralised-replica", work).seconds == pytest.approx(1.5)
     assert under("decentralised", work).seconds == pytest.approx(1.2 + 1.1)
     other = made([[(UPDATE, 0)], [(LOOKUP, 0)]], entries(1), ["a", "b"], after=[(0, 1)])
-    # the reader's own site is the home
+    # the home is the reader's own site
     assert under("decentralised-replica", other).seconds == pytest.approx(1.4 + 0.1)
 
 
 def test_a_replica_is_seen_when_the_agent_has_been_there() -> None:
     work = made([[(UPDATE, 0)], [(LOOKUP, 0)]], entries(0), ["a", "b"], after=[(0, 1)])
     found = under("replicated", work)
-    # The agent at a asks a (0.1 s, nothing yet: the update is done at 0.3 as it came second),
-    # asks b, rests; its next round begins when the first would have ended.
+    # The agent at a queries a (0.1 s, still empty: the update arrived second and ends at 0.3),
+    # queries b and pauses; its next round begins when the first would have ended.
     assert found.seconds > 0.4 and found.stale_mean == found.stale_most > 0
     assert found.stale_mean < 3.5
-    assert found.sites[1, 0] == 2  # the lookup asked twice: before it was there, and after
+    assert found.sites[1, 0] == 2  # the lookup queried twice: before the entry existed, and after
 
 
 def test_what_nobody_made_is_not_waited_for() -> None:
@@ -214,7 +214,7 @@ def test_the_choice_is_the_simplest_of_those_alike() -> None:
     found = predict_metadata(busy, parse_cluster(cluster(), "c"))
     times = {row["name"]: row["seconds"] for row in found["strategies"]}
     assert found["best"] == "replicated" and times["replicated"] < times["centralised"]
-    assert times["decentralised"] < times["centralised"]  # half of its operations stay near
+    assert times["decentralised"] < times["centralised"]  # half of its operations stay local
     row = found["strategies"][0]
     assert sum(site["operations"] for site in row["sites"]) == row["operations"] == 200
 
@@ -255,7 +255,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_lint_argues_with_predicted_seconds(tmp_path: Path) -> None:
-    """Updates of two sites: half of them cross to a central registry, none to one's own."""
+    """Updates from two sites: half of them cross to a central registry, none to a local one."""
     build = RunBuilder()
     driver = build.process(["sh", "wf.sh"])
     for i in range(4):

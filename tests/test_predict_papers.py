@@ -1,4 +1,4 @@
-"""What two papers measured holds in predictions: bytes, who is faster, best points, energy."""
+"""Predictions agree with two papers: bytes, ranking, best configurations, energy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracehint.analyzer.predict.prediction import Prediction
 
 BY_NAME = {pattern.name: pattern for pattern in patterns.PATTERNS}
 NFS, DEFAULT, HINTED = range(3)
-# Each byte once over the network is 2.15 GiB; the published broadcast over NFS moves 2.87.
+# Sending each byte once is 2.15 GiB; the published broadcast over NFS moves 2.87.
 CELLS = [
     (name, column)
     for name in BY_NAME
@@ -34,7 +34,7 @@ def of(name: str, nodes: int = patterns.WORKERS) -> tuple[Workload, list[Predict
 
 
 def inner(name: str, nodes: int = patterns.WORKERS) -> list[float]:
-    """Seconds without staging."""
+    """Return the seconds between the staging steps."""
     work, found = of(name, nodes)
     return [patterns.between_stages(work, one) for one in found]
 
@@ -104,7 +104,7 @@ def test_montage_gains_in_madd_and_mjpeg_alone() -> None:
 
 
 def test_energy_is_the_published_formula() -> None:
-    """By hand: a task alone on a node computes, then writes to the other one."""
+    """By hand: a single task on a node computes, then writes to the other node."""
     found = energy.by_hand()
     watts = 2 * energy.IDLE * 30 + energy.COMPUTE * 20
     watts += energy.NETWORK * 10 * 2 + energy.STORAGE * 10

@@ -1,4 +1,4 @@
-"""tracehint-sim under sanitizers: real workloads, then damaged files, which it must refuse."""
+"""tracehint-sim under sanitizers: real workloads, then damaged files, which it must reject."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1"}
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The engine with address and undefined behaviour sanitizers."""
+    """The engine built with address and undefined behaviour sanitizers."""
     return build_engine(tmp_path_factory.mktemp("sim"), *SANITIZERS)
 
 
 def some_workload() -> Workload:
-    """Layers of tasks with shared, large, small and empty files, and ranges of them."""
+    """Build layers of tasks with shared, large, small and empty files, and ranges of them."""
     tasks, sizes = [], {"in": 700 * MB, "empty": 0, "small": 1000}
     for i in range(40):
         steps: list[tuple[str, object]] = [("read", "empty"), ("read", "small")]
@@ -48,7 +48,7 @@ def some_workload() -> Workload:
 
 
 def placements(work: Workload, hosts: int) -> list[Placement]:
-    """Every law and target, copies and chunks of all sizes, a plan."""
+    """Return placements with every law and target, copies and chunks of all sizes, and a plan."""
     n = np.arange(work.files)
     law = (n % 8 - 1).astype(np.int32)
     mixed = Placement(
@@ -60,7 +60,7 @@ def placements(work: Workload, hosts: int) -> list[Placement]:
 
 
 def sharing(nodes: int) -> Cluster:
-    """Nodes of one machine, and what the store takes of its processors."""
+    """Return a cluster of nodes on one machine, with a store that uses its processors."""
     costs = "client_cpu_ms_mb = 3\nserver_cpu_ms_mb = 2\nlink_cpu_ms_mb = 1\nfile_cpu_ms = 1"
     machine = '[[hosts]]\nname = "m"\nprocessors = 2'
     store = f"{costs}\nopen_ms = 0.1\nchunk_mb = 1\nwindow = 8\nstream_mb_s = 5"
@@ -104,7 +104,7 @@ def test_all_clusters_and_placements_under_sanitizers(checked: Path, tmp_path: P
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """Bytes changed, cut out, doubled; or a number replaced by one at some limit."""
+    """Change, remove or duplicate bytes, or replace a number by an extreme one."""
     raw = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(raw))
@@ -126,7 +126,7 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 
 
 def fuzz(checked: Path, folder: Path, rounds: int, seed: int) -> set[int]:
-    """Exit codes of damaged inputs; asserts that no sanitizer spoke."""
+    """Return the exit codes for damaged inputs; assert that no sanitizer reported an error."""
     tasks = [
         Task("a", [("read", "x"), ("compute", 1), ("write", "y")]),
         Task("b", [("read", "y"), ("read", ("x", 3, 9))]),

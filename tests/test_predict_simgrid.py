@@ -1,4 +1,4 @@
-"""The same graphs, maps and links in SimGrid: times agree within 5 %."""
+"""The same graphs, placements and links in SimGrid: times agree within 5 %."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATE = 10 * MB
 
 
 def graph(kind: str, nodes: int, seed: int) -> Workload:
-    """A random layered graph, chains, or a fan-out with a fan-in."""
+    """Build a random layered graph, chains, or a fan-out with a fan-in."""
     random = np.random.default_rng(seed)
     sizes = {f"in{i}": int(random.integers(1, 20)) * MB for i in range(nodes)}
     tasks = []
@@ -42,7 +42,7 @@ def graph(kind: str, nodes: int, seed: int) -> Workload:
 
 
 def described(work: Workload, nodes: int, home: list[int], rows: Any) -> dict[str, Any]:
-    """What the script takes: the tasks of each node in the order in which they ran here."""
+    """Return the script's input: the tasks of each node in the order in which they ran here."""
     after: list[list[int]] = [[] for _ in range(work.tasks)]
     for task in range(work.tasks):
         for child in work.dep[work.dep_begin[task] : work.dep_begin[task + 1]]:

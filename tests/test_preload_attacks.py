@@ -1,5 +1,5 @@
-"""Root records, or sets hints, in a directory of another user, who puts his own files in the place
-of those that lead the library. Each attack is made 20 times.
+"""Root records or sets hints in a directory of another user, who replaces the files that control
+the library. Each attack is made 20 times.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ def theirs(tmp_path: Path) -> Iterator[Path]:
 
 
 def give(folder: Path) -> None:
-    """All of it is the other user's."""
+    """Make the other user the owner of all of it."""
     for path in (folder, *folder.rglob("*")):
         os.chown(path, OTHER, OTHER)
 
 
 def mapped(maps: str) -> set[int]:
-    """Inodes of the files that programs had mapped."""
+    """Return the inodes of the files that programs had mapped."""
     return {int(line.split()[4]) for line in maps.splitlines() if len(line.split()) > 4}
 
 
 def beginning(path: Path) -> bytes:
-    """The header and the first records of an arena, which is large."""
+    """Return the header and the first records of an arena, which is large."""
     with path.open("rb") as stream:
         return stream.read(1 << 16)
 
@@ -69,14 +69,14 @@ def test_a_bundle_that_is_exchanged_leads_no_program(theirs: Path, begun: tuple[
                 [*words, "-o", theirs / name, "--", "sh", "-c", f"{script}; {PROGRAMS}; exit 3"],
                 capture_output=True, text=True, cwd=theirs.parent,
             )  # fmt: skip  # a table
-        # exchanged before the command began: refused
+        # exchanged before the command began: rejected
         refused = not begun and done.returncode == 125 and not done.stdout
         assert done.returncode == 3 or refused, done.stderr
         assert ("libtracehint.so" in done.stdout) == (done.returncode == 3)
         assert not inodes & mapped(done.stdout)
         (theirs / "new").rename(theirs / f"old{number}")
         (theirs / name).rename(theirs / "new")
-    # a recording that is refused may take the planted directory away, and writes nothing there
+    # a rejected recording may remove the planted directory, but writes nothing there
     paths = [theirs / "new/spool" / name for name in ("sites", "arena")]
     left = {path: content for path, content in zip(paths, before, strict=True) if path.exists()}
     assert {path: beginning(path) for path in left} == left
@@ -95,7 +95,7 @@ def test_hints_of_root_are_not_where_another_user_can_move_them(theirs: Path) ->
         (theirs / "a.txt").unlink()
 
 
-FILES = {  # what is wrong with a file -> owner, mode
+FILES = {  # defect of a file -> owner, mode
     "nothing": (0, 0o600),
     "another user's": (OTHER, 0o600),
     "its group may write": (0, 0o660),

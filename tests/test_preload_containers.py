@@ -1,5 +1,5 @@
-"""The preload collector and programs that have another root: with the library there, and without;
-and programs of another C library."""
+"""The preload collector and programs with another root directory, with and without the library
+there; and programs with another C library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [pytest.mark.slow, needs_preload()]
 
-# What a container sees of this machine: its programs, the work directory as /data, nothing else.
+# Visible in a container: this machine's programs, the work directory as /data, nothing else.
 INSIDE = (
     "--ro-bind /usr /usr --symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin "
     "--proc /proc --dev /dev --bind . /data --chdir /data"
@@ -26,7 +26,7 @@ BOUND = '--bind "$TRACEHINT_RECORD" "$TRACEHINT_RECORD" --ro-bind "$LD_PRELOAD" 
 
 
 def recorded(folder: Path, script: str, *options: str) -> tuple[Bundle, str]:
-    """A recording of the shell script, and what it said to standard error."""
+    """Record the shell script; return the recording and its output on standard error."""
     done = tracehint(
         "record", "--quiet", "--collector", "preload", *options, "-o", "../run.trace", "--",
         "sh", "-c", script, cwd=folder,
@@ -36,12 +36,12 @@ def recorded(folder: Path, script: str, *options: str) -> tuple[Bundle, str]:
 
 
 def losses(bundle: Bundle) -> list[tuple[str, int, str]]:
-    """Kind, count and detail of each row."""
+    """Return kind, count and detail of each loss."""
     return [(r["kind"], r["count"], r["detail"]) for r in bundle.tables["losses"].to_pylist()]
 
 
 def read_bytes(bundle: Bundle, inode: int) -> int:
-    """Bytes read from a file, whatever it was called."""
+    """Return the bytes read from a file, under any name."""
     files = {f["file"] for f in bundle.tables["files"].to_pylist() if f["ino"] == inode}
     return sum(r["read_bytes"] for r in bundle.tables["opens"].to_pylist() if r["file"] in files)
 
@@ -56,14 +56,14 @@ def work(tmp_path: Path) -> Path:
 
 
 def need_bwrap() -> None:
-    """Skip where bubblewrap is missing or not allowed."""
+    """Skip the test if bubblewrap is missing or not allowed."""
     words = ["bwrap", "--ro-bind", "/", "/", "true"]
     if not shutil.which("bwrap") or subprocess.run(words, check=False).returncode:
         pytest.skip("bubblewrap is missing or not allowed")
 
 
 def need_namespaces() -> None:
-    """Skip where a user may not make namespaces."""
+    """Skip the test if users may not create namespaces."""
     words = ["unshare", "-r", "--mount", "true"]
     if subprocess.run(words, check=False, capture_output=True).returncode:
         pytest.skip("name spaces of users are not allowed")
@@ -87,7 +87,7 @@ def test_a_container_with_the_library_bound_is_recorded(work: Path) -> None:
 
 
 def test_another_root_directory(work: Path) -> None:
-    """`unshare` and `chroot`, as an unprivileged build of a root file system does."""
+    """`unshare` and `chroot`, as in an unprivileged build of a root file system."""
     root = work.parent / "root"
     need_namespaces()
     script = (
@@ -101,7 +101,7 @@ def test_another_root_directory(work: Path) -> None:
     assert ("unentered_programs", 1, "without the library there") in losses(bundle)
 
 
-BIND = (  # docs/collectors/preload.md, with the root directory's name
+BIND = (  # from docs/collectors/preload.md, with the name of the root directory
     'mkdir -p "$R$TRACEHINT_RECORD" "$R${LD_PRELOAD%/*}" && touch "$R$LD_PRELOAD" && '
     'mount --bind "$TRACEHINT_RECORD" "$R$TRACEHINT_RECORD" && '
     'mount --bind "$LD_PRELOAD" "$R$LD_PRELOAD"'
@@ -109,7 +109,7 @@ BIND = (  # docs/collectors/preload.md, with the root directory's name
 
 
 def test_another_root_directory_with_the_library_bound(work: Path) -> None:
-    """The line of the page makes what runs there recorded; nothing tells its names outside."""
+    """With the page's command, programs there are recorded; their outside names remain unknown."""
     root = work.parent / "root"
     (work / "enter.sh").write_text(
         f"set -e; R={root}; mkdir -p $R/usr $R/data; mount --bind /usr $R/usr\n"
@@ -127,7 +127,7 @@ def test_another_root_directory_with_the_library_bound(work: Path) -> None:
     assert {kind for kind, _, _ in losses(bundle)} <= {"container_names", "unentered_programs"}
 
 
-# What runs in containers that call the directory BOX: it makes `out` of `mid`.
+# Runs in containers that call the directory BOX: it makes `out` from `mid`.
 INNER = "cat BOX/mid > BOX/made && mv BOX/made BOX/out && rm BOX/mid"
 FORMS = {
     "a second name": f"bwrap --dev-bind / / --bind . BOX sh -c '{INNER}'",
@@ -185,7 +185,7 @@ def test_a_program_of_another_c_library_runs_and_is_named(work: Path) -> None:
     assert not said.strip()
     assert losses(bundle) == [("unentered_programs", 1, "another C library")]
     assert (work / "copy").stat().st_size == 5000
-    assert read_bytes(bundle, (work / "out").stat().st_ino) == 5000  # who comes after is seen
+    assert read_bytes(bundle, (work / "out").stat().st_ino) == 5000  # later readers are recorded
 
 
 def test_a_command_of_another_c_library_is_not_begun(work: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_command_of_another_c_library_is_not_begun(work: Path) -> None:
 
 
 def test_process_numbers_of_concurrent_namespaces_are_not_mixed(work: Path) -> None:
-    """Three namespaces at a time, in each of which the same numbers are given out."""
+    """Three concurrent namespaces, each of which assigns the same process numbers."""
     words = ["unshare", "-r", "-p", "-f", "--mount", "--mount-proc", "true"]
     if not shutil.which("unshare") or subprocess.run(words, check=False).returncode:
         pytest.skip("PID namespaces are not allowed")

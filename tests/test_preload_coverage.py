@@ -1,4 +1,4 @@
-"""The cases of tests/workloads below the preload library; what it cannot see is listed."""
+"""The cases of tests/workloads with the preload library; invisible operations are listed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.test_ebpf_coverage import CASES, Run, check_case, recorded_by
 
 pytestmark = [pytest.mark.slow, needs_preload()]
 
-# case -> why the library cannot have it. A case that begins to pass must leave this table.
+# case -> why the library cannot record it; a case that begins to pass must be removed
 _PAGES = "pages touched are no system calls: the whole mapped range is the bound"
 _RINGS = "requests are in memory shared with the kernel"
 UNSEEN = {
@@ -32,7 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.parametrize("case", CASES)
 def test_case(run: Run, case: str) -> None:
     if run.status.get(case) == 77:
-        return  # this kernel or file system does not have it
+        return  # this kernel or file system does not support it
     if case in UNSEEN:
         with pytest.raises((AssertionError, KeyError)):
             check_case(run, case)

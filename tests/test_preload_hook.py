@@ -1,4 +1,4 @@
-"""The hook core of libtracehint.so: it is in every program, sees its calls, and changes nothing."""
+"""The hook core of libtracehint.so is in every program, observes its calls, and changes nothing."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ STATIC, ASAN, UNREADABLE = 1, 5, 7  # enum th_class
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The core with the tests' observer."""
+    """The core, linked with the tests' observer."""
     with library_in(tmp_path_factory.mktemp("preload"), OBSERVER) as built:
         yield built
 
 
 @pytest.fixture
 def hooked(library: Path, tmp_path: Path) -> Hooked:
-    """Commands run in a folder of the test."""
+    """Runs commands in a folder of the test."""
     return Hooked(library, tmp_path)
 
 
 def created(events: list[Event]) -> list[str]:
-    """Names told at creation."""
+    """Return the names reported at creation."""
     return [event.name for event in events if event.what == "created"]
 
 
@@ -71,7 +71,7 @@ os.execve("/bin/sh", ["sh", "-c", "echo > by_exec"], {})
     names = ["by_env", "by_spawn", "by_child", "by_thread", "by_system", "by_exec"]
     assert sorted(created(events)) == sorted(names)
     shared = {event.name for event in events if event.shared and event.what == "created"}
-    assert shared == {"by_spawn"}  # made by a child that had its parent's memory
+    assert shared == {"by_spawn"}  # created by a child that shares its parent's memory
 
 
 def test_a_name_given_to_a_nameless_file_is_a_creation(hooked: Hooked) -> None:
@@ -219,7 +219,7 @@ int main(void)
 
 
 def test_a_cancelled_thread_cleans_up(hooked: Hooked) -> None:
-    """The C library unwinds the stack from within the call: through our frames to the handler."""
+    """The C library unwinds the stack from within the call, through our frames to the handler."""
     program = compiled(hooked.folder, "cancel", CANCELLED, "-fexceptions", "-pthread")
     hooked.run(program)
     assert hooked.output == b"cleaned"

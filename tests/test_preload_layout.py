@@ -1,4 +1,4 @@
-"""The arena of the preload library: the C header and the NumPy types say the same."""
+"""The arena of the preload library: the C header and the NumPy types agree."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_who_makes_the_file_has_the_same_header() -> None:
 
 
 def test_links_are_found_at_the_same_places() -> None:
-    """arena_links.py does without NumPy."""
+    """arena_links.py works without NumPy."""
     head, page = arena_layout.CHUNK_DT, arena_layout.PAGE_DT
     for record, dtype, names in (
         (arena_links._CHUNK, head, ("magic", "kind", "size", "epoch", "used")),

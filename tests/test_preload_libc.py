@@ -1,4 +1,4 @@
-"""The preload library with the C libraries of other releases: threads that can be cancelled."""
+"""The preload library with the C libraries of other releases: cancellable threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracehint.schemas.store import Bundle, read_bundle
 
 pytestmark = [pytest.mark.slow, pytest.mark.libc, needs_preload()]
 PROGRAMS = ROOT / "tests" / "preload"
-# What must be the same with each C library as with this machine's.
+# Tests that must pass with each C library as with this machine's.
 SAME = (
     "test_preload_coverage.py",
     "test_preload_sites.py",
@@ -33,12 +33,12 @@ SAME = (
 
 @pytest.fixture(params=RELEASES)
 def words(request: pytest.FixtureRequest) -> list[str]:
-    """What runs a command with the C library of a release."""
+    """The command prefix that runs a command with the C library of a release."""
     return with_libc(request.param)
 
 
 def recorded(folder: Path, words: list[str], *command: str | Path) -> Bundle:
-    """A recording of the command, which must end well, with that C library."""
+    """Record the command, which must succeed, with that C library."""
     start = [*words, sys.executable, "-m", "tracehint", "record", "--quiet", "--collector"]
     subprocess.run(
         [*start, "preload", "-o", folder / "run.trace", "--", *command], cwd=folder, check=True
@@ -47,13 +47,13 @@ def recorded(folder: Path, words: list[str], *command: str | Path) -> Bundle:
 
 
 def read_bytes(bundle: Bundle, name: str) -> int:
-    """Bytes read from the files of that name."""
+    """Return the bytes read from the files of that name."""
     rows = bundle.tables["opens"].to_pylist()
     return sum(r["read_bytes"] for r in rows if r["path"].endswith(f"/{name}".encode()))
 
 
 def compiled(folder: Path, compiler: str, source: Path, *flags: str) -> Path:
-    """The program of that source."""
+    """Compile the source and return the program."""
     program = folder / source.stem
     words = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *flags]
     subprocess.run([*words, source, "-o", program], check=True)
@@ -62,7 +62,7 @@ def compiled(folder: Path, compiler: str, source: Path, *flags: str) -> Path:
 
 @pytest.fixture
 def unsupported(tmp_path: Path) -> list[str]:
-    """What runs a command with a C library in which one site is another code that does the same."""
+    """The prefix that runs a command with a C library with an unknown code form at one site."""
     return changed_libc("sid", tmp_path / "libc")
 
 
@@ -77,7 +77,7 @@ def test_the_tests_of_this_machines_c_library_pass(words: list[str], tmp_path: P
 
 
 def test_cancelled_threads(words: list[str], tmp_path: Path) -> None:
-    """They are cancelled and unwound as without the library, and what they read is recorded."""
+    """Threads are cancelled and unwound as without the library, and their reads are recorded."""
     for name, size in (("data", 8192), ("closed", 100), ("busy", 10)):
         (tmp_path / name).write_bytes(bytes(size))
     bundle = recorded(tmp_path, words, compiled(tmp_path, "g++", PROGRAMS / "cancel.cc"))
@@ -159,13 +159,13 @@ thread.join()
 
 
 def unknown(bundle: Bundle) -> set[str]:
-    """What the losses say of calls that are not seen."""
+    """Return the details of losses about unknown calls."""
     rows = bundle.tables["losses"].to_pylist()
     return {r["detail"] for r in rows if r["kind"] == "unknown_calls"}
 
 
 def run(words: list[str], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """tracehint with that C library."""
+    """Run tracehint with that C library."""
     start = [*words, sys.executable, "-m", "tracehint", *arguments]
     return subprocess.run(start, cwd=cwd, capture_output=True, text=True, check=False)
 
@@ -203,7 +203,7 @@ print(choose("auto", {"ebpf": "not here"})[1])
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_another_c_library_in_one_program_tries_itself(changed: bool, tmp_path: Path) -> None:
-    """As in a container: what records has tried this machine's C library only."""
+    """As in a container: the recorder has tested this machine's C library only."""
     words = changed_libc("trixie", tmp_path / "libc") if changed else with_libc("trixie")
     (tmp_path / "data").write_bytes(bytes(5000))
     bundle = recorded(tmp_path, [], *words, sys.executable, "-c", THREAD)
@@ -217,7 +217,7 @@ def test_what_passed_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(collector, "_find_losses", lambda: ["in a thread all"])
     assert collector.find_unsupported_calls.__wrapped__() == ""
     (kept,) = tmp_path.rglob("*.passed")
-    kept.chmod(0o666)  # others may have written it
+    kept.chmod(0o666)  # others may have modified it
     assert "in a thread all" in collector.find_unsupported_calls.__wrapped__()
     kept.unlink()
     monkeypatch.setattr(

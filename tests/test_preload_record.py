@@ -1,5 +1,5 @@
-"""The preload collector where it is hard: killed processes, closed descriptors, threads, others'
-libraries, programs that it cannot enter, damaged arenas."""
+"""The preload collector in difficult cases: killed processes, closed descriptors, threads, other
+libraries, programs that cannot load it, damaged arenas."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.slow, needs_preload()]
 
 
 def recorded(folder: Path, *command: str | Path, status: int = 0) -> Bundle:
-    """A recording of the command, run in `folder`."""
+    """Record the command, run in `folder`."""
     done = record(*command, collector="preload", cwd=folder)
     assert done.returncode == status, done.stderr
     bundle = read_bundle(folder / "run.trace")
@@ -38,7 +38,7 @@ def recorded(folder: Path, *command: str | Path, status: int = 0) -> Bundle:
 
 
 def totals(bundle: Bundle, name: str) -> tuple[int, int]:
-    """Bytes read from and written to the files of this name."""
+    """Return the bytes read from and written to the files of this name."""
     rows = bundle.tables["opens"].to_pylist()
     mine = [row for row in rows if row["path"].endswith(b"/" + name.encode())]
     return sum(r["read_bytes"] for r in mine), sum(r["write_bytes"] for r in mine)
@@ -84,7 +84,7 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         (r["start"] + i * r["stride"], r["length"]) for r in runs for i in range(r["count"])
     )
     ends = [0, *(start + length for start, length in pieces)]
-    assert [start for start, _ in pieces] == ends[:-1]  # each byte once, nothing between
+    assert [start for start, _ in pieces] == ends[:-1]  # each byte once, without gaps
     assert ends[-1] == 1 << 20
     assert bundle.tables["losses"].num_rows == 0
 
@@ -129,14 +129,14 @@ for i in range(int(sys.argv[2])):
 def test_nothing_is_lost_of_processes_that_are_killed_at_any_moment(
     tmp_path: Path, tries: int
 ) -> None:
-    """Each child says how many bytes it wrote before its last write, by its file's size."""
+    """The size of each child's file shows how many bytes it wrote before its last write."""
     seed = str(random.randrange(1 << 30))
     bundle = recorded(tmp_path, sys.executable, "-c", KILLED, seed, str(tries))
     written = dict[bytes, int]()
     for row in bundle.tables["opens"].to_pylist():
         written[row["path"]] = written.get(row["path"], 0) + row["write_bytes"]
     for path in tmp_path.glob("out*"):
-        # killed within the call (cut short at a page's end), or before our note of it
+        # killed within the call (cut short at a page boundary), or before the library noted it
         assert 0 <= path.stat().st_size - written.get(bytes(path), 0) <= 10, path
     assert bundle.tables["losses"].num_rows == 0
 
@@ -160,7 +160,7 @@ for i in range(int(sys.argv[2])):
 
 @pytest.mark.parametrize("tries", [20, pytest.param(200, marks=pytest.mark.full)])
 def test_files_that_were_closed_are_kept_whole(tmp_path: Path, tries: int) -> None:
-    """Their places are used again: each is there once, killed in between or not."""
+    """Their slots are reused: each file appears once, whether or not its process was killed."""
     bundle = recorded(
         tmp_path, sys.executable, "-c", REOPENED, str(random.randrange(1 << 30)), str(tries)
     )
@@ -171,7 +171,7 @@ def test_files_that_were_closed_are_kept_whole(tmp_path: Path, tries: int) -> No
         written[row["path"]] = written.get(row["path"], 0) + row["write_bytes"]
         whole.setdefault(row["path"], []).append((row["write_ops"], row["write_bytes"]))
     for path in tmp_path.glob("again*"):
-        assert set(whole.get(bytes(path), [])[:-1]) <= {(2, 17)}  # the last was killed
+        assert set(whole.get(bytes(path), [])[:-1]) <= {(2, 17)}  # the last one was killed
         assert 0 <= path.stat().st_size - written.get(bytes(path), 0) <= 10, path
     opens = {row["open"]: row for row in bundle.tables["opens"].to_pylist()}
     runs = dict[int, int]()
@@ -183,12 +183,12 @@ def test_files_that_were_closed_are_kept_whole(tmp_path: Path, tries: int) -> No
 
 
 def test_a_process_has_little_memory_of_ours(tmp_path: Path) -> None:
-    """Pages that it wrote: at most 64 KiB more than without the library, the files of the
-    recording left out, whose pages around its own it has by chance. Whether others have the same
-    clean pages depends on what else runs."""
+    """Private dirty memory: at most 64 KiB more than without the library. Files of the recording
+    are excluded: their neighbouring pages are mapped by chance. Sharing of clean pages depends
+    on other processes."""
     sleep = shutil.which("sleep")
     assert sleep
-    shutil.copy(sleep, tmp_path / "alone")  # the pages of a program that others run are shared
+    shutil.copy(sleep, tmp_path / "alone")  # clean pages of a program that others run are shared
     look = "cat /proc/$!/smaps"
     begun = "while ! grep -q alone /proc/$!/comm || ! grep -q '^State:.S' /proc/$!/status"
     script = f"./alone 900 & {begun}; do sleep 0.1; done; sleep 0.5; {look}; kill $!"
@@ -210,7 +210,7 @@ def test_a_process_has_little_memory_of_ours(tmp_path: Path) -> None:
 
 
 def test_what_a_child_finds_zeroed_is_no_huge_page(tmp_path: Path) -> None:
-    """Where they are the rule, the first touch of it would make 2 MiB."""
+    """If huge pages are the default, the first access to it would allocate 2 MiB."""
     recorded(tmp_path, "sh", "-c", "cat /proc/self/smaps > said")
     flags = [
         line.split()[1:]
@@ -222,7 +222,7 @@ def test_what_a_child_finds_zeroed_is_no_huge_page(tmp_path: Path) -> None:
 
 
 def test_one_name_for_several_files_in_turn(tmp_path: Path) -> None:
-    """Each keeps its own identity and size, though the name is written once."""
+    """Each file keeps its own identity and size, though the name is written only once."""
     code = """
 import os
 for i in range(30):
@@ -278,7 +278,7 @@ def test_a_library_of_another_version_is_named(
 
 @pytest.mark.parametrize("command", ["profile", "record", "run"])
 def test_the_first_command_on_a_machine_inherits_nothing(command: str, tmp_path: Path) -> None:
-    """The trial of the C library, made once, loads what a recording is converted with."""
+    """The one-time test of the C library loads the libraries that convert recordings."""
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     inherited = {}
     for name in ("first", "second"):
@@ -310,7 +310,7 @@ __attribute__((destructor)) static void end(void)
         "-shared",
         "-fPIC",
     )
-    monkeypatch.setenv("LD_PRELOAD", "./other.so")  # the loader knows no quotes
+    monkeypatch.setenv("LD_PRELOAD", "./other.so")  # the loader does not support quotes
     monkeypatch.setenv("WHERE", str(tmp_path / "said"))
     bundle = recorded(tmp_path, "sh", "-c", "echo x > out; /bin/true")
     assert totals(bundle, "out") == (0, 2)
@@ -381,7 +381,7 @@ def test_damaged_arenas_are_refused_or_read_in_part(arena: Path, tmp_path: Path,
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle whose recorder was killed after the command: the arena is as it was left."""
+    """A bundle whose recorder was killed after the command, with the arena unconverted."""
     folder = tmp_path_factory.mktemp("arena")
     script = (
         "import tracehint.collectors.preload.record as r, os, sys\n"
@@ -405,7 +405,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_program_that_sandboxes_itself_goes_on_unrecorded(tmp_path: Path) -> None:
-    """Its filter kills whoever calls statx, which the library does at each open."""
+    """Its filter kills any caller of statx, which the library calls at each open."""
     program = compiled(
         tmp_path,
         "sandbox",
@@ -477,7 +477,7 @@ int main(int argc, char **argv)
 
 
 def test_a_program_that_must_not_change_its_code_is_recorded(tmp_path: Path) -> None:
-    """As under SELinux without execmod: code may be mapped from a file, not be written."""
+    """As under SELinux without execmod: code may be mapped from a file but not modified."""
     compiled(tmp_path, "denied", DENIED)
     (tmp_path / "in").write_bytes(bytes(5000))
     bundle = recorded(tmp_path, "sh", "-c", "./denied /bin/cp in out; ./denied /bin/cat in > two")

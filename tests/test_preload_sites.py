@@ -1,4 +1,4 @@
-"""Every system call of the C library that moves data or names is led to the preload library."""
+"""Every system call of the C library that moves data or names is redirected to the library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def objects() -> list[Path]:
-    """The C library and the loader of this process."""
+    """Return the paths of the C library and the loader of this process."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     paths = {Path(line.split(maxsplit=5)[5]) for line in lines if line.count("/") > 1}
     named = [p for p in paths if p.name in OBJECTS and p.is_file()]
@@ -38,7 +38,7 @@ def test_no_call_of_interest_is_missed(tmp_path: Path) -> None:
 
 
 def test_the_search_and_the_disassembler_agree(tmp_path: Path) -> None:
-    """What is found is a system call each time: nothing else is changed."""
+    """Every site found is a system call: no other code is modified."""
     scan = build_scan(tmp_path)
     for path in objects():
         found, every = found_by_library(scan, path), {site.at for site in all_sites(path)}
@@ -87,8 +87,8 @@ arch: {begin}
 
 @pytest.mark.parametrize("begin", ["", "endbr64"])
 def test_calls_in_which_a_thread_can_be_cancelled(tmp_path: Path, begin: str) -> None:
-    """Forms of glibc 2.41 to 2.43, with frame pointers, and of a build for CET. All but the one
-    whose number is in a register are found."""
+    """Code forms of glibc 2.41 to 2.43, with frame pointers, and of a build for CET. All are found
+    except the call whose number is in a register."""
     (tmp_path / "code.S").write_text(FORMS.format(begin=begin))
     library = tmp_path / "code.so"
     words = ["gcc", "-shared", "-nostdlib", tmp_path / "code.S", "-o", library]

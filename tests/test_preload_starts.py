@@ -1,4 +1,4 @@
-"""What a start costs below the preload library, and what is remembered of programs."""
+"""Start-up cost with the preload library, and the information cached about programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = _recorded_at_all
 
 
 def test_a_program_has_five_mappings_of_ours(tmp_path: Path) -> None:
-    """Each is made by every program, and copied by every fork."""
+    """Every program makes each mapping, and every fork copies it."""
     recorded(tmp_path, "sh", "-c", "cat /proc/self/maps > maps")
     subprocess.run(["sh", "-c", "cat /proc/self/maps > plain"], cwd=tmp_path, check=True)
     ours, plain = (len((tmp_path / name).read_text().splitlines()) for name in ("maps", "plain"))

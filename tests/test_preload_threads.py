@@ -1,4 +1,4 @@
-"""Programs of many threads below the preload library: what they start, and what they read."""
+"""Multi-threaded programs with the preload library: the programs they start, and their reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for thread in threads:
 
 
 def test_a_program_that_one_of_several_threads_starts_follows_its_shell(tmp_path: Path) -> None:
-    """As engines do: the time of another thread's fork was taken for that of this one."""
+    """Regression: the time of another thread's fork was attributed to this thread's fork."""
     (tmp_path / "in").write_bytes(b"x" * 5000)
     bundle = recorded(tmp_path, sys.executable, "-c", AT_ONCE)
     rows = {row["proc"]: row for row in bundle.tables["processes"].to_pylist()}
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 
 
 def written_by_children(folder: Path, threads: int) -> tuple[list[int], int]:
-    """Bytes of each file that as many children of vfork at once write to, and what was lost."""
+    """Return the bytes of each file that concurrent children of vfork write, and the losses."""
     (folder / "in").write_bytes(b"x" * 3000)
     bundle = recorded(folder, compiled(folder, "vforks", VFORKS, "-pthread"), str(threads))
     names = {row["file"]: Path(os.fsdecode(row["path"])).name for row in rows_of(bundle, "names")}
@@ -106,7 +106,7 @@ def test_what_two_hundred_children_of_vfork_do_at_once_is_seen(tmp_path: Path) -
 def test_children_of_vfork_that_have_no_place_are_counted(tmp_path: Path) -> None:
     found, lost = written_by_children(tmp_path, 400)
     assert len(found) == 400 and min(found) >= 3000
-    assert lost >= 2 * sum(size < 3005 for size in found)  # its open and its write at least
+    assert lost >= 2 * sum(size < 3005 for size in found)  # at least its open and its write
 
 
 READERS = r"""
@@ -155,7 +155,7 @@ int main(void)
 
 
 def test_a_hundred_threads_that_read_the_same_files_are_told_apart(tmp_path: Path) -> None:
-    """Two that had one place in the table counted in one episode, and lost a read of it."""
+    """Regression: two threads in one table slot shared an episode and lost one of their reads."""
     bundle = recorded(tmp_path, compiled(tmp_path, "readers", READERS, "-pthread"))
     names = {row["file"]: Path(os.fsdecode(row["path"])).name for row in rows_of(bundle, "names")}
     pieces: dict[str, list[int]] = {}

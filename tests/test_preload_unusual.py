@@ -1,4 +1,4 @@
-"""Programs with little room, as other users, and with C libraries of their own, below preload."""
+"""The preload library in programs with limited resources, other users, or their own C libraries."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_valgrind_finds_no_errors_of_ours(tmp_path: Path) -> None:
 def test_the_libraries_of_two_installations_in_one_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: bool
 ) -> None:
-    """The first one records: both would lead the same calls, and return into each other's jumps."""
+    """Only the first records: two would redirect the same calls and jump into each other."""
     other = tmp_path / "other" / LIBRARY.name
     other.parent.mkdir()
     shutil.copy(LIBRARY, other)

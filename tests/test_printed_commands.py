@@ -1,5 +1,5 @@
-"""Every command line that a command prints can be typed, beside a workflow of each engine, before
-and after `init`."""
+"""Every command line that a command prints is valid, for a workflow of each engine, before and
+after `init`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.engines import engine
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 PRINTED = re.compile(r"(?:^\s*|: )(?:next:?\s+)?(tracehint [a-z].*?)\s*$", re.IGNORECASE)
-SIZE = 64 << 20  # read by three tasks each: so that there are rules
+SIZE = 64 << 20  # read by three tasks each, so that rules are learned
 PART = "cat big.dat | tail -c 9 > part_{}.txt"
 TOTAL = "cat part_1.txt part_2.txt part_3.txt > total.txt"
 RULES = "".join(f"part_{n}.txt: big.dat\n\t{PART.format(n)}\n" for n in (1, 2, 3))
@@ -59,7 +59,7 @@ JOB = {"big": {"class": "File", "path": "big.dat"}, "names": ["part_1.txt", "par
 
 
 def installed(name: str) -> str:
-    """A program of this machine, or of the tests' own Python."""
+    """Return the path of a program next to this Python or on PATH."""
     own = Path(sys.executable).parent / name
     return str(own) if own.exists() else shutil.which(name) or pytest.skip(f"no {name}")
 
@@ -68,7 +68,7 @@ def fetched(name: str) -> str:
     return str(engine(name))
 
 
-# engine: its files, where its program is from, its command
+# engine: its files, the lookup of its program, its command
 ENGINES: dict[str, tuple[dict[str, str], Callable[[str], str], tuple[str, ...]]] = {
     "make": ({"Makefile": RULES}, installed, ("make", "-B")),
     "makeflow": ({"w.makeflow": RULES}, installed, ("makeflow", "-j", "2", "w.makeflow")),
@@ -84,14 +84,14 @@ ENGINES: dict[str, tuple[dict[str, str], Callable[[str], str], tuple[str, ...]]]
 
 
 class Typist:
-    """Types commands, and those that they print, each once."""
+    """Types commands and, once each, the commands that they print."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self.folder, self.env = folder, env
         self.typed: dict[str, int] = {}
 
     def type(self, line: str) -> None:
-        """A line of a terminal, and then what the last of its commands prints."""
+        """Run a line, then the commands that its last command prints."""
         self.typed[line] = 0
         printed: list[str] = []
         for part in line.split(" && "):
@@ -109,12 +109,12 @@ class Typist:
                 self.type(command)
 
     def forget_results(self) -> None:
-        """So that the engine has something to do."""
+        """Remove the results, so that the engine has work to do."""
         for path in (*self.folder.glob("*.txt"), *self.folder.glob("*.makeflowlog")):
             path.unlink()
 
 
-# What these print differs in the engine's own words only.
+# Their output differs from the others' only in the engine's own words.
 FULL = ("nextflow", "cwltool")
 
 
@@ -137,7 +137,7 @@ def test_what_is_printed_can_be_typed(name: str, tmp_path: Path) -> None:
     line = shlex.join(command)
     before = Typist(folder, env)
     before.type(f"tracehint profile --collector strace -- {line}")
-    before.type("tracehint hints -o own.json")  # lint may have made hints.json
+    before.type("tracehint hints -o own.json")  # lint may have written hints.json
     before.type("tracehint lint")
     after = Typist(folder, env)
     after.type("tracehint init")

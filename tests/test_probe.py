@@ -1,4 +1,4 @@
-"""calibrate -o cluster.toml: what the probe asks, what follows from what it saw, and the file."""
+"""calibrate -o cluster.toml: the probe's requests, the values derived from them, and the file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MB = 1_000_000
 
 
 def seen(**more: Any) -> Seen:
-    """What a probe of a clean store of five nodes sees: it rotates over 25 MB/s links."""
+    """Return probe results of an idle store of five nodes: rotation over 25 MB/s links."""
     found = Seen(5, 4, 8 * 10**9, 16 << 20)
     samples: dict[str, list[float]] = {
         "create": [0.002], "small_write": [0.004], "open": [0.001],
@@ -46,7 +46,7 @@ def seen(**more: Any) -> Seen:
 
 def written(found: Seen, base: str | None = None) -> tuple[Cluster, str]:
     text = cluster_text("mine", base, *derive(found))
-    if "link_mbit" not in text:  # what only a probe of several nodes can tell
+    if "link_mbit" not in text:  # only a probe of several nodes can measure it
         text = text.replace("[nodes]", "[nodes]\nlink_mbit = 1000")
     return parse_cluster(text, "mine.toml"), text
 
@@ -62,7 +62,7 @@ def test_numbers_follow_from_what_was_seen() -> None:
     assert store["request_ms"].value == pytest.approx(5 / 5000)
     over = (16 << 10) / 24.5e6
     assert store["latency_ms"].value == pytest.approx(0.001 - over, rel=0.05)
-    # a small local read alone: open and request in the services, one answer over the network
+    # a small local read alone: open and request in the services, one response over the network
     known = 1 / 4000 + 5 / 5000 + (0.001 - over)
     assert store["read_wait_ms"].value == pytest.approx(0.002 - known, rel=0.3)
     assert cluster.store.words["law"] == "rotate"
@@ -130,7 +130,7 @@ def test_nodes_that_slow_each_other_share_a_machine() -> None:
 
 
 def one_machine(idle: float = 0.2) -> Seen:
-    """Nodes of one machine with four processors, of which a MB takes 3 ms, on a link 4 more."""
+    """Return results of nodes on one machine of four processors: 3 ms per MB, 4 more on a link."""
     found = seen(local_all=[100e6] * 5)
     found.machines = ["8d2f"] * 5
     found.work["rest"] = [
@@ -252,7 +252,7 @@ def test_the_agent_touches_nothing_outside_its_directory(tmp_path: Path) -> None
 
 
 def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: Path) -> None:
-    """What the agents of two nodes are asked, in order: nothing is read that a client may have."""
+    """Requests to two nodes' agents, in order: no node reads data that its client may cache."""
     asked: list[tuple[int, str, str]] = []
 
     class Kept(Nodes):
@@ -295,7 +295,7 @@ def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: 
 def test_on_a_slow_store_only_files_that_were_made_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracehint.adapters.probe.probe.PAUSE_S", 0.0)  # one file of each step
+    monkeypatch.setattr("tracehint.adapters.probe.probe.PAUSE_S", 0.0)  # one file per step
     with agents([Host(name="0", start=STARTS["here"])], tmp_path, 60) as nodes:
         found = measure(nodes, 1 << 20)
     assert len(found.samples["small_write"]) == 1
@@ -416,7 +416,7 @@ def test_a_batch_system_is_measured_through_jobs(
     if not works:
         assert "task_ms" not in text and "# Not measured: starting jobs" in text
         return
-    # a busy machine only adds to what the stand-in waits
+    # load on the machine only adds to the stand-in's delays
     between, alone = cluster.scheduler["dispatch_ms"], cluster.scheduler["task_ms"]
     assert 0.1 <= between < 2 and 0.4 <= between + alone < 6
-    assert len((tmp_path / "cancelled").read_text().split()) == 14  # what still waits ends
+    assert len((tmp_path / "cancelled").read_text().split()) == 14  # waiting jobs are cancelled

@@ -1,4 +1,4 @@
-"""Progress of `profile`: on a terminal only, whole lines, and the command never notices."""
+"""Progress of `profile`: on terminals only, in complete lines, invisible to the command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORK = (
 
 
 def drain(terminal: int, seen: bytearray) -> None:
-    """Read what is written to the terminal until its other end is closed."""
+    """Read terminal output until the other end is closed."""
     try:
         while data := os.read(terminal, 4096):
             seen.extend(data)
@@ -34,7 +34,7 @@ def drain(terminal: int, seen: bytearray) -> None:
 
 
 def on_terminal(folder: Path, *options: str, stdout: int | None = None) -> tuple[int, str, bytes]:
-    """`profile` with stderr on a terminal; its stdout is a pipe or the given descriptor."""
+    """Run `profile` with stderr on a terminal; its stdout is a pipe or the given descriptor."""
     master, slave = pty.openpty()
     seen = bytearray()
     process = subprocess.Popen(
@@ -74,7 +74,7 @@ def test_progress_on_a_terminal(tmp_path: Path, collector: str) -> None:
 
 @pytest.mark.slow
 def test_signals_still_reach_the_command(tmp_path: Path) -> None:
-    """The thread must not take what the waiting thread is to pass on."""
+    """The progress thread must not receive signals that the waiting thread forwards."""
     master, slave = pty.openpty()
     work = "trap 'echo got; exit 9' TERM; touch ready; while :; do sleep 0.1; done"
     process = subprocess.Popen(
@@ -83,7 +83,7 @@ def test_signals_still_reach_the_command(tmp_path: Path) -> None:
     )  # fmt: skip  # a table
     try:
         seen = b""
-        while b" of log" not in seen:  # the thread is there
+        while b" of log" not in seen:  # until the thread runs
             seen += os.read(master, 4096)
         assert (tmp_path / "ready").exists()
         process.terminate()
@@ -139,7 +139,7 @@ def test_each_look_reads_what_is_new(tmp_path: Path) -> None:
     rows["kind"], rows["read_bytes"] = [EPISODE, SNAPSHOT], 1024
     whole = rows.tobytes()
     with (spool / "episodes.bin").open("ab") as stream:
-        stream.write(whole + whole[:10])  # the last record is torn
+        stream.write(whole + whole[:10])  # the last record is incomplete
     assert counts.text() == "2 programs started, 0 paths, 1 KiB read and written in closed files"
     with (spool / "episodes.bin").open("ab") as stream:
         stream.write(whole[10:])

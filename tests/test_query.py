@@ -1,4 +1,4 @@
-"""Templates of file names, as lint, graph and report show them."""
+"""Templates of file names, as shown by lint, graph and report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_names_without_digits_that_are_used_alike_share_a_template() -> None:
 
 
 def test_tables_and_views_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a small run the tables are copies, of a large one views."""
+    """Tables of a small run are copies, those of a large run are views."""
     text = """
         task a
         task b start=2

@@ -1,4 +1,4 @@
-"""Random parts of names: what is one placeholder, and what only looks like it."""
+"""Random parts of names: what becomes one placeholder, and what only looks random."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_what_engines_and_libraries_make_up_is_one_placeholder(
     assert {*templates(*names)} == {wanted}
 
 
-# Names that look random and are not, in the directories that people give them: none of them is
-# to become {random}, alone, beside the others of its line, or in several runs.
+# Names that look random but are not, in directories that people name: none of them may become
+# {random}, whether alone, beside the others of its line, or in several runs.
 NOT_RANDOM = [
     ["ENSG00000139618.bed", "ENSG00000141510.bed", "ENSMUSG00000059552.bed"],
     ["tmp.SRR1234567", "tmp.ERR0164407"], ["tmp_A1B2C3D4", "tmp_A2B1C3D4"],
@@ -87,7 +87,7 @@ def test_what_only_looks_random_stays(names: list[str]) -> None:
 
 
 def test_what_two_runs_have_is_not_random_in_either() -> None:
-    """Beside it, what changes from run to run is."""
+    """Parts next to it that change from run to run are random."""
     names = ["o/x8k2mq1a/f", "o/q3v9zz7k/f", "o/lfmg4y1n/f", "o/x8k2mq1a/f", "o/k7w2p9sd/f"]
     found = templates(*names, runs=[0, 0, 0, 1, 1])
     assert found[1] == found[2] == found[4] == "o/{random}/f"
@@ -103,7 +103,7 @@ def test_words_beside_random_names_stay() -> None:
 def test_directories_of_two_runs_are_found_whatever_their_letters(
     letters: str, length: int
 ) -> None:
-    """Four work directories in each of two runs: seldom a part escapes."""
+    """Four work directories in each of two runs: a part is rarely missed."""
     dice = random.Random(7)
     missed = 0
     for _ in range(200):
@@ -115,7 +115,7 @@ def test_directories_of_two_runs_are_found_whatever_their_letters(
 
 @pytest.mark.parametrize("count", [4, 7, 12])
 def test_the_directories_of_a_single_run_are_found(count: int) -> None:
-    """Also the one in twelve that has letters only: it lies where the others were drawn."""
+    """This includes the one in twelve with letters only, in the same directory as the others."""
     dice = random.Random(8)
     missed = 0
     for _ in range(500):
@@ -133,7 +133,7 @@ DATED = b"out/2021-03-04.csv"
 
 
 def test_names_beside_a_date_keep_their_shapes() -> None:
-    """Steps look at the few names with zeros for digits, unless there are dates."""
+    """Steps examine the few layouts with digits replaced by zeros, unless there are dates."""
     names = [
         b"work/3f/0123456789abcdef0123456789abcd/1.txt",
         b"u-123e4567-e89b-12d3-a456-426614174000.dat",
@@ -164,7 +164,7 @@ def test_the_summary_and_findings_show_one_star() -> None:
 
 
 def test_many_names_cost_one_look_per_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counters make no new layouts: thousands of names are a handful of them."""
+    """Counters add no layouts: thousands of names have only a few."""
     seen: list[int] = []
     search = masks.mask_layouts
 
@@ -177,7 +177,7 @@ def test_many_names_cost_one_look_per_layout(monkeypatch: pytest.MonkeyPatch) ->
     assert sum(seen) <= 10
 
 
-# -- Names under which files are made first: whatever a program draws, the next run's are known
+# -- Temporary names at creation: those of the next run match, whatever parts a program draws
 
 
 @pytest.mark.parametrize("seed", range(200))

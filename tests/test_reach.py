@@ -1,4 +1,4 @@
-"""Whether a graph orders two tasks: the same answer as a plain search, in bounded work."""
+"""Whether a graph orders two tasks: the result equals a plain search, in bounded work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _columns(pairs: list[tuple[int, int]]) -> tuple[reach.Ints, reach.Ints]:
 
 
 def _leads(links: list[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether one or more links lead from one node to another one."""
+    """Whether a path of at least one link leads from one node to another."""
     seen, stack = {start}, [start]
     while stack:
         here = stack.pop()
@@ -43,7 +43,7 @@ def test_equals_a_plain_search(links: list[tuple[int, int]], pairs: list[tuple[i
 def test_few_steps_leave_what_is_unknown(
     links: list[tuple[int, int]], pairs: list[tuple[int, int]], steps: int
 ) -> None:
-    """What is said is true; what was not looked at to the end is called unknown."""
+    """Definite answers are correct; searches that were cut off are reported as unknown."""
     unordered, unknown = Reach(*_columns(links), steps=steps).split(*_columns(pairs))
     for (a, b), free, open_ in zip(pairs, unordered, unknown, strict=True):
         assert free + open_ <= 1

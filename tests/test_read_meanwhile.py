@@ -1,4 +1,4 @@
-"""A bundle that is read while its recorder ends is read as what the recorder leaves."""
+"""A bundle that is read while its recorder ends equals the recorder's final bundle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tracehint.schemas.store import read_bundle
 
 
 def at_work(path: Path) -> Path:
-    """A bundle whose recorder has written the tables, and not yet the end of its manifest."""
+    """Save a bundle whose recorder has written the tables but not the end of its manifest."""
     run = RunBuilder(ended_ns=None, complete=False)
     run.write(run.process(["make", "it"]), run.file("/data/x", existed=False), 0, 100, at=1.0)
     run.save(path)
@@ -26,7 +26,7 @@ def at_work(path: Path) -> Path:
 
 
 def ends(path: Path) -> None:
-    """The last things that a recorder does."""
+    """Perform a recorder's final steps."""
     manifest = read_manifest(path)
     manifest.ended_ns, manifest.complete = manifest.started_ns + 10**9, True
     (path / MANIFEST_NAME).write_text(manifest_to_json(manifest))

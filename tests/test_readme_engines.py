@@ -1,4 +1,4 @@
-"""README's table of engines says what the tables in the code say, no more and no less."""
+"""README's table of engines lists exactly the engines of the tables in the code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tracehint.adapters.engines.registry import EMITTERS, READERS
 from tracehint.analyzer.tasks.engine_processes import ENGINES
 
 README = Path(__file__).parent.parent / "README.md"
-# name in the code -> word of the table
+# name in the code -> name in the table
 WORDS = {
     "cwl": "CWL",
     "cwltool": "cwltool",
@@ -35,18 +35,18 @@ WORDS = {
     "work-queue": "Work Queue",
     "xargs": "xargs",
 }
-NO_ENGINES = {"program", "plumbing"}  # how single programs and what stands around them are cut
-OTHERS = {"Slurm arrays"}  # told by variables of the environment: analyzer/tasks/batch.py
+NO_ENGINES = {"program", "plumbing"}  # entries for single programs and for processes around engines
+OTHERS = {"Slurm arrays"}  # detected by environment variables: analyzer/tasks/batch.py
 
 
 def cells(row: str) -> list[str]:
-    """The cells of a row without its head."""
+    """Return the cells of a row without its first one."""
     (line,) = re.findall(rf"^\| {row} \|(.*)\|$", README.read_text(encoding="utf-8"), re.M)
     return [cell.strip() for cell in line.split("|")]
 
 
 def named(cell: str) -> set[str]:
-    """The engines of a cell: the longest word first, what is left names none."""
+    """Return the engines named in a cell, matching the longest names first."""
     found, rest = set(), re.sub(r"\]\([^)]*\)", "]", cell)
     for word in sorted({*WORDS.values(), *OTHERS}, key=len, reverse=True):
         rest, times = re.subn(rf"(?<![\w/]){re.escape(word)}(?![\w/])", "", rest)
@@ -66,4 +66,4 @@ def test_tasks_are_found_of_these_engines() -> None:
     runs, reads, *_ = cells("recorded, tasks found")
     assert named(runs) == recorded | OTHERS
     logs = {WORDS[name] for name in READERS if name != "wfformat"}
-    assert named(reads) == logs - recorded - {WORDS["cwl"]}  # of cwltool, which is recorded
+    assert named(reads) == logs - recorded - {WORDS["cwl"]}  # read from cwltool, which is recorded

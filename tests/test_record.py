@@ -1,4 +1,4 @@
-"""`record`: what passes through, and what it says when something is wrong."""
+"""`record`: what is passed through, and the messages in case of errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tracehint.schemas.store import read_bundle
 USABLE = [name for name in ("ebpf", "preload", "strace") if check(name).usable]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not USABLE, reason="no collector can run here")]
 full = pytest.mark.full
-ONE = USABLE[-1:]  # the slow and certain one, for what does not depend on the collector
+ONE = USABLE[-1:]  # slow but always usable, for tests that do not depend on the collector
 
 
 @pytest.mark.parametrize("collector", USABLE)
@@ -62,7 +62,7 @@ with open("own", "w") as out:
 
 @pytest.mark.parametrize("collector", USABLE)
 def test_a_file_has_the_size_that_its_last_change_gave_it(tmp_path: Path, collector: str) -> None:
-    """Not that of who opened it last, nor that of a truncation before the last write."""
+    """Neither the size at the last open nor that of a truncation before the last write."""
     record(sys.executable, "-c", SIZES, collector=collector, to="r.trace", cwd=tmp_path)
     tables = read_bundle(tmp_path / "r.trace").tables
     paths = {row["file"]: os.fsdecode(row["path"]) for row in tables["names"].to_pylist()}
@@ -85,7 +85,7 @@ for name in ("first", "second"):
 
 @pytest.mark.parametrize("collector", USABLE)
 def test_files_that_began_without_a_name(tmp_path: Path, collector: str) -> None:
-    """The second has the inode number of the first, which is gone."""
+    """The second has the inode number of the first, which no longer exists."""
     record(sys.executable, "-c", NAMELESS, collector=collector, to="r.trace", cwd=tmp_path)
     found = json.loads(tracehint("analyze", "r.trace", "--format", "json", cwd=tmp_path).stdout)
     seen = [
@@ -142,7 +142,7 @@ def test_signals_to_the_recorder_reach_the_command(
 
 
 def test_interrupt_from_the_terminal_reaches_the_command_once(tmp_path: Path) -> None:
-    """Ctrl-C goes to the whole foreground group; the recorder must not send it again."""
+    """Ctrl-C is sent to the whole foreground group; the recorder must not send it again."""
     import pty
 
     script = (
@@ -194,7 +194,7 @@ def test_commands_that_cannot_run(
     assert done.returncode == code
     assert words in done.stderr
     assert "Traceback" not in done.stderr
-    assert not list(tmp_path.glob("*.trace"))  # nothing is left behind
+    assert not list(tmp_path.glob("*.trace"))  # no bundle remains
 
 
 def test_a_script_without_first_line_runs_as_it_would_from_a_shell(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_missing_strace_names_the_remedy(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
 def test_without_privileges_auto_takes_the_preload_library(tmp_path: Path) -> None:
-    """As user nobody, with an interpreter and a copy of the code that it may read."""
+    """As user nobody, with an interpreter and a copy of the code that this user may read."""
     python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
     if "preload" not in USABLE or python is None:
         pytest.skip("needs the library and a python3 that every user may run")
@@ -293,7 +293,7 @@ def test_without_privileges_auto_takes_the_preload_library(tmp_path: Path) -> No
         pytest.skip("that python3 cannot load this environment's packages")
     assert (done.returncode, done.stdout) == (0, "65534\n"), done.stderr
     assert "collector preload" in done.stderr
-    assert "not ebpf" in done.stderr  # and why it was not taken
+    assert "not ebpf" in done.stderr  # and the reason
     assert read_bundle(work / "r.trace").manifest.collector == "preload"
 
 
@@ -317,7 +317,7 @@ def test_a_recording_inside_a_recording_is_not_doubled(
 
 
 def test_the_mark_of_another_recording_does_not_stop_this_one(tmp_path: Path) -> None:
-    """Batch systems carry the environment to nodes where nobody records."""
+    """Batch systems propagate the environment to nodes where no recorder runs."""
     for mark in ("other-boot:1:1", "nonsense", f"{_boot()}:{_namespace()}:999999"):
         done = record(
             "true",
@@ -368,7 +368,7 @@ def test_bundle_directory_and_host_from_the_outside(tmp_path: Path) -> None:
     )  # fmt: skip  # a table
     assert done.returncode == 0, done.stderr
     (path,) = (tmp_path / "bundles").iterdir()
-    assert path.name.startswith("true.node7_x-")  # what was changed in a name keeps a checksum
+    assert path.name.startswith("true.node7_x-")  # a modified name has a checksum
     bundle = read_bundle(path)
     assert bundle.manifest.hosts[0].name == "node7/x"
     assert set(bundle.tables["processes"]["host"].to_pylist()) == {"node7/x"}
@@ -386,7 +386,7 @@ def test_a_process_that_outlives_the_command_is_not_stopped(tmp_path: Path) -> N
         [*TRACEHINT, *words], cwd=tmp_path, check=False, timeout=PATIENCE_S
     )
     assert (done.returncode, (tmp_path / "begun").read_text()) == (0, "started\n")
-    assert not (tmp_path / "late").exists()  # it was not waited for
+    assert not (tmp_path / "late").exists()  # the recorder did not wait for it
     bundle = read_bundle(tmp_path / "r.trace")
     assert "outliving_processes" in bundle.tables["losses"]["kind"].to_pylist()
     assert None in [p["end_ns"] for p in bundle.tables["processes"].to_pylist()]
@@ -425,7 +425,7 @@ def test_wrong_settings_are_refused(tmp_path: Path) -> None:
 
 
 def _written_whole(folder: Path) -> bool:
-    """Whether what strace wrote of a killed recorder has both files of the command."""
+    """Whether the strace output of a killed recorder contains both files of the command."""
     done = tracehint("import", "r.trace", "-o", "again.trace", "--force", cwd=folder)
     assert done.returncode == 0, done.stderr
     opens = read_bundle(folder / "again.trace").tables["opens"].to_pylist()
@@ -453,8 +453,8 @@ def test_a_killed_recorder_leaves_the_command_and_a_usable_bundle(tmp_path: Path
         process.wait(PATIENCE_S)
         process.stdin.write("go\n")
         process.stdin.flush()
-        assert process.stdout.readline() == "done-anyway\n"  # the command went on
-        assert process.stderr.read() == ""  # strace did not complain into its stderr
+        assert process.stdout.readline() == "done-anyway\n"  # the command continued
+        assert process.stderr.read() == ""  # strace did not write to its stderr
     bundle = read_bundle(tmp_path / "r.trace")
     assert not bundle.manifest.complete
     assert any("was killed" in note for note in bundle.manifest.notes)
@@ -473,7 +473,7 @@ def test_every_collector_answers_its_check() -> None:
 def test_a_kernel_that_refuses_the_tracer_only_at_the_start_leads_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Whether programs load is not tried before a run: a seccomp filter shows at the start."""
+    """Loading is not tested before a run: a seccomp filter is detected only at the start."""
     from tracehint.cli import main
 
     loader = tmp_path / "loader"
@@ -501,7 +501,7 @@ def test_a_kernel_that_refuses_the_tracer_only_at_the_start_leads_to_the_next(
 def test_the_exit_code_is_the_command_s_whatever_happens_to_files(
     tmp_path: Path, collector: str, end: str
 ) -> None:
-    """The bundle's directory disappears while the command runs."""
+    """The bundle's directory is deleted while the command runs."""
     if not check(collector, COLLECTORS[collector].before_run).usable:
         pytest.skip(f"{collector} cannot run here")
     words = ("record", "--collector", collector, "-o", "r.trace", "--", "sh", "-c")

@@ -1,4 +1,4 @@
-"""eBPF and the preload library at once: the same bytes of every process and file."""
+"""eBPF and the preload library record the same bytes per process and file of one run."""
 
 from __future__ import annotations
 

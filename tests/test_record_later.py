@@ -1,4 +1,4 @@
-"""`--option convert=later`: the spool stays, without secrets, and reads as the tables would."""
+"""`--option convert=later`: the spool remains, without secrets, and reads like the tables."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def record(bundle: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def facts(bundle: Bundle) -> dict[str, Counter[object]]:
-    """What does not differ from run to run."""
-    own = os.fsencode(bundle.path.parent) + b"/"  # pages of libraries: as many as were not at hand
+    """Return the facts that do not differ from run to run."""
+    own = os.fsencode(bundle.path.parent) + b"/"  # reads of libraries depend on the page cache
     opens, names = bundle.tables["opens"], bundle.tables["names"]
     sizes = zip(
         opens["path"].to_pylist(),
@@ -45,7 +45,7 @@ def facts(bundle: Bundle) -> dict[str, Counter[object]]:
 
 
 def test_reads_as_the_tables_would_and_holds_no_secret(tmp_path: Path) -> None:
-    """Twice the same run: converted at once, and later."""
+    """The same run twice: converted at once, and later."""
     bundles = {}
     for when in ("now", "later"):
         for name in ("one", "three"):
@@ -85,7 +85,7 @@ def test_what_cannot_be_is_refused_before_the_command_runs(
 
 
 def test_arguments_that_two_processes_share(tmp_path: Path) -> None:
-    """One place in the heap, two records: both are redacted."""
+    """One location in the heap, two records: both are redacted."""
     from tracehint.schemas.spool.redact import _EXEC
 
     text = b"curl\0--password\0hunter2\0"

@@ -1,4 +1,4 @@
-"""Secrets in arguments are found, ordinary names are left alone."""
+"""Secrets in arguments are redacted; ordinary names are unchanged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_secrets_are_replaced(argv: list[str]) -> None:
     assert S.encode() not in b" ".join(out)
     assert len(out) == len(argv)
     assert out[0] == argv[0].encode()
-    assert redact_argv(out)[0] == out  # nothing more to do
+    assert redact_argv(out)[0] == out  # redaction is idempotent
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_password_option_is_found_at_any_place(
 ) -> None:
     if secret.startswith(b"-") or len(secret) < 3:
         secret = b"xyz" + secret
-    marked = b"Q9z" + secret + b"_9"  # not the ending of a file: names of files are left
+    marked = b"Q9z" + secret + b"_9"  # not a file extension: file names are not redacted
     argv = [b"prog", *words]
     at = 1 + where % (len(argv))
     argv[at:at] = [b"--password", marked]
@@ -149,9 +149,9 @@ def test_a_password_option_is_found_at_any_place(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(_WORD.map(lambda word: word[:18]), min_size=1, max_size=8))  # no token is as short
+@given(st.lists(_WORD.map(lambda word: word[:18]), min_size=1, max_size=8))  # shorter than tokens
 def test_plain_command_text_is_left_alone(words: list[bytes]) -> None:
-    text = b" ".join(b"w" + word for word in words)  # neither options nor programs that are known
+    text = b" ".join(b"w" + word for word in words)  # neither options nor known programs
     assert redact_text(text) == (text, 0)
 
 
@@ -185,7 +185,7 @@ def test_names_and_digests_of_science_are_no_tokens(word: str) -> None:
 
 
 def test_long_arguments_are_quick() -> None:
-    """No pattern may need quadratic time: arguments come from strangers."""
+    """No pattern may need quadratic time: arguments are untrusted input."""
     import time
 
     for piece in (b"a", b"://", b"bearer ", b"eyJ", b"_a", b"--a-", b"=", b" x=", b"'", b"x:"):

@@ -138,5 +138,5 @@ def test_profile_of_a_failing_command_and_a_failing_analysis(tmp_path: Path) -> 
     spoil = "touch ../x 2>/dev/null; rm -rf locked/run.trace/manifest.json; exit 9"
     words = ("profile", "--quiet", "-o", "locked/run.trace", "--", "sh", "-c", spoil)
     done = tracehint(*words, cwd=tmp_path)
-    assert done.returncode == 9  # whatever became of the bundle
+    assert done.returncode == 9  # whatever happened to the bundle
     assert "Traceback" not in done.stderr

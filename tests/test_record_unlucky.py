@@ -1,4 +1,4 @@
-"""Commands that run a command, started under bad conditions: the exit codes stay as documented."""
+"""Commands that run a command, under adverse conditions: the exit codes stay as documented."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.support.patience import PATIENCE_S
 
 TRACEHINT = f"{sys.executable} -m tracehint"
 CLOSED = [" ".join(c) for n in (1, 2, 3) for c in itertools.combinations(("<&-", ">&-", "2>&-"), n)]
-PROFILE = "profile --collector ebpf"  # it records as `record` does
+PROFILE = "profile --collector ebpf"  # records like `record`
 COMMANDS = ("record --collector ebpf", "record --collector strace", PROFILE, "task t")
-# Streams that take nothing: all of them for one command, those of errors for the others.
+# Streams that accept no data: all of them for one command, stderr only for the others.
 TAKES_NOTHING = ("2>/dev/full", "2>&1 | true", ">/dev/full", "2> >(exec true)")
 
 
 def _usual(how: str) -> int:
-    """The last one for this command: `profile` says things as `record` does."""
+    """Return the last variant of the quick suite: `profile` reports like `record`."""
     return {COMMANDS[0]: len(TAKES_NOTHING), PROFILE: 0}.get(how, 1)
 
 
@@ -31,7 +31,7 @@ SAID = [
     for how in COMMANDS
     for number, where in enumerate(TAKES_NOTHING)
 ]
-# Names what each of the first descriptors is, in a file of which only the number can differ.
+# Describes each of the first descriptors; only the number of the output file can differ.
 LOOK = (
     "import os\n"
     "out = open('seen', 'w')\n"
@@ -56,7 +56,7 @@ def shell(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def runs(how: str) -> str:
-    """The command line up to the command; skips where the collector cannot run."""
+    """Return the command line up to the command; skip if the collector cannot run."""
     if "ebpf" in how:
         require_ebpf()
     if "strace" in how and not shutil.which("strace"):
@@ -110,7 +110,7 @@ def test_few_descriptors_and_no_place_for_temporary_files(tmp_path: Path, how: s
         done = shell(f"ulimit -n {limit}; {runs(how)} sh -c 'exit 7'", tmp_path)
         assert done.returncode in (7, 125), (limit, done.stderr)
     done = shell(f"env -u HOME TMPDIR=/nonexistent {runs(how)} sh -c 'exit 7'", tmp_path)
-    # tempfile goes on to /tmp and to the working directory
+    # tempfile falls back to /tmp and the working directory
     assert done.returncode == 7, done.stderr
 
 

@@ -1,4 +1,4 @@
-"""Whatever brings a command into a bundle, its secrets stay outside."""
+"""Secrets of commands stay out of bundles, however the command gets there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 S = "hunter2Zq"
 COMMAND = f"mysql -u etl -p{S} calib < in.sql"
-# Text columns that hold no command: names of files, hosts, kinds, and what the recorder says.
+# Text columns without commands: names of files and hosts, kinds, and messages of the recorder.
 OTHER = {
     "processes": {"host", "exe", "cwd"}, "files": {"host", "fstype", "kind"},
     "names": {"host", "op", "path", "new_path"}, "opens": {"host", "path", "via"},
@@ -59,7 +59,7 @@ STRACE = f'7 1700000000.000001 execve("/bin/sh", ["sh", "-c", "mysql -p{S} x"], 
 
 
 def everything(bundle: Path) -> bytes:
-    """All that a bundle says, as its readers see it."""
+    """Return the full content of a bundle as its readers decode it."""
     run = read_bundle(bundle)
     texts = [table.to_pylist().__repr__() for table in run.tables.values()]
     return "\n".join((*texts, (bundle / "manifest.json").read_text())).encode()
@@ -93,7 +93,7 @@ def test_a_joined_workflow_is_redacted_where_it_is_only_read(tmp_path: Path) -> 
 
 
 def test_every_text_of_every_table_is_decided_about() -> None:
-    """A new column must be named in one of the two tables."""
+    """A new column must be listed in one of the two tables."""
 
     def is_text(kind: pa.DataType) -> bool:
         if pa.types.is_list(kind):

@@ -1,4 +1,4 @@
-"""2,900 commands: nearly all secrets go, nearly all that is harmless stays."""
+"""2,900 commands: nearly all secrets are redacted, nearly all harmless text is unchanged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_redacted_stays_as_it_is(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_that_a_program_gets_are_redacted_as_their_text(kind: str) -> None:
-    """Of a recorded program the words are known; what the shell itself reads is not among them."""
+    """The words of a recorded program are known, without the redirections that the shell parses."""
     every = [(case, case.argv()) for case in cases(f"secret_{kind}")]
     known = [(case, argv) for case, argv in every if argv and not set("|<\n") & set(case.text)]
     assert len(known) > 60
@@ -61,7 +61,7 @@ def test_words_that_a_program_gets_are_redacted_as_their_text(kind: str) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_question_is_the_same_in_arrow_and_python(kind: str) -> None:
-    """What neither suspects is not looked at: commands that still hold a secret, few of them."""
+    """Commands that neither check suspects are not redacted: few of them contain a secret."""
     import pyarrow as pa
 
     every = cases(f"secret_{kind}")

@@ -1,4 +1,4 @@
-"""Redacting takes linear time, whatever a stranger wrote."""
+"""Redaction takes linear time on any input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALL = 2_000
 
 
 def work(data: bytes) -> float:
-    """CPU seconds."""
+    """Return the CPU seconds of redacting this data."""
     began = time.process_time()
     redact_text(data)
     redact_argv([b"x", data])
@@ -44,7 +44,7 @@ def sample(piece: str, size: int) -> bytes:
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", EVIL)
 def test_eight_times_the_text_takes_no_more_than_eight_times_as_long(piece: str) -> None:
-    """Quadratic work would take 64 times as long; the margin is for the machine."""
+    """Quadratic work would take 64 times as long; the margin allows for noise."""
     tries = (
         work(sample(piece, 8 * SMALL)) / max(work(sample(piece, SMALL)), 0.004) for _ in range(6)
     )
@@ -54,7 +54,7 @@ def test_eight_times_the_text_takes_no_more_than_eight_times_as_long(piece: str)
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", ["sk-", pytest.param("a=a=a=", marks=pytest.mark.full)])
 def test_a_quarter_of_a_megabyte_is_read(piece: str) -> None:
-    """And its end is, too."""
+    """Its end is redacted, too."""
     text = sample(piece, 1 << 18) + b"\n--password hunter2\n"
     new, hits = redact_text(text)
     assert b"hunter2" not in new
@@ -81,7 +81,7 @@ def _patterns() -> list[re.Pattern[str]]:
 
 
 def _unbounded(parsed: object) -> list[object]:
-    """Repeats without a bound that can give back what they took, anywhere in a pattern."""
+    """Return unbounded repeats that can backtrack, anywhere in a pattern."""
     found: list[object] = []
     for code, argument in parsed:  # type: ignore[attr-defined]
         if code in (sre.MAX_REPEAT, sre.MIN_REPEAT) and argument[1] == sre.MAXREPEAT:

@@ -1,4 +1,4 @@
-"""The report page: what it holds, its size, its safety, and that it works in a browser."""
+"""The report page: its content, size and safety, and that it works in a browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tracehint.hintgen.report.timeline import _spread, lanes
 pytestmark = pytest.mark.slow
 
 SIX = (Path(__file__).parent / "runs" / "six_patterns.txt").read_text()
-PATIENCE_MS = 300_000  # a bound for a browser that hangs, not for a busy machine
+PATIENCE_MS = 300_000  # a limit for a hanging browser, not for a busy machine
 SHOTS = Path(__file__).parent / "output"
 CHROMIUM = next(
     (p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None
@@ -47,7 +47,7 @@ def data_of(analysis: Analysis) -> dict[str, Any]:
 
 
 def six() -> dict[str, Any]:
-    """Of the run with all six patterns."""
+    """Return a copy of the data of the run with all six patterns."""
     return deepcopy(_six())
 
 
@@ -135,7 +135,7 @@ def test_size_for_a_thousand_tasks() -> None:
 
 
 def test_long_names_cost_rows_and_not_the_size() -> None:
-    """2,000 tasks and files, each with a type and a name of its own that is as long as may be."""
+    """2,000 tasks and files, each with a different type and a name of maximum length."""
     lines = [f"task {'t' * 200}{k}x start={k} end={k + 1}" for k in range(2000)]
     lines += [f"file {'d' * 250}/{k}{'n' * 250} 1M" for k in range(2000)]
     lines += [f"write {'t' * 200}{k}x {'d' * 250}/{k}{'n' * 250}" for k in range(2000)]
@@ -167,7 +167,7 @@ SPARSE = ["", "task a engine", "task a\nfile x 0\nwrite a x", "task a start=0 en
 
 
 def without_measures() -> Analysis:
-    """A run of which a collector knew names and order only."""
+    """Return a run whose collector recorded only names and order."""
     import pyarrow as pa
 
     analysis = parse_run(
@@ -223,11 +223,11 @@ def chromium() -> Iterator[Any]:
 
 
 class Window:
-    """A window of the browser that notes any error, request or dialog of the page in it."""
+    """A browser window that records any error, request or dialog of its page."""
 
     def __init__(self, browser: Any, **context: Any) -> None:
         self.trouble: list[str] = []
-        self.folded: list[bool] = []  # whether each section was, when the page was there
+        self.folded: list[bool] = []  # whether each section was folded when the page was ready
         self.path = Path()
         made = browser.new_context(**context)
         made.set_default_timeout(PATIENCE_MS)
@@ -238,7 +238,7 @@ class Window:
         self.page.on("request", lambda r: r.url == self.path.as_uri() or self._request(r.url))
 
     def open(self, path: Path) -> Window:
-        """The window with that page in it, drawn."""
+        """Open the page, wait until it is drawn, and return the window."""
         self.path = path
         self.trouble.clear()
         begin = time.monotonic()
@@ -278,20 +278,20 @@ WIDE = {"viewport": {"width": 1400, "height": 1000}}
 
 @pytest.fixture(scope="module")
 def wide(chromium: Any) -> Window:
-    """One window for many tests: each begins with a process of its own, which takes longest."""
+    """One window for many tests: starting its process takes longer than most tests."""
     return Window(chromium, **WIDE)
 
 
 @pytest.fixture
 def window(wide: Window) -> Iterator[Window]:
-    """That window; what a test opened in it is closed: the pages of many runs are much to draw."""
+    """The shared window; its page is closed after each test, because drawn pages are large."""
     yield wide
     wide.page.goto("about:blank")
 
 
 @pytest.fixture(scope="module")
 def opened(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Window:
-    """The page of the run with all six patterns, for tests that only use it."""
+    """The page of the run with all six patterns, for tests that do not change it."""
     path = tmp_path_factory.mktemp("page") / "r.html"
     path.write_text(page(six()), encoding="utf-8")
     may = ["clipboard-read", "clipboard-write"]
@@ -302,7 +302,7 @@ def opened(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Window:
     ("name", "context"),
     [
         ("light", WIDE),
-        # other colours of the same page
+        # only the colours differ
         pytest.param("dark", {**WIDE, "color_scheme": "dark"}, marks=pytest.mark.full),
         ("narrow", {"viewport": {"width": 390, "height": 844}}),
     ],
@@ -315,7 +315,7 @@ def test_loads_without_trouble(chromium: Any, write: Any, name: str, context: An
     assert opened.trouble == []
     theme = opened.page.evaluate("document.documentElement.dataset.theme")
     assert theme == ("dark" if name == "dark" else "light")
-    # something is drawn: the canvases are not of one colour
+    # something is drawn: the canvases have more than one colour
     for place in ("canvas", "timeline-chart", "flow-chart", "ranges-chart"):
         colors = opened.page.evaluate(
             """id => Math.max(...[...document.querySelectorAll('#' + id + ' canvas')].map(c => {
@@ -332,7 +332,7 @@ def test_loads_without_trouble(chromium: Any, write: Any, name: str, context: An
 
 
 def cells_are_rows(opened: Window) -> None:
-    """On a phone each cell of a table is a line, and tells its column."""
+    """Check that on a phone each table cell is a line with the name of its column."""
     cells = opened.page.locator("#files-table tbody tr").first.locator("td")
     boxes = [box for box in (cells.nth(i).bounding_box() for i in range(cells.count())) if box]
     assert all(b["y"] >= a["y"] + a["height"] - 1 for a, b in itertools.pairwise(boxes))
@@ -370,7 +370,7 @@ def test_ticks_of_time_are_round(window: Window, write: Any) -> None:
     for end, wanted in ((5000, ("20 min", "40 min", "1 h")), (95, ("10 s", "1 min", "1:30 min"))):
         data = data_of(parse_run(f"task a end={end}\nfile x 1M\nwrite a x").analysis())
         opened = window.open(write(data))
-        # ECharts draws on a canvas: what it was asked to write is read from its model
+        # ECharts draws on a canvas: its labels are read from its model
         texts = opened.page.evaluate("""() => {
             const model = TH.echarts.getInstanceByDom(document.getElementById('timeline-chart'));
             return model.getModel().getComponent('xAxis', 1).axis.getViewLabels()
@@ -378,7 +378,7 @@ def test_ticks_of_time_are_round(window: Window, write: Any) -> None:
         assert set(wanted) <= set(texts), texts
 
 
-# In a browser each takes seconds: the emptiest, one that has a little of all, one without measures.
+# Each takes seconds in a browser: the emptiest, one with a little of all, one without measures.
 OPENED = [pytest.param(text, marks=[pytest.mark.full] * (text in SPARSE[1::2])) for text in SPARSE]
 
 
@@ -477,7 +477,7 @@ def test_ten_thousand_tasks_open_folded(window: Window, write: Any) -> None:
 
 
 def predicted(name: str = "moosefs, local, 5 nodes") -> dict[str, Any]:
-    """A prediction as the command gives it: two configurations, and the tasks of one."""
+    """Return a prediction in the command's format: two configurations, and the tasks of one."""
     points = [
         {"name": title, "cluster": "c", "placement": placement, "nodes": nodes, "seconds": seconds,
             "seconds_low": seconds - 1, "seconds_high": seconds + 1, "network_bytes": 10**6,

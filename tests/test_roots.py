@@ -35,13 +35,13 @@ def test_the_working_directory_alone(tmp_path: Path) -> None:
         (["/scratch/u/x/a"], [b"/scratch/u/x", b"/proj/run"]),
         # folders with a common parent become that parent ...
         (["/scratch/u/x/a", "/scratch/u/y/b"], [b"/scratch/u", b"/proj/run"]),
-        # ... but not the top that others use too, and not /tmp
+        # ... but neither a top-level directory shared with others nor /tmp
         (["/scratch/x/a", "/scratch/y/b"], [b"/scratch/x", b"/scratch/y", b"/proj/run"]),
         (["/tmp/x/a", "/tmp/y/b"], [b"/proj/run", b"/tmp/x", b"/tmp/y"]),
         (["/tmp/a"], [b"/proj/run", b"/tmp"]),
         (["/dev/shm/g/a", "/var/tmp/q/b"], [b"/dev/shm/g", b"/var/tmp/q", b"/proj/run"]),
         (["/usr/lib/a", "/var/log/b", "/dev/null", "/proc/1/x", "/opt/x/a"], [b"/proj/run"]),
-        # neither a home directory as a whole nor what is hidden in it
+        # neither a whole home directory nor its hidden files
         (["/home/u/a", "/home/u/.cache/x/b", "/root/.config/c", "/z"], [b"/proj/run"]),
         (["/home/u/data/a", "/home/u/out/b"], [b"/home/u/data", b"/home/u/out", b"/proj/run"]),
         (["/proj/a", "/proj/run/b"], [b"/proj/run", b"/proj"]),
@@ -156,7 +156,7 @@ def test_system_prefixes_are_whole_names() -> None:
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.binary(max_size=12).map(lambda b: b"/" + b.replace(b"\0", b"/"))), st.data())
 def test_any_names(names: list[bytes], data: st.DataObject) -> None:
-    """Bytes of any kind: nothing raised, and relative names lead back to their path."""
+    """Arbitrary bytes: no error, and relative names lead back to their path."""
     paths = pa.array(names, pa.binary())
     root = data.draw(st.sampled_from([b"/", b"/d", *names]))
     relative = relative_paths(paths, [root]).to_pylist()

@@ -11,7 +11,7 @@ import pytest
 TESTS = Path(__file__).parent
 DOCS = TESTS.parent / "docs"
 _NUMBER = re.compile(r"\*\*([PF]\d+)\*\*")
-# page -> sections in which every list item and every row of a table is a rule
+# page -> sections in which every list item and every table row is a rule
 RULES = {
     "patterns.md": (
         "Who counts",
@@ -30,7 +30,7 @@ def numbers() -> list[str]:
 
 
 def named() -> dict[str, list[str]]:
-    """Rule -> tests that carry it as a marker."""
+    """Return the tests that carry each rule as a marker, by rule."""
     found: dict[str, list[str]] = {}
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -60,7 +60,7 @@ def test_every_test_is_of_a_rule() -> None:
 
 @pytest.mark.parametrize("page", RULES)
 def test_everything_on_the_page_is_numbered(page: str) -> None:
-    """A list item or a row without a number is a rule that no test can name."""
+    """No test can name a list item or table row without a number."""
     section, bare = "", []
     lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
     for line, after in zip(lines, [*lines[1:], ""], strict=True):

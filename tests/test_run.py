@@ -1,4 +1,4 @@
-"""`tracehint run`: files have hints before their first byte, and the command knows nothing."""
+"""`tracehint run`: files have hints before their first byte, and the command is unaffected."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ HINTS = hint_file(rule("out/{name}.txt", DP="local", Replication="2"))
 
 @pytest.fixture
 def tagged(library: Path, tmp_path: Path) -> Tagged:
-    """Commands run in a folder that has an empty directory out/."""
+    """Runs commands in a folder that has an empty directory out/."""
     found = Tagged(library, tmp_path, HINTS)
     (found.root / "out").mkdir()
     return found
 
 
-# what makes out/x.txt -> the command, with `in` beside it
+# how out/x.txt is made -> the command; the file `in` exists
 WAYS = {
     "redirection": ("sh", "-c", "echo 1 >out/x.txt"),
     "append": ("sh", "-c", "echo 1 >>out/x.txt"),
@@ -91,7 +91,7 @@ def test_a_name_that_leads_elsewhere_is_not_the_file_s(tagged: Tagged, name: str
 
 
 def test_a_usual_name_costs_no_look_into_proc(tagged: Tagged) -> None:
-    """Two calls: where we are, or nothing; and whether the parts of the name are links."""
+    """Two kinds of calls: getcwd for relative names, and readlink for each part of the name."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     (tagged.root / "a/b").mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_a_usual_name_costs_no_look_into_proc(tagged: Tagged) -> None:
         ["getcwd", "readlink"],
         ["getcwd", "readlink", "readlink"],
         ["readlink", "readlink"],
-        ["getcwd", "readlink", "readlink", "readlink"],  # the last one asks /proc
+        ["getcwd", "readlink", "readlink", "readlink"],  # the last one queries /proc
     ]
     assert text.count("/proc/self/fd") == 1
 
@@ -177,7 +177,7 @@ def test_many_processes_and_threads_write_one_journal(tagged: Tagged) -> None:
 
 
 def test_a_journal_that_another_process_is_making_is_used(tagged: Tagged) -> None:
-    """On a node that no run began on the first processes meet, and one is not at its mark yet."""
+    """The first processes on a node where no run began start together, and one is not finished."""
     for size in (0, 1 << 30):
         for journal in tagged.folder.glob("table.journal.*"):
             journal.write_bytes(b"")
@@ -201,13 +201,13 @@ def test_a_missing_table_or_journal_harms_nobody(tagged: Tagged) -> None:
 
 
 def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command line."""
+    """Run `tracehint run` with these arguments."""
     return tracehint("run", *arguments, cwd=folder)
 
 
 @pytest.fixture
 def hints(tmp_path: Path) -> Path:
-    """A hint file beside the working directory."""
+    """A hint file next to the working directory."""
     (tmp_path / "w" / "out").mkdir(parents=True)
     return save(tmp_path, rule("out/{name}.txt", DP="local"))
 

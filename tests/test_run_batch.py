@@ -1,6 +1,6 @@
 """`tracehint run` in front of a submission to PBS or LSF: its jobs are recorded and have hints.
 
-tests/support/batch.py stands in for both. A real Slurm: tests/e2e/test_run_slurm.py.
+tests/support/batch.py simulates both. tests/e2e/test_run_slurm.py uses a real Slurm.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def workflow(folder: Path, text: str) -> Path:
     return folder
 
 
-ROWS = {  # two submissions, text of the first one's job, how many jobs the first one is
+ROWS = {  # two submissions, the script of the first, its number of jobs
     "qsub": (f"{QSUB} job.sh && {QSUB} last.sh", PBS, 1),
     "qsub, array": (f"{QSUB} -J 1-2 job.sh && {QSUB} last.sh", PBS, 2),
     "bsub": (f"{BSUB} sh job.sh && {BSUB} sh last.sh", LSF, 1),
@@ -46,7 +46,7 @@ ROWS = {  # two submissions, text of the first one's job, how many jobs the firs
 }
 
 
-ONE_JOB = ("qsub", "bsub")  # an array has all that a job has
+ONE_JOB = ("qsub", "bsub")  # arrays cover the cases of single jobs
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_jobs_are_learned_from_and_hinted(tmp_path: Path, row: str) -> None:
 
 
 def test_qsub_without_the_environment_is_told(tmp_path: Path) -> None:
-    """Jobs run as ever; what to type is said."""
+    """Jobs run as without recording; the message names the option to add."""
     folder = workflow(tmp_path / "wf", PBS)
     with batch(tmp_path) as programs:
         said = run(folder, programs, "qsub", "-W", "block=true", "job.sh")
@@ -79,7 +79,7 @@ def test_qsub_without_the_environment_is_told(tmp_path: Path) -> None:
 
 
 def test_an_array_of_pbs_is_one_submission(tmp_path: Path) -> None:
-    """Beside it a job without a recording is missed."""
+    """A job without a recording that was submitted separately is counted as missing."""
     folder = workflow(tmp_path / "wf", PBS)
     both = f"{QSUB} -J 1-3 job.sh && qsub -W block=true job.sh"
     with batch(tmp_path) as programs:

@@ -1,7 +1,7 @@
-"""Rules by the type of the task that makes a file: names that tell nothing, watched by strace.
+"""Rules by the type of the task that makes a file: names without meaning, checked by strace.
 
-Two programs make files of the same names: `pick` writes what one task reads, `mix` what several
-read. The second run has names that nobody saw, the programs in each other's place, and others.
+Two programs make files of the same names: one task reads each file of `pick`, several read those of
+`mix`. The second run has new names, exchanged programs, and other programs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROGRAMS = {
     "shout.py": f'#!{sys.executable}\nimport sys\nsys.stdout.write("m" * 300000)\n',
     "use": '#!/bin/sh\ncat "$2" "$3" > "$1"\n',
 }
-# what makes a file of a type; `>`: the shell opens it, and then becomes the program
+# type -> command that makes a file; `>`: the shell opens it, then execs the program
 MADE = {"pick": "bin/pick {}", "mix": "bin/mix {}", "say": "bin/say > {}"}
 MADE |= {"shout.py": "bin/shout.py > {}", "cp": "cp d/in {}", "echo": "echo 1 > {}"}
 READ = [(1, 4), (2, 4), (3, 5), (1, 5)]
@@ -41,12 +41,12 @@ def name(layout: str, number: int) -> str:
 
 
 def script(layout: str, makers: dict[int, str]) -> str:
-    """As a shell script: files by number, and who makes them."""
+    """Return a shell script that makes the numbered files by these programs and reads them."""
     lines = ["mkdir -p d", "test -e d/in || head -c 300000 /dev/zero > d/in"]
     for number, maker in makers.items():
         path = name(layout, number)
         lines += [f"mkdir -p {os.path.dirname(path)}", MADE[maker].format(path)]  # noqa: PTH120
-    # 1 is read twice, but once by name: pick's files are a pipeline where one task reads each
+    # file 1 is read twice, but only once by name: pick's files are a pipeline with one reader each
     for at, (one, two) in enumerate(READ[:3]):
         lines.append(f"bin/use d/res_{at} {name(layout, one)} {name(layout, two)}")
     lines.append(f"bin/use d/res_3 d/res_0 {name(layout, 5)}")
@@ -54,7 +54,7 @@ def script(layout: str, makers: dict[int, str]) -> str:
 
 
 def makefile(layout: str, makers: dict[int, str]) -> str:
-    """The same steps as recipes of make, one after the other."""
+    """Return the same steps as recipes of make, in sequence."""
     steps = [line for line in script(layout, makers).splitlines() if line]
     rules = [f"s{n}:{f' s{n - 1}' if n else ''}\n\t{step}" for n, step in enumerate(steps)]
     return f"all: s{len(steps) - 1}\n" + "\n".join(rules) + "\n"
@@ -75,7 +75,7 @@ def hints_of(path: Path) -> dict[str, bytes]:
 
 
 def late(log: Path, names: list[str]) -> list[str]:
-    """Files that were written to before a hint was set, as strace saw it."""
+    """Return the files that were written before their hint was set, according to strace."""
     text, wrong = log.read_text(errors="replace"), []
     for path in names:
         mark = re.escape(path) + ">"
@@ -116,7 +116,7 @@ def test_only_the_type_tells(tmp_path: Path, engine: str, layout: str, one: str,
         (many,): "broadcast",
     }
     subprocess.run(["rm", "-r", "d"], cwd=folder, check=True)
-    # new names, programs in each other's place, and those that nobody saw make such a file
+    # new names, exchanged programs, and unknown programs that make such a file
     makers |= {2: many, 4: one, 17: one, 18: many, 19: "cp", 20: "echo", 3: "cp"}
     (folder / "run.sh").write_text(text(layout, makers))
     said = tracehint(
@@ -154,7 +154,7 @@ def test_a_store_that_only_sees_names_says_why_not(tmp_path: Path) -> None:
 def test_a_program_is_asked_once_and_its_children_are_its_own(
     library: Path, tmp_path: Path
 ) -> None:
-    """`mix` starts `cp` and `pick`: what these make belongs to a task of type mix."""
+    """`mix` starts `cp` and `pick`: their files belong to a task of type mix."""
     from dataclasses import replace
 
     from tests.support.hints import hint_file, rule

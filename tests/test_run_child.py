@@ -1,4 +1,4 @@
-"""A command is waited for, and signals reach it, whatever other threads of this process do."""
+"""The command is waited for and receives signals, whatever other threads of this process do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.patience import PATIENCE_S
 
-# Signals come while the main thread does not wait for them: the other one, which a library may have
-# started and which blocks none, takes them.
+# Signals arrive while the main thread does not wait for them. The other thread, which a library may
+# have started and which blocks no signal, receives them.
 UNLUCKY = """
 import os, signal, sys, threading, time
 from tracehint.collectors import run
@@ -90,7 +90,7 @@ LATE = COUNT.replace("echo ready", "kill -STOP $PPID; echo ready").replace(
 def test_a_key_of_the_terminal_reaches_the_command_once(
     tmp_path: Path, program: str, script: str
 ) -> None:
-    """The terminal sends it to the command itself, whichever thread takes ours and when."""
+    """The terminal sends it to the command itself, whichever thread receives ours and when."""
     program = program.replace("os.getpid(), number)", "0, number); await_file('hit')")
     pid, terminal = pty.fork()
     if pid == 0:

@@ -1,4 +1,4 @@
-"""`tracehint run` takes the names of tasks from the logs of the engine, as `profile` does."""
+"""`tracehint run` reads task names from the logs of the engine, as `profile` does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 
 def tracehint(folder: Path, *words: str | Path, env: dict[str, str] | None = None) -> str:
-    """Its standard output, and after it standard error."""
+    """Run tracehint and return its standard output followed by standard error."""
     done = cli.tracehint(*words, cwd=folder, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -36,7 +36,7 @@ def test_what_the_engine_declares_is_in_the_recording(name: str, tmp_path: Path)
     assert sum(t["source"] == "both" for t in found["tasks"]) == 4
 
 
-# The same name everywhere: only who makes a file tells how it is used.
+# The same name everywhere: only the producer of a file indicates its use.
 NEXTFLOW = """
 process SEED {
     output: path 'out.dat'
@@ -57,7 +57,7 @@ workflow { LAST(EACH(channel.of(1, 2, 3), SEED())) }
 
 
 def test_the_second_run_of_nextflow_knows_its_processes(tmp_path: Path) -> None:
-    """Nothing asked of Nextflow: its own log is enough."""
+    """Nextflow needs no options: its own log is enough."""
     runs, command = Path(".tracehint/runs"), [engine("nextflow"), "run", "w", "-ansi-log", "false"]
     (tmp_path / "w").write_text(NEXTFLOW)
     for _ in (1, 2):

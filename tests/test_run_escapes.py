@@ -1,4 +1,4 @@
-"""Programs that the library may not reach: each file has its hint, or is counted and named."""
+"""Programs that the library cannot reach: each file has its hint, or is counted and named."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMELESS = """import os, sys
 fd = os.open(".", os.O_TMPFILE | os.O_WRONLY)
 os.link(f"/proc/self/fd/{fd}", sys.argv[1], src_dir_fd=0, follow_symlinks=True)
 """
-# file -> (what makes it, the state of its hint)
+# file -> (command that makes it, state of its hint)
 ROWS = {
     "script.dat": ("./script.st", "missed"),
     "cgo.dat": ("./cgo cgo.dat", "missed"),
@@ -46,7 +46,7 @@ ROWS = {
 
 
 def there(folder: Path) -> list[str]:
-    """The rows that can be run on this machine; what they need is made."""
+    """Build the programs and return the rows that can run on this machine."""
     static = compiled(folder, "static", STATIC, "-static")
     (folder / "in").write_text("make static.dat\n")
     script = folder / "script.st"
@@ -93,16 +93,16 @@ def test_a_hint_is_set_or_its_lack_is_named(tmp_path: Path) -> None:
 def test_a_first_program_that_cannot_bear_the_library_runs(
     tmp_path: Path, compiler: str, learning: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As every other: without the library."""
+    """It runs without the library, like any other program that cannot load it."""
     words = compiler.split()
     (tmp_path / "first.c").write_text('int puts(const char *);int main(void) { puts("ran"); }')
     if not shutil.which(words[0]):
         pytest.skip(f"{words[0]} is not installed")
     subprocess.run([*words, "first.c", "-o", "first"], cwd=tmp_path, check=True)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "sbatch").symlink_to("/bin/true")  # jobs get the library, too
+    (tmp_path / "bin" / "sbatch").symlink_to("/bin/true")  # jobs also get the library
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # they are not found below strace
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")  # fails below strace
     hints = save(tmp_path, rule("{name}.dat", DP="local"))
     options = ("--collector", "strace") if learning else ("--hints", hints, "--no-record")
     done = tracehint("run", *options, "--", "./first", cwd=tmp_path)

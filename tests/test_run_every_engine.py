@@ -1,6 +1,6 @@
-"""`tracehint run -- CMD` again and again and nothing else typed, for every engine, on MooseFS.
+"""`tracehint run -- CMD` repeated without options, for every engine, on MooseFS.
 
-No project file, no options: the store is found by its mount, the classes by their names.
+No project file: the store is found by its mount, the classes by their names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tracehint.adapters.project.discover import map_from_names, single_classes
 from tracehint.adapters.project.state import read_state
 
 PROGRAM = TRACEHINT
-LINES = 150_000  # of the input: 2 MB
+LINES = 150_000  # input size: 2 MB
 DATASET = Path(__file__).parents[1] / "datasets" / "montage"
 LISTING = """\
 1 : 1 ; admin_only: NO ; mode: STD ; create_labels: [*] ; keep_labels: [*]
@@ -57,7 +57,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def run(node: Node, folder: Path, *command: str, env: dict[str, str] | None = None) -> str:
-    """`tracehint run -- COMMAND` on the node, as typed; standard error."""
+    """Run `tracehint run -- COMMAND` on the node and return standard error."""
     words = node.command(*PROGRAM, "run", "--", *command)
     done = subprocess.run(
         list(map(os.fspath, words)), cwd=folder, env=env, capture_output=True, text=True,
@@ -68,7 +68,7 @@ def run(node: Node, folder: Path, *command: str, env: dict[str, str] | None = No
 
 
 def compared(node: Node, folder: Path, after: int) -> dict[str, Any]:
-    """`compare` of the first and a later run."""
+    """Return `compare` of the first and a later run."""
     runs = folder / ".tracehint" / "runs"
     words = ("compare", runs / "0001.trace", runs / f"{after:04}.trace", "--format", "json")
     found: dict[str, Any] = json.loads(ok(node.run(*PROGRAM, *words, cwd=folder)))
@@ -76,7 +76,7 @@ def compared(node: Node, folder: Path, after: int) -> dict[str, Any]:
 
 
 def afresh(folder: Path, row: Row) -> tuple[list[str], dict[str, str]]:
-    """The workflow as before its first run, with what tracehint knows of it."""
+    """Reset the workflow to its state before the first run, but keep tracehint's records of it."""
     known, kept = folder / ".tracehint", folder.with_name(f"{folder.name}.kept")
     if known.exists():
         shutil.move(known, kept)
@@ -114,7 +114,7 @@ def test_each_run_knows_more(name: str, node: Node) -> None:
 @pytest.mark.store
 @pytest.mark.engine
 def test_montage_twice(node: Node) -> None:
-    """The second run of Montage is planned, and reads from its own node."""
+    """The second run of Montage is planned and reads from its own node."""
     if not shutil.which("mProject") or not shutil.which("makeflow"):
         pytest.skip("not installed: montage, makeflow")
     pytest.importorskip("astropy")

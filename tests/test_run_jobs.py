@@ -1,6 +1,6 @@
 """The first program of a batch system's job becomes its recorder (collectors/preload/job).
 
-Without a batch system: what it would set is set here; tests/e2e/test_run_slurm.py has a real one.
+The environment of a batch system is simulated; tests/e2e/test_run_slurm.py uses a real one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TELL = "import json, os, sys; print(json.dumps([sys.argv, dict(os.environ)]))\n"
 
 
 def clean() -> dict[str, str]:
-    """The environment without a batch system's job."""
+    """Return the environment without variables of batch jobs."""
     left_out = {*VARIABLES, "SLURM_ARRAY_JOB_ID", JOB, JOBS, "LD_PRELOAD"}
     return {k: v for k, v in os.environ.items() if k not in left_out}
 
@@ -57,7 +57,7 @@ def run(
 
 
 def job(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A folder for recordings, and the environment of a job that knows it."""
+    """Return a folder for recordings, and the environment of a job that refers to it."""
     folder = tmp_path / "jobs"
     folder.mkdir()
     return folder, {**clean(), **jobs_environment(folder), **SLURM}
@@ -86,7 +86,7 @@ def test_both_name_a_job_alike(tmp_path: Path, more: dict[str, str]) -> None:
     assert again.stdout == "no\n"
 
 
-STEPS = {  # what differs of a process in a job -> whether it goes to the job's recorder
+STEPS = {  # changed variables of a process in a job -> whether it uses the job's recorder
     "a step": ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "3"}, True),
     "another node": ({"SLURM_STEP_ID": "0", "SLURMD_NODENAME": "node2"}, False),
     "another job": ({"SLURM_JOB_ID": "8"}, False),
@@ -167,7 +167,7 @@ def test_a_step_of_a_job_is_a_recording_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_killed_with_its_recorder_leaves_nothing_on_the_node(tmp_path: Path) -> None:
-    """Its recording is known to be missing; the file for it stays empty."""
+    """Its recording is known to be missing; its file remains empty."""
     folder, env = job(tmp_path)
     local = tmp_path / "local"
     local.mkdir()
@@ -191,7 +191,7 @@ def test_a_job_writes_to_the_shared_directory_at_its_ends_only(tmp_path: Path) -
 
 
 def test_the_recorder_of_a_job_loads_neither_numpy_nor_arrow() -> None:
-    """They would take longer than the rest of a small job's recording."""
+    """Loading them would take longer than the rest of recording a small job."""
     script = (
         "import sys, tracehint.collectors.preload.job_recorder\n"
         "print({'numpy', 'pyarrow', 'duckdb', 'click'} & sys.modules.keys())"
@@ -201,7 +201,7 @@ def test_the_recorder_of_a_job_loads_neither_numpy_nor_arrow() -> None:
 
 
 def test_links_of_the_node_are_resolved_there(tmp_path: Path) -> None:
-    """They may be gone, or mean something else, where the recordings are joined."""
+    """Where recordings are joined, the links may be gone or have other targets."""
     folder, env = job(tmp_path)
     (tmp_path / "store").mkdir()
     (tmp_path / "store/in").write_text("1\n")
@@ -242,7 +242,7 @@ def test_a_damaged_recording_of_a_job_is_named(tmp_path: Path, how: str) -> None
 
 
 def recorded_run(tmp_path: Path) -> tuple[Path, Path]:
-    """The bundle of a run, and the folder with the recordings of its two jobs."""
+    """Return the bundle of a run, and the folder with the recordings of its two jobs."""
     state = tmp_path / ".tracehint/runs"
     state.mkdir(parents=True)
     state.parent.chmod(0o700)
@@ -257,7 +257,7 @@ def recorded_run(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def written(bundle: Path) -> set[bytes]:
-    """Names of the files that were written."""
+    """Return the names of the files that were written."""
     rows = read_bundle(bundle).tables["opens"].to_pylist()
     return {row["path"].rpartition(b"/")[2] for row in rows if row["write_bytes"]}
 
@@ -287,7 +287,7 @@ def test_late_recordings_are_joined_by_the_next_run(tmp_path: Path) -> None:
     join_late(tmp_path, quiet=True)
     assert len(recordings_in(folder)) == 2  # the run has not ended
     (folder / "run").write_text(bundle.name)
-    (folder / "9.vm.1.job").touch()  # of a job that runs
+    (folder / "9.vm.1.job").touch()  # of a running job
     join_late(tmp_path, quiet=True)
     assert [path.name for path in recordings_in(folder)] == ["9.vm.1.job"]
     assert written(bundle) == {b"own", b"s0", b"s1"}
@@ -347,7 +347,7 @@ def test_a_program_of_a_virtual_environment_stays_in_it(tmp_path: Path) -> None:
 
 
 def test_a_program_that_breaks_below_a_library_runs_beside_jobs(tmp_path: Path) -> None:
-    """On the submitting node, where nothing else of the library is on."""
+    """On the submitting node, where no other part of the library is active."""
     folder, env = job(tmp_path)
     outside = {k: v for k, v in env.items() if k not in SLURM}
     (tmp_path / "p.c").write_text("int main(void) { return 5; }\n")

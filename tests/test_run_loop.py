@@ -1,4 +1,4 @@
-"""`run` without hints: the first run teaches, the second has hints; `compare`, `status`, `init`."""
+"""`run` without hints: the second run has hints from the first; `compare`, `status`, `init`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_project_with_a_cluster_is_planned_from_the_second_run_on(workflow: Pa
     assert "planned for moosefs: " not in tracehint(workflow, *RUN)
     shutil.rmtree(workflow / "out")
     assert "planned for moosefs: " in tracehint(workflow, *RUN)
-    # a busy machine may have made the run with hints slow: then the next one would have none
+    # on a busy machine the hinted run may have been slow, and the next would then have no hints
     tracehint(workflow, "status", "--forget")
     tracehint(workflow, *RUN)
     (workflow / "tracehint.toml").write_text('cluster = "gone.toml"\n')
@@ -122,7 +122,7 @@ def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None
 
 
 def test_a_run_with_the_hints_of_the_last_one_is_not_recorded(workflow: Path) -> None:
-    """Unless it is a trial, took another time, or something was not in force."""
+    """Exceptions: it is a trial, its duration differed, or a hint was not in force."""
     kept = workflow / ".tracehint/state.json"
 
     def run_again(**facts: float) -> str:
@@ -187,7 +187,7 @@ def test_a_failed_run_teaches_nothing(workflow: Path) -> None:
 
 
 def test_a_run_with_nothing_to_do_teaches_nothing(tmp_path: Path) -> None:
-    """An engine that finds everything there: as the first run, and after ones that taught."""
+    """All results of the engine exist: in the first run, and after runs that were learned from."""
     (tmp_path / "Makefile").write_text("out: in\n\tsort in >mid\n\tsort -r mid >out\n")
     (tmp_path / "in").write_text("1\n" * 40_000)
     words = ("run", "--collector", "strace", "--", "make")
@@ -196,7 +196,7 @@ def test_a_run_with_nothing_to_do_teaches_nothing(tmp_path: Path) -> None:
     for hinted in (False, True):
         (tmp_path / "out").unlink()
         assert ("hints set on " in tracehint(tmp_path, *words)) == hinted
-    for _ in range(KEPT + 1):  # what was learned is kept
+    for _ in range(KEPT + 1):  # earlier learned runs are kept
         said = tracehint(tmp_path, *words)
         assert "no task ran" in said
         assert "0 of 0" not in said
@@ -210,14 +210,14 @@ def test_a_run_with_nothing_to_do_teaches_nothing(tmp_path: Path) -> None:
 
 
 def test_the_log_of_earlier_runs_is_left_out(tmp_path: Path) -> None:
-    """Makeflow goes on with its log: what ran before is no task of this run."""
+    """Makeflow appends to its log: earlier tasks are not part of this run."""
     if shutil.which("makeflow") is None:
         pytest.skip("not there: makeflow")
     (tmp_path / "my.mf").write_text("a: in\n\tsort in > a\nb: a\n\tsort -r a > b\n")
     (tmp_path / "in").write_text("1\n" * 40_000)
     words = ("run", "--collector", "strace", "--", "makeflow", "-T", "local", "my.mf")
     tracehint(tmp_path, *words)
-    time.sleep(2.5)  # clocks of logs
+    time.sleep(2.5)  # resolution of the logs' clocks
     (tmp_path / "b").unlink()
     tracehint(tmp_path, *words)
     tables = read_bundle(tmp_path / ".tracehint/runs/0002.trace").tables
@@ -238,7 +238,7 @@ def test_two_workflows_in_one_directory_are_learned_apart(tmp_path: Path) -> Non
 
 
 def test_a_killed_run_is_named_and_forgotten(tmp_path: Path) -> None:
-    """kill -9 in the middle: `status` names what is left, the next run is learned from."""
+    """kill -9 during a run: `status` names the remains, and the next run is learned from."""
     command = ["run", "--collector", "strace", "--", "sh", "-c", "sort in >mid; touch on; sleep 60"]
     (tmp_path / "in").write_text("1\n" * 40_000)
     with subprocess.Popen(
@@ -384,7 +384,7 @@ def test_files_of_static_programs_are_said_to_be_missed(tmp_path: Path) -> None:
     if built.returncode:
         pytest.skip("no static C library")
     hints = save(tmp_path, rule("{name}.txt", DP="local"))
-    (tmp_path / "script").write_text(f"#!{tmp_path}/p\n")  # the kernel starts p by itself
+    (tmp_path / "script").write_text(f"#!{tmp_path}/p\n")  # the kernel starts p as its interpreter
     (tmp_path / "script").chmod(0o755)
     words = ("run", "--hints", hints, "--collector", "strace", "-o", "r.trace", "--")
     said = tracehint(tmp_path, *words, "sh", "-c", "echo 1 >a.txt; ./script")
@@ -422,7 +422,7 @@ rule join:
     ("name", "text", "command"),
     [
         ("my.mf", MAKEFLOW, "makeflow my.mf"),
-        # test_run_every_engine.py has it as well
+        # also covered by test_run_every_engine.py
         pytest.param(
             "Snakefile", SNAKEFILE, f"{sys.executable} -m snakemake -c2", marks=pytest.mark.full
         ),
@@ -431,7 +431,7 @@ rule join:
 def test_a_new_user_types_what_the_readme_says(
     tmp_path: Path, name: str, text: str, command: str
 ) -> None:
-    """Installed by one command, the workflow has its hints after two more."""
+    """One command installs tracehint; after two more, the workflow has its hints."""
     readme = (Path(__file__).parent.parent / "README.md").read_text()
     typed = re.findall(r"^tracehint (run -- CMD)", readme, re.MULTILINE)
     assert len(typed) == 2
@@ -448,8 +448,8 @@ def test_a_new_user_types_what_the_readme_says(
 
 
 def test_hints_that_make_a_run_slower_are_dropped(tmp_path: Path) -> None:
-    """The third run is plain, and a second slower one proves it; only runs of the same command, as
-    many tasks and the same collector are compared."""
+    """The third run has no hints, and a second slower run confirms it. Only runs with the same
+    command, number of tasks and collector are compared."""
     command = ("make", "all")
     plain = KnownRun(1, command, 0, 50.0, False, tasks=9)
     hinted = replace(plain, number=2, seconds=54.0, hinted=True)
@@ -467,7 +467,7 @@ def test_hints_that_make_a_run_slower_are_dropped(tmp_path: Path) -> None:
     for other in ({"tasks": 8}, {"collector": "strace"}, {"status": 1},
                   {"command": ("make", "all", "-j2")}):  # fmt: skip  # a table
         assert slower(plain, replace(hinted, **other)) is None
-    bare = {"recorded": False, "collector": ""}  # it had less to do
+    bare = {"recorded": False, "collector": ""}  # without recording, a run has less overhead
     assert slower(plain, replace(hinted, **bare)) == once
     assert slower(replace(plain, **bare), hinted) is None
     assert slower(plain) is None
@@ -490,7 +490,7 @@ def test_status_reports_what_the_next_run_is_like(tmp_path: Path) -> None:
 
 
 def test_what_tracehint_takes_itself_counts(tmp_path: Path) -> None:
-    """Before and after the command, of either run, beyond what varies anyway."""
+    """Overhead before and after the command counts in both runs, beyond the usual variation."""
     plain = KnownRun(1, ("make",), 0, 50.0, False)
     hinted = replace(plain, number=2, seconds=48.0, around=OWN_S + 6, hinted=True)
     assert ProjectState(tmp_path, (plain, hinted)).slower(("make",)) == Slower(
@@ -509,7 +509,7 @@ def test_what_tracehint_takes_itself_counts(tmp_path: Path) -> None:
 def test_differences_within_the_noise_drop_nothing(
     tmp_path: Path, plain: tuple[float, ...], hinted: float
 ) -> None:
-    """Of the machine, of few runs and of small numbers."""
+    """Noise of the machine, of few runs, and of small numbers."""
     run = KnownRun(1, ("make",), 0, 0.0, False)
     runs = [replace(run, seconds=seconds) for seconds in plain]
     state = ProjectState(tmp_path, (*runs, replace(run, seconds=hinted, hinted=True)))
@@ -534,7 +534,7 @@ def test_of_placed_runs_the_last_recordings_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_workflow_with_other_tasks_is_recorded_again(tmp_path: Path) -> None:
-    """Once: then that recording is learned from."""
+    """It is recorded once, and that recording is learned from."""
     run = KnownRun(1, ("make",), 0, 1.0, False)
     other_tasks = replace(run, number=2, hinted=True, placed=True, unrecognised=True)
     other = replace(other_tasks, command=("makeflow",))

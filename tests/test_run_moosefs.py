@@ -1,4 +1,4 @@
-"""Storage classes of MooseFS at creation: on a real store, and without a trace in the program."""
+"""Storage classes of MooseFS at creation: on a real store, and without traces in the program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HINTS = hint_file(rule("{name}.txt", Replication="3"), rule("{name}.dat", Replic
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An imitation of mfssetsclass that notes its arguments and says yes."""
+    """An imitation of mfssetsclass that logs its arguments and succeeds."""
     folder = tmp_path / "bin"
     folder.mkdir()
     path = folder / "mfssetsclass"
@@ -109,10 +109,10 @@ for i in 1 2 3 4 5 6; do sh -c "tr '\\0' x <part_$i.txt >next_$i.dat"; done
 READ = 6 * 200_000
 
 
-@pytest.mark.full  # the two runs below: nothing is read from afar in the second
+@pytest.mark.full  # covered by the two runs at the end of this file: the second has no remote reads
 @pytest.mark.store
 def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Path) -> None:
-    """Six files are read on node A: first from anywhere, then from where they were made."""
+    """Node A reads six files, located first on any node and then where they were made."""
     if shaped.missing():
         pytest.skip(shaped.missing())
     program = TRACEHINT
@@ -156,7 +156,7 @@ def test_a_real_store(library: Path, tmp_path: Path, store: Cluster) -> None:
 
 @pytest.mark.store
 def test_a_run_on_a_real_store(tmp_path: Path, store: Cluster) -> None:
-    """It is mounted without a page cache: nothing there can be shared through memory."""
+    """It is mounted without a page cache: its files cannot be shared through memory."""
     (store.mount / "run").mkdir()
     save(tmp_path, *HINTS.rules)
     words = [*TRACEHINT, "run", "--store", "moosefs"]
@@ -185,7 +185,7 @@ GROUPS = 'local = "node_{host}"\ngroups = ["node_A", "node_B", "node_C", "node_D
 
 @pytest.mark.store
 def test_two_runs_and_nothing_else_typed(tmp_path: Path) -> None:
-    """A workflow on the store: the first run teaches, the second is planned and reads near."""
+    """A workflow on the store: the second run is planned from the first and reads locally."""
     if shaped.missing() or shutil.which("makeflow") is None:
         pytest.skip(shaped.missing() or "not installed: makeflow")
     program = TRACEHINT

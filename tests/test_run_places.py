@@ -1,4 +1,4 @@
-"""`run` again where things change: the directory's name, its rights, its room, its files."""
+"""Repeated `run` after changes: the directory's name, its permissions, free space, its files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_renamed_project_keeps_its_hints(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_runs_at_once_in_one_project(tmp_path: Path) -> None:
     folder = project(tmp_path / "wf")
-    # one command after the other: a file that both truncate and write is not empty for the second
+    # sequential commands: a file that both truncate and write could be empty for the second
     (folder / "wf.sh").write_text("exec 9>../turn\nflock 9\n" + WORKFLOW)
     tracehint(folder, *RUN)
     command = [*TRACEHINT, *RUN]
@@ -106,7 +106,7 @@ def test_a_read_only_project_is_said_before_the_command_runs(tmp_path: Path) -> 
 def test_a_journal_in_the_temporary_directory_is_no_data(tmp_path: Path) -> None:
     """As on a store whose files cannot be shared through memory: all tasks read and write it."""
     folder = project(tmp_path / "wf")
-    (folder / ".tracehint").write_text("")  # in the way of a directory
+    (folder / ".tracehint").write_text("")  # prevents the directory
     hints = save(tmp_path, rule("out/mid", DP="local"))
     options = ["--hints", hints, "--store", "xattr", "-o", tmp_path / "x.trace"]
     said = tracehint(folder, "run", *options, "--collector", "ebpf", *RUN[3:])

@@ -21,7 +21,7 @@ from tests.support.wfinstances import data_folder
 from tests.support.work import Counted, counter, rows_of
 from tracehint.schemas.store import read_bundle
 
-# what grows with the square of the tasks takes sixteen times the work at all sizes
+# quadratic growth in tasks takes sixteen times the work at all sizes
 SIZES, REAL_SIZES, LARGE = (500, 2_000), (1_500, 6_000), (5_000, 20_000)
 EXPONENT = 1.1
 
@@ -43,7 +43,7 @@ COMMANDS = {
     "graphml": "export {run} --to graphml -o out --force",
     "parquet": "export {run} --to parquet -o outdir --force",
 }
-RECORDED = ("analyze", "hints", "lint", "report")  # all others ask the same tables
+RECORDED = ("analyze", "hints", "lint", "report")  # all others query the same tables
 REAL = ("lint", "report")
 
 
@@ -74,7 +74,7 @@ MAKERS = {"declared": _declared, "recorded": _recorded, "real": _real}
 KINDS = [
     *(("declared", name, SIZES) for name in COMMANDS),
     *(("recorded", name, SIZES) for name in RECORDED),
-    *(("real", name, REAL_SIZES) for name in REAL),  # smaller ones are of other workflows
+    *(("real", name, REAL_SIZES) for name in REAL),  # smaller sizes contain other workflows
 ]
 CASES = [
     pytest.param(*row, id="-".join(map(str, row)), marks=[pytest.mark.full] * full)

@@ -1,4 +1,4 @@
-"""What costs a look at every name or byte is done once per run, however many asked for it."""
+"""Work on every name or byte is done once per run, however many callers need it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tracehint.limits import values_of
 
 
 def test_values_of_a_stream_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short items that lie in the same buffered text do not have it counted again each."""
+    """Short items in the same buffered text do not count it again."""
     seen: list[int] = []
 
     def noted(text: str) -> int:
@@ -48,7 +48,7 @@ def test_values_of_a_stream_are_counted_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def real(folder: Path) -> Analysis:
-    """Real workflows side by side, as declared."""
+    """Import real workflows side by side from their declaration."""
     (folder / "run.json").write_text(json.dumps(declared(1)))
     assert inside("import", "run.json", "-o", "run.trace", cwd=folder).returncode == 0
     return load_run(folder / "run.trace", Options()).analysis
@@ -66,7 +66,7 @@ def test_rules_are_tried_without_counting_all_names_for_each(
 def test_names_are_fitted_once_whatever_is_known_of_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A score asks three times: by path, with all names, with the declared graph."""
+    """A score queries three times: by path, with all names, with the declared graph."""
     analysis = real(tmp_path)
     rules = learn([analysis])
     fitted = fitted_names(monkeypatch, _Rules)
@@ -78,11 +78,11 @@ def test_names_are_fitted_once_whatever_is_known_of_the_files(
     assert len(fitted) == once
     predict_hints(matcher, other, graph=True, nodes=4)
     any_name = len([name for name in fitted[once:] if name not in fitted[:once]])
-    assert any_name <= once // 10  # of rules for declared types, and other examples of a name
+    assert any_name <= once // 10  # by rules for declared types, and other examples of a name
 
 
 def test_a_name_near_the_limit_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered of a name never makes it costly."""
+    """The results cached for a name do not count towards its limit."""
     names = [b"proj/part_7.fits"]
     left_out = ("{dirs}part_{n}{n}.fits", "{dirs}{name}_{word}.fit")
     hints = hint_file(rule("{dirs}part_{n}.fits", DP="local", exclude=left_out))

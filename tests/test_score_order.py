@@ -1,4 +1,4 @@
-"""Which wrong units a score shows: the first ones, whatever Python's hash seed."""
+"""The wrong units that a score shows are the first ones, whatever Python's hash seed."""
 
 from __future__ import annotations
 

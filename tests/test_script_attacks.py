@@ -1,4 +1,4 @@
-"""The script of `emit` where somebody else owns the directory, or has put something there."""
+"""The script of `emit` if another user owns the directory or has placed files there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tracehint.cli import main
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("tagger")]
 CAPABILITY = bytes.fromhex(
     "0100000202000000000000000000000000000000"
-)  # of a form that the kernel takes
+)  # in a form that the kernel accepts
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def data(tmp_path: Path) -> Path:
 
 
 def sh(script: Path, *arguments: str | Path) -> tuple[int, str]:
-    """Run the script: exit code and what it complained about."""
+    """Run the script and return its exit code and error messages."""
     done = appliers.sh(script, *arguments)
     return done.returncode, done.stderr.decode()
 
 
 def write_journal(data: Path, *lines: str) -> Path:
-    """A journal that somebody wrote."""
+    """Write a journal with these lines."""
     folder = data / ".tracehint"
     folder.mkdir(mode=0o700)
     path = folder / "journal"
@@ -51,13 +51,13 @@ def write_journal(data: Path, *lines: str) -> Path:
 
 
 def change(path: bytes, key: str, old: bytes | None, new: bytes = b"local") -> str:
-    """The journal's line of a setting."""
+    """Return the journal's line of a setting."""
     return to_line(JournalEntry(op="set", path=path, key=key, old=old, new=new))
 
 
 @needs_root
 def test_a_journal_of_another_user_is_refused(tmp_path: Path, data: Path) -> None:
-    """Issue 12, S1: the user's program would get the capability that the journal names."""
+    """Issue 12, S1: the user's program would receive the capability named by the journal."""
     script = emit(tmp_path, more=("--dir", str(data)))
     write_journal(data, change(b"d/f1", "security.capability", CAPABILITY))
     give(data)
@@ -89,7 +89,7 @@ def test_a_journal_of_another_user_is_refused(tmp_path: Path, data: Path) -> Non
     ],
 )
 def test_of_a_journal_only_what_the_table_sets(tmp_path: Path, data: Path, line: str) -> None:
-    """Also of one's own: it may have been copied from somewhere."""
+    """This includes the user's own journal, which may be a copy from elsewhere."""
     (tmp_path / "secret").touch()
     (data / "link").symlink_to(tmp_path / "secret")
     for name in ("d/f1", "d/f2", "../secret"):
@@ -107,7 +107,7 @@ def test_of_a_journal_only_what_the_table_sets(tmp_path: Path, data: Path, line:
 
 @needs_root
 def test_a_directory_swapped_under_an_ordinary_user(tmp_path: Path, data: Path) -> None:
-    """The same where one ordinary user owns the outside, and another one swaps the directory."""
+    """The same if an ordinary user owns the outside files and another one swaps the directory."""
     script = emit(tmp_path, more=("--dir", str(data)))
     outside = tmp_path / "outside"
     shutil.copytree(data / "d", outside)
@@ -193,7 +193,7 @@ def test_script_and_apply_take_back_each_others_work(
     assert tagged(data / "d") == 40
     assert (data / "new/deep/o").exists()
     os.setxattr(data / "d/f3", "user.DP", b"changed")
-    for _ in range(2):  # the second time there is nothing but what is left
+    for _ in range(2):  # the second time, only entries left behind by the first remain
         assert (
             (main([*apply, "--undo"]) == 0)
             if first == "script"

@@ -1,4 +1,4 @@
-"""One analysis serves all commands: kept by content and options, believed only where it is ours."""
+"""One analysis serves all commands: cached by content and options, trusted only if it is ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bundle of all tests."""
+    """The bundle used by all tests."""
     folder = tmp_path_factory.mktemp("imported")
     (folder / "run.json").write_text(json.dumps(declared(1)))
     assert inside("import", "run.json", "-o", "run.trace", cwd=folder).returncode == 0
@@ -35,7 +35,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it; analyses are kept below `tmp_path/cache`."""
+    """A copy of the bundle; analyses are cached below `tmp_path/cache`."""
     monkeypatch.setenv("TRACEHINT_CACHE", "on")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return Path(shutil.copytree(imported, tmp_path / "run.trace"))
@@ -119,7 +119,7 @@ def parquet(run: Path, table: str = "declared_io") -> Path:
 
 
 def same_size_and_time(run: Path) -> None:
-    """What neither size nor time tells: the bytes do."""
+    """Change bytes of the bundle, but neither size nor modification time."""
     before = (run / "manifest.json").stat()
     text = (run / "manifest.json").read_bytes()
     (run / "manifest.json").write_bytes(text.replace(b'"import:wfformat"', b'"import:wffOrmat"'))
@@ -148,7 +148,7 @@ def test_a_copy_of_a_bundle_is_the_same_bundle(run: Path) -> None:
 
 
 def test_a_script_behind_a_link_that_changed(run: Path) -> None:
-    """An analysis looks where the names of the command lead today."""
+    """An analysis depends on the current targets of the names in the command."""
     text = json.loads((run / "manifest.json").read_text())
     text |= {"command": ["make", "-f", "link"], "cwd": str(run.parent)}
     (run / "manifest.json").write_text(json.dumps(text))
@@ -184,7 +184,7 @@ def fifo(file: Path) -> None:
 
 
 def other_key(file: Path) -> None:
-    """Another analysis under this one's name, whole in itself."""
+    """Store another analysis, complete in itself, under this one's name."""
     analysis = cache.read(file.read_bytes(), file.stem, Options())
     assert analysis is not None
     with file.open("wb") as stream:
@@ -234,7 +234,7 @@ def test_what_is_of_another_user_is_not_believed(run: Path, what: str) -> None:
 
 
 def test_two_at_once_and_one_that_is_killed(run: Path) -> None:
-    """Whoever is last wins with a whole file; what is left of a killed one goes after an hour."""
+    """The last writer wins with a whole file; files of a killed one are removed after an hour."""
     words = [*TRACEHINT, "analyze", str(run), "--format", "json"]
     both = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(2)]
     first, second = (process.communicate()[0] for process in both)

@@ -1,4 +1,4 @@
-"""Outputs and bundles in directories that somebody else shares: no link of theirs is followed."""
+"""Outputs and bundles in directories shared with other users: their links are never followed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def victim(tmp_path: Path) -> Path:
 
 
 def test_a_planted_temporary_name_is_not_written_through(tmp_path: Path, victim: Path) -> None:
-    """Outputs are written beside their place first, under a name that can be foretold."""
+    """Outputs are first written beside their place, under a predictable name."""
     hints = save(tmp_path, rule("a", DP="local"))
     out = tmp_path / "out.sh"
     for name in ("out.sh", "out.sh.data"):
@@ -74,7 +74,7 @@ def test_replacing_leaves_nothing_behind(tmp_path: Path) -> None:
 @needs_root
 @pytest.mark.parametrize("what", ["empty", "bundle"])
 def test_a_directory_of_another_user_becomes_no_bundle(tmp_path: Path, what: str) -> None:
-    """Its owner could put links at the names that are written."""
+    """Its owner could place links at the names of the files that are written."""
     folder = tmp_path / "run.trace"
     folder.mkdir()
     if what == "bundle":
@@ -115,7 +115,7 @@ def test_a_pipe_as_table_of_tags_does_not_hold_the_task(tmp_path: Path) -> None:
 @needs_root
 @pytest.mark.parametrize("what", ["link", "directory of another user"])
 def test_programs_for_the_workflow_go_into_no_planted_folder(tmp_path: Path, what: str) -> None:
-    """As in /tmp, where others can make `out.mf.tracehint` first."""
+    """As in /tmp, where others can create `out.mf.tracehint` first."""
     hints = save(tmp_path, rule("a", DP="local"))
     workflow = tmp_path / "wf.mf"
     workflow.write_text("a:\n\techo x > a\n")

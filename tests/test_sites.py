@@ -1,4 +1,4 @@
-"""Sites or racks by a table, and savings in seconds from the rates of links."""
+"""Sites or racks from a table, and savings in seconds from link rates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_table_of_hosts_and_patterns(tmp_path: Path) -> None:
     hosts = [RecordingHost(name=n, site="old") for n in ("login", "node12", "node2", "other")]
     found = assign(Manifest(hosts=hosts), sites)
     assert [h.site for h in found.hosts] == ["core", "rack1", "rack2", "old"]
-    assert [h.site for h in hosts] == ["old"] * 4  # the bundle's own manifest is left alone
+    assert [h.site for h in hosts] == ["old"] * 4  # the bundle's own manifest is unchanged
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_no_file_no_text_no_host(tmp_path: Path) -> None:
 
 
 def test_pairs_of_nodes_at_different_sites() -> None:
-    """Four nodes, two at each of two sites: of 3 other nodes 2 are elsewhere."""
+    """Four nodes, two at each of two sites: 2 of the 3 other nodes are remote."""
     assert crossing_probability(TWO, 4) == pytest.approx(2 / 3)
     assert crossing_probability({"a": 1, "b": 3}, 4) == pytest.approx(1 - (0 + 3 / 4 * 2) / 3)
     assert crossing_probability({"a": 1, "b": 1}, 8) == pytest.approx(4 / 7)
@@ -79,7 +79,7 @@ def test_pairs_of_nodes_at_different_sites() -> None:
 def costs(
     flow: FlowBuilder, sites: dict[str, int], options: Options | None = None
 ) -> list[dict[str, Any]]:
-    """`evidence.cost` of the files' own labels."""
+    """Return `evidence.cost` of each label of a file."""
     run = {"nodes": flow.nodes, "completeness": {"blind_to": []}, "hosts_by_site": sites}
     found = label(flow.flow(), flow.task_table(), options or Options(), run)
     own = [p for p in found.patterns.to_pylist() if p["edge"] is None]
@@ -88,7 +88,7 @@ def costs(
 
 @pytest.mark.rule("P58")
 def test_bytes_between_sites_are_counted_beside_the_others() -> None:
-    """Two of three other nodes are elsewhere: two thirds of what moves crosses."""
+    """Two of three other nodes are remote: two thirds of the transfers cross sites."""
     for cost in costs(many_to_one([3 * MB, 3 * MB])[0], TWO):
         assert cost["default_between_sites"] == round(cost["default_network"] * 2 / 3)
         assert cost["between_sites"] == round(cost["network"] * 2 / 3)
@@ -96,7 +96,7 @@ def test_bytes_between_sites_are_counted_beside_the_others() -> None:
 
 @pytest.mark.rule("P58")
 def test_one_copy_for_each_site_crosses_and_no_reader_does() -> None:
-    """Eight readers, four copies: one of them goes to the other site."""
+    """Eight readers, four copies: one copy is sent to the other site."""
     flow, _, _ = one_to_many([[(0, MB)]] * 8, MB)
     flow.nodes = 8
     (cost,) = costs(flow, {"a": 4, "b": 4})
@@ -104,7 +104,7 @@ def test_one_copy_for_each_site_crosses_and_no_reader_does() -> None:
     assert cost["between_sites"] == MB
     (cost,) = costs(flow, dict.fromkeys("abcd", 2))
     assert cost["between_sites"] == 3 * MB
-    # eight sites of one node, four copies: half of the far readers has none at its site
+    # eight sites of one node, four copies: half of the remote readers have no copy at their site
     (cost,) = costs(flow, dict.fromkeys("abcdefgh", 1))
     assert cost["between_sites"] == 3 * MB + 4 * MB // 2
 
@@ -119,7 +119,7 @@ def test_sites_decide_nothing() -> None:
 
 @pytest.mark.rule("P48", "P59")
 def test_seconds_have_a_range() -> None:
-    """8 and 16 MB/s: at least the wait at the faster, at most wait and traffic at the slower."""
+    """8 and 16 MB/s: at least the wait at the fast rate, at most wait and traffic at the slow."""
     flow, _, _ = one_to_many([[(0, 4 * MB)]], 4 * MB)
     (cost,) = costs(flow, {}, Options(link_rates=(8.0 * MB, 16.0 * MB)))
     assert (cost["saves_seconds_low"], cost["saves_seconds_high"]) == (4 / 16, 10 / 8)
@@ -128,7 +128,7 @@ def test_seconds_have_a_range() -> None:
 
 
 def two_sites() -> RunBuilder:
-    """One writer on n1, a reader there and one on n2."""
+    """Build a run with a writer on n1, a reader on n1, and a reader on n2."""
     run = RunBuilder(host="n1")
     shared = [{"path": "/data", "fstype": "nfs4", "source": "s:/x"}]
     run.manifest.hosts = [RecordingHost(name=n, mounts=list(shared)) for n in ("n1", "n2")]
@@ -170,7 +170,7 @@ def test_the_command_takes_the_tables(tmp_path: Path) -> None:
 
 
 def test_lint_takes_the_table(tmp_path: Path) -> None:
-    """Many calls on metadata: with two sites one central server does not fit any more."""
+    """Many metadata calls: one central server is no longer adequate for two sites."""
     run = two_sites()
     run._add("metadata_ops", proc=2, dir=b"/data", op="mkdir", count=5000, errors=0)
     run.save(tmp_path / "run.trace")

@@ -1,4 +1,4 @@
-"""Slurm with node-local copies: sbcast once to each node, results the same, nothing left behind."""
+"""Slurm with node-local copies: one sbcast per node, the same results, and no files left behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tracehint.hintgen.hints.model import FilePart
 
 ROWS = '[[host]]\nname = "node1"\nslots = 2\n[[host]]\nname = "node2"\nslots = 2\n'
 READERS = 4
-# each reader says where it read the shared file; `mid` goes to a second rule of the same part
+# each reader prints where it read the shared file; `mid` goes to a second rule of the same part
 WORKFLOW = (
     "".join(
         f"mid_{i}.txt: ref/db.bin in.txt\n"
@@ -76,7 +76,7 @@ def test_an_odd_directory_is_refused(tmp_path: Path, local: str) -> None:
 
 
 def test_without_copies_the_command_runs_in_place(tmp_path: Path) -> None:
-    """No copy job, a copy of another user's, or a directory that cannot be written to."""
+    """No copy job, a copy of another user, or a read-only directory."""
     env = {"PATH": os.environ["PATH"], "TRACEHINT_RUN": "1"}
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tracehint-1").symlink_to(tmp_path / "elsewhere")
@@ -87,7 +87,7 @@ def test_without_copies_the_command_runs_in_place(tmp_path: Path) -> None:
 
 
 def test_what_a_command_makes_comes_back(tmp_path: Path) -> None:
-    """New files, folders and links, an overwritten and a replaced file, odd names."""
+    """New files, folders and links, overwritten and replaced files, unusual names."""
     work, keep = tmp_path / "work", tmp_path / "local" / "tracehint-1"
     (work / "sub").mkdir(parents=True)
     keep.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""The emitted Snakefile never makes a workflow fail that runs without it: nasty ones, all versions.
+"""The emitted Snakefile never breaks a workflow that runs without it: difficult ones, all versions.
 
-Each workflow runs as it is and with hints for all its rules and files, and a plan: exit codes and
-files are the same, on this machine and where jobs are submitted.
+Each workflow runs unchanged, and with hints for all its rules and files and a plan: exit codes and
+files are the same, both locally and with submitted jobs.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ OURS = re.compile(r"^(\.snakemake|submit|bench|.*hinted.*|snakejob.*)(/|$)")
 
 
 def made(folder: Path) -> dict[str, bytes]:
-    """Every file with its text, but what is the engine's or ours."""
+    """Return the contents of all files except those of Snakemake or tracehint."""
     paths = (p for p in sorted(folder.rglob("*")) if p.is_file())
     names = {os.fspath(p.relative_to(folder)): p for p in paths}
     return {n: p.read_bytes() for n, p in names.items() if not OURS.match(n)}
 
 
 def snakemake(folder: Path, version: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """A run of it, however it ends."""
+    """Run Snakemake, with any exit code."""
     program = engine(f"snakemake-{version}/bin/snakemake")
     return subprocess.run(
         [program, *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S
@@ -48,7 +48,7 @@ def snakemake(folder: Path, version: str, *words: str) -> subprocess.CompletedPr
 
 
 def laid_out(folder: Path, case: Case) -> Path:
-    """The workflow's files, and a queue."""
+    """Write the workflow's files and a queue."""
     for name, text in case.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
@@ -58,7 +58,7 @@ def laid_out(folder: Path, case: Case) -> Path:
 
 
 def all_hints(case: Case, names: list[str]) -> list[Rule]:
-    """Every file goes from every rule to every rule, and many read each."""
+    """Return rules that pass every file from every rule to every rule, each with many readers."""
     text = "\n".join(case.files.values())
     rules = re.findall(r"^(?:rule|checkpoint) (\w+):", text, re.MULTILINE)
     rules += [f"other_{name}" for name in rules] + ["made_here"]
@@ -76,7 +76,7 @@ def all_hints(case: Case, names: list[str]) -> list[Rule]:
 
 
 def emitted(folder: Path, case: Case, names: list[str]) -> str:
-    """Beside the workflow; its name from the folder."""
+    """Emit beside the workflow; return the output's name relative to the folder."""
     output = str(Path(case.main).with_name("hinted.smk"))
     tasks = {name: number % 2 for number, name in enumerate(names)}
     hints = save_plan(folder.parent, planned(tasks, rules=all_hints(case, names)))
@@ -87,13 +87,13 @@ def emitted(folder: Path, case: Case, names: list[str]) -> str:
 
 
 def jobs(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """What Snakemake would run, and how often."""
+    """Return the jobs that Snakemake would run, with their counts."""
     assert done.returncode == 0, done.stdout + done.stderr
     return re.findall(r"^\w+ +\d+$", done.stdout + done.stderr, re.MULTILINE)
 
 
 def compare(tmp_path: Path, name: str, version: str, where: str) -> None:
-    """The workflow as it is, then with hints; and hints are no reason to make anything again."""
+    """Run the workflow unchanged, then with hints; hints must not cause any job to run again."""
     case, queue = CASES[name], WHERE[where]
     plain, folder = laid_out(tmp_path / "plain", case), laid_out(tmp_path / "hinted", case)
     done = snakemake(plain, version, *case.words, *queue)
@@ -113,7 +113,7 @@ def compare(tmp_path: Path, name: str, version: str, where: str) -> None:
 
 
 def known_together() -> Iterator[tuple[str, str]]:
-    """Each workflow with the versions that know what is in it, but the newest and what is too old
+    """Yield each workflow with the versions that support its features, except those without support
     for hints."""
     for name, case in CASES.items():
         for version in SNAKEMAKES:
@@ -121,7 +121,7 @@ def known_together() -> Iterator[tuple[str, str]]:
                 yield name, version
 
 
-USUAL = ("checkpoints",)  # the others take minutes: with all versions
+USUAL = ("checkpoints",)  # the others take minutes in all versions
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_other_versions_run_it_as_well(tmp_path: Path, name: str, version: str, 
 def test_a_workflow_finds_its_own_from_another_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Written beside the folder `workflow`: scripts, `workflow.basedir`, the profile by name."""
+    """Emitted next to the folder `workflow`: scripts, `workflow.basedir`, the profile by name."""
     case = CASES["profile beside"]
     folder = laid_out(tmp_path / "w", case)
     hints = save_plan(

@@ -51,7 +51,7 @@ exec "{}" "$@"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The workflow, and a program rsync that says what it copies."""
+    """The workflow, and a wrapper of rsync that logs its copies."""
     if importlib.util.find_spec("snakemake_storage_plugin_fs") is None:
         pytest.skip("snakemake-storage-plugin-fs is not installed")
     rsync = shutil.which("rsync")
@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _copied(folder: Path, source: str, *more: str) -> tuple[list[str], str]:
-    """Inputs of the run that were copied, and what Snakemake said; from nothing each time."""
+    """Return the inputs that a run from a clean state copied, and Snakemake's output."""
     for old in (*folder.glob("cut_*"), folder / "all.txt"):
         old.unlink(missing_ok=True)
     for old in (folder / "local", folder / ".snakemake"):

@@ -22,13 +22,13 @@ from tracehint.analyzer.output.json import write_json
 pytestmark = [pytest.mark.slow, pytest.mark.engine]
 
 
-# Java compiles as little as it can: these runs are over before more would pay.
+# Java compiles as little as possible: these runs end before more compilation would pay.
 QUICK_JAVA = "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' pyspark-shell"
-# The runs that are read through a URL as well: another listing, another reader.
+# Runs also read through a URL: a different listing and reader.
 BY_URL = ("damaged", pytest.param("two_hosts", marks=pytest.mark.full))
 BY_S3 = ("two_hosts", *(pytest.param(n, marks=pytest.mark.full) for n in ("empty", "damaged")))
-# What another test here compares as well, divided into few rows, by a URL or from a store; the
-# largest; and one that has little more than the empty one.
+# Runs that other tests here also compare, divided into few rows, by a URL or from a store; the
+# largest; and one that is hardly larger than the empty one.
 ELSEWHERE = ("mixed", "copied", "two_hosts", "generated", "without_accesses", "damaged")
 CASES = [pytest.param(n, marks=[pytest.mark.full] * (n in (*ALONE, *ELSEWHERE))) for n in RUNS]
 
@@ -41,7 +41,7 @@ def spark() -> Iterator[Any]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_SUBMIT_ARGS", QUICK_JAVA)
-        # many batches, so that what is summed over them matters
+        # many batches, so that sums over batches matter
         patch.setitem(SETTINGS, "spark.sql.execution.arrow.maxRecordsPerBatch", "100")
         with session("local[2]") as found:
             found.conf.set("spark.sql.codegen.wholeStage", "false")
@@ -73,7 +73,7 @@ def test_the_same_json_through_a_url(name: str, tmp_path: Path) -> None:
 
 
 def test_runs_have_what_they_are_for(tmp_path: Path) -> None:
-    """The runs above reach the parts of the flow that backends could compute differently."""
+    """The runs cover the parts of the flow that backends could compute differently."""
     import json
 
     found = {n: json.loads(json_of(RUNS[n](tmp_path / n), "local")) for n in RUNS}
@@ -113,7 +113,7 @@ def test_results_do_not_depend_on_how_rows_are_divided(
 
 
 def test_the_command_in_a_process_of_its_own(tmp_path: Path) -> None:
-    """Data on stdout alone, nothing left behind, options passed on."""
+    """Only data on stdout, no files left behind, options passed on."""
     pytest.importorskip("pyspark")
     bundle = RUNS["copied"](tmp_path / "b.trace")
     work, temporary = tmp_path / "work", tmp_path / "tmp"
@@ -160,7 +160,7 @@ def test_no_bundle_is_said_in_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("name", BY_S3)
 def test_the_same_json_from_s3_without_a_jar(name: str, tmp_path: Path) -> None:
-    """Hadoop's module for S3 is not there: Arrow reads in Spark's workers."""
+    """Without Hadoop's module for S3, Arrow reads in Spark's workers."""
     with object_store() as store:
         bundle = RUNS[name](tmp_path / "b.trace")
         for link in bundle.glob("extents/*/*"):

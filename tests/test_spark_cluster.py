@@ -1,8 +1,8 @@
-"""Spark as it is used: a bundle on a real HDFS, one on S3 read by Hadoop's module, a standalone
-master with two workers.
+"""Spark in realistic setups: a bundle on a real HDFS, one on S3 read by Hadoop's module, a
+standalone master with two workers.
 
 Only in `make test-full`: HDFS's server and the module (half a gigabyte) come from Maven Central
-with Spark's own package manager.
+through Spark's own package manager.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECONDS = 600
 
 @contextmanager
 def daemon(command: list[str], log: Path, ready: Callable[[], bool]) -> Iterator[None]:
-    """A server in a process group of its own, once it is ready; killed at the end."""
+    """Start a server in its own process group, wait until it is ready, and kill it at the end."""
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
         try:
@@ -53,7 +53,7 @@ def free_port() -> int:
 
 
 def analyze(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """`analyze --format json` in a process of its own."""
+    """Run `analyze --format json` in a subprocess."""
     return subprocess.run(
         [*TRACEHINT, "analyze", *words, "--format", "json"],
         cwd=cwd,
@@ -66,7 +66,7 @@ def analyze(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedPr
 
 
 def json_of(*words: str | Path, cwd: Path, **env: str) -> str:
-    """What it prints."""
+    """Return the JSON that `analyze` prints."""
     done = analyze(*words, cwd=cwd, **env)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -121,7 +121,7 @@ def hdfs(tmp_path: Path) -> Iterator[str]:
 
 
 def _server_jars(folder: Path) -> list[Path]:
-    """The server's classes, fetched by Spark's package manager; skips where it cannot."""
+    """Return the server's classes, fetched by Spark's package manager; skip if it cannot."""
     arguments = (
         f"--packages org.apache.hadoop:hadoop-client-minicluster:{HADOOP} --exclude-packages "
         "org.apache.hadoop:hadoop-client-api,org.apache.hadoop:hadoop-client-runtime "
@@ -163,7 +163,7 @@ def test_bundles_on_hdfs(hdfs: str, tmp_path: Path) -> None:
 
 
 def test_bundles_on_s3_by_hadoops_reader(tmp_path: Path) -> None:
-    """With Hadoop's module for S3 Spark reads itself; without it Arrow does (test_spark.py)."""
+    """With Hadoop's module for S3, Spark reads itself; without it, Arrow does (test_spark.py)."""
     pytest.importorskip("pyspark")
     arguments = (
         f"--packages org.apache.hadoop:hadoop-aws:{HADOOP} "

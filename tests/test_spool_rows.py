@@ -1,4 +1,4 @@
-"""Records chosen and put together as numpy does it, and links followed as the system does."""
+"""Records selected and joined as numpy does it, and links followed as the system does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_records_are_chosen_as_numpy_chooses_them(count: int) -> None:
 
 
 def _tree(base: Path, rng: random.Random) -> list[bytes]:
-    """Directories, files and links (also to nothing, to themselves, in rings); some names."""
+    """Create directories, files and links (also dangling, to themselves, cyclic); return names."""
     folders, names = [base], [base]
     for i in range(60):
         at = rng.choice(folders) / f"n{i}"
@@ -90,7 +90,7 @@ def test_links_lead_where_the_system_goes(seed: int, tmp_path: Path) -> None:
         if name not in (b".", b".."):
             assert links.resolve_open(text, inode + 1) == links.resolve_directories(
                 text
-            )  # it leads elsewhere now
+            )  # it now has another target
 
 
 def test_links_mean_nothing_elsewhere(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_long_path_of_existing_directories_is_no_burden(tmp_path: Path) -> Non
     assert links.resolve_directories(text) == os.fsencode(tmp_path.resolve() / "file")
 
 
-# -- Totals of a process that was killed between counting an operation and noting its run
+# -- Totals of a process that was killed between counting an operation and recording its extent
 
 
 def episodes(count: int) -> NDArray[Any]:

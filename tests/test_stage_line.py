@@ -1,4 +1,4 @@
-"""How far a long analysis is: on a terminal only, with stage, share and rate."""
+"""Progress of a long analysis: on terminals only, with stage, share and rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same workflow started in many ways: the same names, rules and findings."""
+"""The same workflow, started in many ways, has the same names, rules and findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ABSOLUTE = 'W=$(cd "$(dirname "$0")" && pwd)\nmkdir -p $W/out\n' + STEPS.replace
 ).replace("out/", "$W/out/")
 NAMES = ["in.txt", "out/a", "out/b", "out/c"]
 
-# where it is started -> command; {wf} is the workflow's directory, {link} a link to its parent
+# working directory -> command; {wf} is the workflow's directory, {link} a link to its parent
 STARTS = {
     "make": ("{wf}", ["make"]),
     "make -C": ("{wf}/..", ["make", "-C", "wf"]),
@@ -51,7 +51,7 @@ STARTS = {
 
 
 def workflow(folder: Path) -> tuple[Path, Path]:
-    """The workflow's directory, and a link to its parent."""
+    """Create the workflow's directory and a link to its parent."""
     place = folder / "place" / "wf"
     place.mkdir(parents=True)
     for name, text in (
@@ -59,14 +59,14 @@ def workflow(folder: Path) -> tuple[Path, Path]:
     ):  # fmt: skip  # a table
         (place / name).write_text(text)
     lines = "".join(f"{n}\n" for n in range(40_000))
-    for there in (place, place.parent):  # makeflow works where it is started
+    for there in (place, place.parent):  # makeflow runs tasks where it is started
         (there / "in.txt").write_text(lines)
     (folder / "link").symlink_to(place.parent)
     return place, folder / "link"
 
 
 def told(folder: Path, start: str, collector: str) -> tuple[list[str], list[Any], list[Any]]:
-    """Names, rules and findings of a run that was started in this way."""
+    """Return names, rules and findings of a run started in this way."""
     place, link = workflow(folder)
     where, words = STARTS[start]
     cwd, *command = (word.format(wf=place, link=link) for word in (where, *words))
@@ -83,19 +83,19 @@ def told(folder: Path, start: str, collector: str) -> tuple[list[str], list[Any]
     return (
         sorted(f["path"] for f in analysis["files"] if f["role"] != "software"),
         [(r["template"], r["producers"], r["consumers"], r["hints"]) for r in hints["rules"]],
-        # their order is that of the time saved, which no two runs have alike
+        # findings are ordered by time saved, which differs between runs
         sorted((f["code"], f["template"], f["files"], f["bytes"]) for f in findings),
     )
 
 
 @pytest.fixture(scope="module")
 def first() -> dict[tuple[str, str], Any]:
-    """What a way told that was started in its own directory, by collector."""
+    """Results of each way started in its own directory, by collector."""
     return {}
 
 
-# Between two others: their ways and their places are those of the rest; or the place to which the
-# others are compared, with itself.
+# Variants between two others, whose ways and places the rest covers; or the reference
+# itself, compared with itself.
 FULL = ("make -C", "make -C from /", "make -C from elsewhere", "cd and make",
         "script from the parent", "absolute names from the parent", "makeflow from the parent",
         "make", "script", "absolute names", "makeflow")  # fmt: skip  # a table
@@ -127,7 +127,7 @@ def test_names_rules_and_findings_do_not_depend_on_the_start(
     assert (rules, findings) == first[way, collector][1:]
 
 
-# -- the same on bundles made by hand ----------------------------------------------------------
+# -- the same on handmade bundles ---------------------------------------------------------------
 
 
 class Started:
@@ -164,7 +164,7 @@ def test_tasks_of_one_place_with_all_data_make_it_the_root(tmp_path: Path) -> No
 
 
 def test_one_deep_folder_of_data_is_no_root_by_itself(tmp_path: Path) -> None:
-    """The next run may use another one, and its names must be comparable."""
+    """The next run may use another folder, and its names must be comparable."""
     run = Started("/proj", "/proj")
     run.use("/proj/out/s1/in", "/proj/out/s1/x")
     assert run.roots(tmp_path) == [b"/proj"]

@@ -1,4 +1,4 @@
-"""Store tables and their translation, names that must never be written, opening below a root."""
+"""Store tables and their translation, unsafe names, and opening files below a root."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_trusted_wants_a_flag() -> None:
 
 @pytest.fixture(params=[True, False], ids=["openat2", "by-hand"])
 def how(request: pytest.FixtureRequest) -> bool:
-    """Both ways of opening below a root must refuse the same."""
+    """Both ways of opening below a root must reject the same names."""
     return bool(request.param)
 
 

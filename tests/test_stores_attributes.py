@@ -1,4 +1,4 @@
-"""Stores that are a table of attributes: each row by the attributes that it sets."""
+"""Stores defined by a table of attributes: each row is checked by the attributes that it sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STRIP = {"user.pvfs2.dist_name": "simple_stripe"}
 
 
 def _same(prefix: str, rows: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Rows that say the neutral hint as it is, below a prefix."""
+    """Return rows whose attributes equal the neutral hint, with a prefix."""
     said = {row: {prefix + row.partition("=")[0]: value} for row, value in rows.items()}
     return {**said, "DP=scatter": {prefix + name: value for name, value in SCATTERED.items()}}
 
@@ -61,7 +61,7 @@ def test_a_row_sets_these_attributes(name: str, row: str) -> None:
 
 
 def test_every_row_of_every_table_of_attributes_stands_above() -> None:
-    """Both ways: a row that is no longer said, or one that is said anew, is noticed."""
+    """The check covers both directions: removed rows and new rows fail the test."""
     for name in names():
         store = open_store(name)
         if isinstance(store, TableStore):
@@ -70,7 +70,7 @@ def test_every_row_of_every_table_of_attributes_stands_above() -> None:
 
 
 def test_every_store_belongs_to_a_family_whose_rows_are_checked() -> None:
-    """Attributes here, calls and documents in their own files, the rest by name."""
+    """Attributes in this file, calls and documents in their own files, the rest by name."""
     by_name = {"cephfs", "moosefs"}  # tests/test_cephfs.py, tests/test_moosefs.py
     known = (TableStore, CommandStore, DocumentStore)
     assert {n for n in names() if not isinstance(open_store(n), known)} == by_name

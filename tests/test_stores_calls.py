@@ -1,4 +1,4 @@
-"""Stores with tools: each row of their tables as the argument vector that says it. None was run."""
+"""Stores with tools: each row of their tables and the arguments it produces. No tool was run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracehint.adapters.stores.places import load_places
 from tracehint.adapters.stores.registry import names, open_store
 from tracehint.errors import InputError
 
-# (store, kind, hints) -> arguments, of several calls with ; between; None: the store cannot say it
+# (store, kind, hints) -> arguments, several calls separated by ;. None: not supported
 CALLS: list[tuple[str, str, Mapping[str, str], str | None]] = [
     ("lustre", "file", LOCAL, "lfs setstripe -c 1 -p node_h PATH"),
     ("lustre", "directory", GROUP, "lfs setstripe -c 1 -p g1 PATH"),
@@ -88,7 +88,7 @@ def test_a_row_is_said_by_these_arguments(
 
 
 def test_every_row_that_a_store_says_stands_above() -> None:
-    """A new table, or a new row, is not done before its arguments are written down here."""
+    """A new table or row needs its arguments in this list."""
     for name in _command_stores():
         rows = {k for k, row in open_store(name).capabilities().items() if row.level != "none"}
         seen = {

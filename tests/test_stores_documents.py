@@ -1,4 +1,4 @@
-"""Stores that take one document: Storage Scale, SeaweedFS, Hercules, TaskVine, JuiceFS. Not run."""
+"""Stores that read one document: Storage Scale, SeaweedFS, Hercules, TaskVine, JuiceFS. Not run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _one(name: str, hints: Mapping[str, str], template: str = "out/a.bin") -> st
     return made.text.decode()
 
 
-# (store, hints) -> what the document must hold; None: the store cannot say it
+# (store, hints) -> text that the document must contain; None: not supported by the store
 SAYS: list[tuple[str, Mapping[str, str], str | None]] = [
     ("storage-scale", GROUP, "SET POOL 'n1' WHERE NAME LIKE 'a.bin' ESCAPE '\\'"),
     ("storage-scale", {"Replication": "9"}, "SET POOL 'data' REPLICATE(3) WHERE NAME LIKE 'a.bin'"),
@@ -146,7 +146,7 @@ def test_nothing_else_passes_as_a_policy(text: str) -> None:
 
 
 def test_a_dead_node_is_named_and_no_rule_is_written() -> None:
-    with socket.socket() as bound:  # bound and not listening: nobody answers
+    with socket.socket() as bound:  # bound but not listening: connections are refused
         bound.bind(("127.0.0.1", 0))
         places = structs.replace(SITE, groups=("127.0.0.1",), port=bound.getsockname()[1])
         with pytest.raises(UsageError, match="does not answer"):
@@ -178,7 +178,7 @@ def test_a_task_whose_files_differ_gets_no_configuration() -> None:
 
 @pytest.mark.parametrize("name", ["storage-scale", "seaweedfs", "hercules", "taskvine", "juicefs"])
 def test_hostile_names_reach_no_document(name: str) -> None:
-    """Each is left out and counted, or stands there as the plain letters that it is."""
+    """Each is left out and counted, or appears as the plain characters that it consists of."""
     store = _store(name)
     for hostile in HOSTILE_NAMES:
         one = literal(hostile, DP="local")
@@ -188,7 +188,7 @@ def test_hostile_names_reach_no_document(name: str) -> None:
         except TracehintError:
             made = None
         if not re.fullmatch(rb"[A-Za-z0-9_.+=~-]+", hostile):
-            keeps = name == "hercules"  # says its task's name, no file's
+            keeps = name == "hercules"  # contains the name of its task, not of a file
             assert made is None or keeps, hostile
         if made is not None and name in ("hercules", "taskvine"):
             json.loads(made.text)

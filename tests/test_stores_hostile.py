@@ -1,7 +1,7 @@
 """Hostile names, values and maps: every store and every emitter of the registries.
 
-A store that is added is covered without a line here. What a store says reaches its tool as an
-argument vector, one word each, from a grammar; what it cannot say so is named as a gap or an error.
+New stores are covered without changes here. A store passes settings to its tool as an argument
+vector of words from a grammar; other settings are reported as a gap or an error.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ VALUES = [
     "a\nb", "a'b", 'a"b', "$(touch PWNED)", "`touch PWNED`", "-rf", "--help", "../../etc", "/etc",
     "a;touch PWNED", "a b", "\x1b[31m", "\udcff", "", "-1", "0", LONG, "x" * 100_000, "1e9", "٣",
 ]  # fmt: skip  # a table
-WORD = re.compile(r"[A-Za-z0-9_.,:=/@%+{}|-]*")  # of a tool's vector: nothing that a shell reads
+WORD = re.compile(r"[A-Za-z0-9_.,:=/@%+{}|-]*")  # of a tool's arguments, without shell syntax
 PLACES = {"DP=local": "local{}", "DP=collocation": "collocation|{}", "DP=scatter": "scatter|{}",
           "DP=distribute": "distribute|{}", "Lifetime": "temporary|{}"}  # fmt: skip  # a table
 
 
 def _hints(key: str, value: str) -> dict[str, str]:
-    """One hint of the vocabulary with a hostile value, and what some rows need beside it."""
+    """Return one hint of the vocabulary with a hostile value, and hints that some rows need."""
     name = key.partition("=")[0]
     said = {name: PLACES.get(key, "{}").replace("{}", value)}
     return {**said, **({"BlockSize": "65536"} if key == "DP=scatter" else {})}
@@ -64,7 +64,7 @@ def test_a_hostile_value_is_a_word_of_the_grammar_or_not_said(name: str, value: 
         if not isinstance(store, Documented):
             store.check_key(setting.key, allow_trusted=True)
         if not isinstance(store, CommandStore):
-            continue  # bytes of an attribute, by a system call or as hexadecimal
+            continue  # bytes of an attribute, set by a system call or as hexadecimal
         try:
             words = store.argv(setting, "PATH")
         except TracehintError:
@@ -76,7 +76,7 @@ def test_a_hostile_value_is_a_word_of_the_grammar_or_not_said(name: str, value: 
 
 @pytest.mark.parametrize("name", [n for n in names() if isinstance(open_store(n), CommandStore)])
 def test_no_name_is_shell_text_in_a_script_of_calls(name: str) -> None:
-    """The script's own text is the same for every name: names stand in its data alone."""
+    """The script's code is the same for every name: names occur only in its data."""
     store = open_store(name)
     assert isinstance(store, CommandStore)
     texts = set()
@@ -138,7 +138,7 @@ NAMES = [*HOSTILE_NAMES, b"$import", b"../../escape", b"/etc/passwd"]
 
 
 def _sources(folder: Path) -> dict[str, Path]:
-    """The workflow that an engine's emitter wants; names of files and tasks are hostile ones."""
+    """Write workflows for the engines' emitters, with hostile names of files and tasks."""
     texts = [n.decode("utf-8", "backslashreplace") for n in NAMES]
     import json
 
@@ -161,7 +161,7 @@ def _sources(folder: Path) -> dict[str, Path]:
 
 @pytest.mark.parametrize("engine", EMITTERS)
 def test_every_emitter_takes_hostile_names_and_values(tmp_path: Path, engine: str) -> None:
-    """Nothing is run or written elsewhere; what is not taken is an error that says what to do."""
+    """Nothing is run or written elsewhere; rejected input raises an error with a remedy."""
     (tmp_path / "hosts.toml").write_text(HOSTS)
     tasks = {n.decode("utf-8", "backslashreplace"): 0 for n in NAMES}
     rules = [

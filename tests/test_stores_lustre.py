@@ -1,4 +1,4 @@
-"""Lustre: layouts that its tool is told, what it prints, and what a journal may say of them."""
+"""Lustre: layouts passed to its tool, the tool's output, and the content of a journal."""
 
 from __future__ import annotations
 

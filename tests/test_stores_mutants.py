@@ -1,7 +1,7 @@
-"""Every fact in a store's table is held by a test: whatever is changed in it is noticed.
+"""Every fact in a store's table is covered by a test: any change is detected.
 
-Each text, number and list of each TOML file is changed, one at a time, and the tests of the rows
-are called again, with the tables of the documentation.
+Each text, number and list of each TOML file is changed, one at a time. Then the tests of the rows
+run again, and those of the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tracehint.errors import TracehintError
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "docs" / "reference" / "stores.md", ROOT / "README.md"]
-FREE = {"note", "how", "source"}  # sentences for people
+FREE = {"note", "how", "source"}  # descriptions for people
 Key = tuple[str | int, ...]
 
 
 def _leaves(value: Any, at: Key = ()) -> Iterator[tuple[Key, Any]]:
-    """Places of texts, numbers and lists, and what stands there in a mutant."""
+    """Yield the places of texts, numbers and lists, with their values in a mutant."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name not in FREE:
@@ -59,20 +59,20 @@ def _mutants(table: dict[str, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     nothing = table["about"].get("state") == "nothing"
     for at, new in _leaves(table):
         if new == _at(table, at) or (nothing and at == ("about", "cost")):
-            continue  # no change; a cost that no table shows
+            continue  # no change, or a cost that no table shows
         mutant = copy.deepcopy(table)
         _at(mutant, at[:-1])[at[-1]] = new
         yield at, mutant
     for row, said in table["hints"].items():
         if said.get("level") == "none":
-            continue  # the words why a store cannot say it
+            continue  # its text only explains why the store does not support it
         mutant = copy.deepcopy(table)
         del mutant["hints"][row]
         yield ("hints", row, "gone"), mutant
 
 
 class _Tables:
-    """Stands in for the reading of files: `changed` is the table of one store."""
+    """Replaces the reading of files: `changed` is the table of one store."""
 
     def __init__(self, name: str, changed: dict[str, Any]) -> None:
         self.name, self.changed = name, changed
@@ -88,7 +88,7 @@ def _table(path: Path) -> dict[str, Any]:
 
 
 def _checks(name: str, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Callable[[], object]]:
-    """The tests of one store's rows, and the tables of the documentation."""
+    """Yield the tests of one store's rows and of the tables of the documentation."""
     yield lambda: open_store(name)
     for row in calls.CALLS:
         if row[0] == name:

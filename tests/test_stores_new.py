@@ -1,4 +1,4 @@
-"""A further store is one file; what doctor and emit tell of every one."""
+"""A new store needs only one file; output of doctor and emit for each store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ acts = ["any"]
 
 
 def test_a_further_store_is_one_file(tmp_path: Path) -> None:
-    """A table in the folder of tables is a store of the program: no other file knows of it."""
+    """A TOML file in the folder of tables adds a store; no other file refers to it."""
     for table in TABLES.glob("*.toml"):
         (tmp_path / table.name).write_bytes(table.read_bytes())
     before = names(tmp_path)

@@ -1,7 +1,7 @@
-"""Stores with tools: how they are asked, what is read in their answers, and what takes back.
+"""Stores with tools: the calls that query them, the parsing of answers, and the calls that undo.
 
-The answers are what the tools' sources print (BeeGFS 7 and 8, DAOS, EOS, Alluxio, XRootD: not run
-here) or printed here (HDFS).
+The answers are output formats from the tools' sources (BeeGFS 7 and 8, DAOS, EOS, Alluxio, XRootD:
+not run here) or were printed here (HDFS).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DAOS = '{"response": {%s}, "error": null, "status": 0}'
 ALLUXIO = "FileInfo{fileId=33554431, replicationMax=-1, replicationMin=3, length=5}"
 HDFS = "The storage policy of /f:\nBlockStoragePolicy{ALL_SSD:12, storageTypes=[SSD]}\n"
 
-# (store, command) -> how it is asked, an answer, the words in it
+# (store, command) -> query, answer, values parsed from it
 READS: list[tuple[str, str, str, str, Mapping[str, str]]] = [
     ("beegfs7", "pattern", "beegfs-ctl --getentryinfo P",
      BEEGFS + "+ Type: RAID0\n+ Chunksize: 512K\n" + TARGETS + "+ Storage Pool: 7 (fast)\n",
@@ -60,7 +60,7 @@ READS: list[tuple[str, str, str, str, Mapping[str, str]]] = [
      "lmm_stripe_count:  1\nlmm_stripe_size:   1048576\n", {"count": "1", "size": "1048576"}),
 ]  # fmt: skip  # a table
 
-# (store, command) -> the call that takes back; "": there is none
+# (store, command) -> the call that undoes it; "": there is none
 UNSETS = {
     ("beegfs7", "pattern"): "", ("beegfs8", "pattern"): "",
     ("daos", "attr"): "daos fs reset-attr --path=P",
@@ -77,7 +77,7 @@ UNSETS = {
     ("lustre", "layout"): "lfs setstripe -d P", ("lustre", "metadata"): "",
 }  # fmt: skip  # a table
 
-# store -> the call that locates, an answer, the nodes in it
+# store -> the call that locates a file, an answer, the nodes in it
 PLACES = {
     "hdfs": ("hdfs fsck P -files -blocks -locations",
              "[DatanodeInfoWithStorage[n1.site:9866,DS-5e4c,DISK]]", ["n1.site"]),

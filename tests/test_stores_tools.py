@@ -1,4 +1,4 @@
-"""Scripts, apply, verify and undo through a store's tool, which a program stands in for."""
+"""Scripts, apply, verify and undo through a store's tool, simulated by a program."""
 
 from __future__ import annotations
 

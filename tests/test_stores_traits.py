@@ -1,6 +1,6 @@
-"""What each table of a store promises beside its arguments: when rows act, what they need, bounds.
+"""Properties of each store's table besides arguments: when rows act, dependencies, bounds.
 
-Written down from the stores' manuals, not from the tables (docs/reference/stores.md names them).
+Taken from the stores' manuals, not from the tables (docs/reference/stores.md lists them).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DIRECTORY, ANY, NEW = ("directory",), ("any",), ("creation",)
 BOTH = ("creation", "any")
 AS_FILES = {"DP=scatter": ("BlockSize",)}
 
-# store -> mounted, its tool, rows by when they act, bounds of its numbers
+# store -> mounted, its tool, rows by the time when they act, bounds of its numbers
 TRAITS: dict[str, tuple[bool, str, dict[str, tuple[str, ...]], dict[str, tuple[int, int]]]] = {
     "alluxio": (False, "alluxio", {"Replication": ANY, "CacheSize": ANY}, {"copies": (1, 100)}),
     "beegfs7": (True, "beegfs-ctl",
@@ -46,14 +46,14 @@ TRAITS: dict[str, tuple[bool, str, dict[str, tuple[str, ...]], dict[str, tuple[i
         **dict.fromkeys(("CacheSize", "Access", "Lifetime", "LastReader", "Metadata"), ANY)}, {}),
     **dict.fromkeys(("glusterfs", "local", "nfs", "unifyfs"), (True, "", {}, {})),
 }  # fmt: skip  # a table
-# rows that another one of the same file decides
+# rows determined by another row of the same file
 _SCATTER = {"BlockSize": "DP=scatter"}
 YIELDS = {
     "beegfs7": _SCATTER, "beegfs8": _SCATTER, "orangefs": _SCATTER,
     "daos": {**_SCATTER, "Replication": "DP=scatter"},
 }  # fmt: skip  # a table
-NODES = {"woss": "location", "xattr": "user.location"}  # attribute that names a file's nodes
-# values of words that are one of some
+NODES = {"woss": "location", "xattr": "user.location"}  # attribute that contains a file's nodes
+# values of enumerated words
 CHOICES = {
     ("alluxio", "medium"): "MEM|SSD|HDD", ("beegfs7", "pattern"): "raid0|buddymirror",
     ("beegfs8", "pattern"): "raid0|mirrored", ("eos", "layout"): "plain|replica",
@@ -62,7 +62,7 @@ CHOICES = {
 
 
 def tables() -> list[str]:
-    """Stores that are a TOML file."""
+    """Return the stores defined by a TOML file."""
     return sorted(path.stem for path in TABLES.glob("*.toml"))
 
 

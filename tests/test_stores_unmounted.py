@@ -1,4 +1,4 @@
-"""`apply` and `verify` on stores that have no mount: what their tools are called with."""
+"""`apply` and `verify` on stores without a mount: the arguments of their tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _run(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A hint file with one number of copies, and a tool that writes down what it is told."""
+    """A hint file with a number of copies, and a tool that logs its arguments."""
     tool(tmp_path / "bin", "hdfs", STAT)
     save(tmp_path, rule("many.bin", producer=None, Replication="3"))
     return tmp_path

@@ -1,4 +1,4 @@
-"""The cases of tests/workloads under strace; what a log of system calls cannot show is listed."""
+"""The cases of tests/workloads under strace; operations missing in a system call log are listed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracehint.collectors.strace import StraceCollector
 _CHECK = StraceCollector().check()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
 
-# case -> why strace cannot have it. A case that begins to pass must leave this table.
+# case -> why strace cannot record it; a case that begins to pass must be removed
 UNSEEN = {
     "map_fork": "which process touches a shared mapping is no system call",
     "map_grandchild": "the same, and who mapped it has ended",
@@ -46,7 +46,7 @@ def test_only_io_uring_and_mounts_are_missing(run: Run) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_case(run: Run, case: str) -> None:
     if run.status.get(case) == 77:
-        return  # this kernel or file system does not have it
+        return  # this kernel or file system does not support it
     if case in UNSEEN:
         with pytest.raises((AssertionError, KeyError)):
             _check(run, case)
@@ -61,7 +61,7 @@ def _check(run: Run, case: str) -> None:
     want, got = expected(rows, folder), observed(run.bundle, folder)
     stated = {k: v for k, v in got.items() if not _free(k, free, folder)}
     if case.startswith("aio"):
-        _within(want, stated)  # the log shows each request: better than the bound that is stated
+        _within(want, stated)  # the log shows each request: better than the stated bound
     else:
         _compare(want, stated)
     for row in rows:

@@ -1,4 +1,4 @@
-"""Mutated strace logs: whatever a log says, it is counted and never fatal."""
+"""Mutated strace logs: any line is counted and never fatal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG = re.compile(r"'(1 .*?)\\n'|^(1 .*)$", re.MULTILINE)
 
 
 def _seeds() -> list[bytes]:
-    """Every line of the hand-written logs of the parser's tests."""
+    """Return every line of the handwritten logs of the parser's tests."""
     assert test_strace_parser.__file__ is not None
     with open(test_strace_parser.__file__, encoding="utf-8") as stream:  # noqa: PTH123
         found = _LOG.findall(stream.read())
@@ -71,7 +71,7 @@ def test_mutated_logs_for_half_a_minute() -> None:
     assert tried > 100
 
 
-# Finds of the fuzzing, kept: numbers beyond what a column holds.
+# Regressions found by fuzzing: numbers beyond the range of a column.
 @pytest.mark.parametrize(
     "line",
     [

@@ -1,4 +1,4 @@
-"""strace logs as people have them: every option that changes the lines gives the same run."""
+"""strace logs of users: every option that changes the lines gives the same run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VARIANTS = [
     "-ff -o dir/x", "-ff -y -ttt -o dir/x", "-ff -tt -T -o dir/x", "-ff -y -s 9 -o dir/x",
     "-f --seccomp-bpf -qq -ttt -y -e signal=none -o log -e trace=file,desc,process",
 ]  # fmt: skip  # a table
-# The prefixes of lines that these give are in test_strace_lexer.py.
+# test_strace_lexer.py covers the line prefixes of these options.
 ALIKE = {
     "-f -yy -ttt -o log", "-f -t -o log", "-f -v -i -o log", "-f -a 1 -n -y -o log",
     "-ff -tt -T -o dir/x", "-ff -y -s 9 -o dir/x",
@@ -37,7 +37,7 @@ ALIKE = {
 
 
 def traced(folder: Path, options: str) -> Path:
-    """Run WORK under strace with these options; the log."""
+    """Run WORK under strace with these options and return the log."""
     (folder / "sub").mkdir(parents=True)
     (folder / "dir").mkdir()
     done = subprocess.run(
@@ -49,7 +49,7 @@ def traced(folder: Path, options: str) -> Path:
 
 
 def bytes_by(bundle: Bundle, folder: Path) -> dict[tuple[bytes, bytes], tuple[int, int]]:
-    """(program, file below the folder) -> bytes read, bytes written."""
+    """Return (program, file below the folder) -> bytes read, bytes written."""
     processes = bundle.tables["processes"].to_pylist()
     programs = {r["proc"]: (r["exe"] or b"").rpartition(b"/")[2] for r in processes}
     base = os.fsencode(folder) + b"/"
@@ -85,7 +85,7 @@ def test_every_variant_gives_the_same_run(tmp_path: Path, options: str) -> None:
     }
     losses = bundle.tables["losses"].to_pylist()
     lines_lost = [r for r in losses if r["kind"] == "log_lines"]
-    assert len(lines_lost) == ("-s 0" in options)  # its `pipe([...])` has no descriptors
+    assert len(lines_lost) == ("-s 0" in options)  # here `pipe([...])` has no descriptors
     names = bundle.tables["names"].to_pylist()
     copied = next(r["file"] for r in names if r["path"].endswith(b"sub/c"))
     assert [(r["op"], r["new_path"]) for r in names if r["file"] == copied][-1] == (
@@ -216,7 +216,7 @@ def test_a_log_of_names_only_says_that_bytes_are_missing(tmp_path: Path) -> None
     )
     bundle, manifest = imported(tmp_path / "log", tmp_path)
     assert "bytes" in manifest.blind_to
-    assert manifest.cwd == str(tmp_path)  # a guess, and said so
+    assert manifest.cwd == str(tmp_path)  # a guess, stated in a note
     assert any("working directory" in n for n in manifest.notes)
     assert rows(bundle, "opens")[0]["path"] == os.fsencode(tmp_path / "in")
 
@@ -260,7 +260,7 @@ CALLS = 200_000
 
 @pytest.mark.slow
 def test_speed_and_memory(tmp_path: Path) -> None:
-    """Very many lines: memory follows distinct ranges and not calls."""
+    """Very many lines: memory grows with distinct ranges, not with calls."""
     import resource
 
     with (tmp_path / "log").open("w") as stream:
@@ -270,12 +270,12 @@ def test_speed_and_memory(tmp_path: Path) -> None:
             stream.write(f"7 {1700000001 + i * 1e-5:.9f} read(3</w/a>, 0x1dac3730, 4096) = 4096\n")
     (tmp_path / "few").mkdir()
     write(tmp_path / "few" / "log", '7 execve("/bin/x", ["x"], ["A=1"]) = 0')
-    imported(tmp_path / "few" / "log", tmp_path / "few")  # what any import loads
+    imported(tmp_path / "few" / "log", tmp_path / "few")  # memory that any import needs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     bundle, _ = imported(tmp_path / "log", tmp_path)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert rows(bundle, "opens")[0]["read_bytes"] == 4096 * CALLS
-    assert grown < CALLS // 10  # KiB: about a hundred bytes a call
+    assert grown < CALLS // 10  # KiB: about a hundred bytes per call
 
 
 def test_a_workflow_file_adds_what_it_declares(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A machine so busy that strace still writes when every process has ended: nothing is cut off."""
+"""A machine so busy that strace still writes after every process has ended: nothing is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELD = 'while [ ! -e "$0.end" ]; do sleep 0.1; done'
 
 
 def strace_like(folder: Path, script: str) -> tuple[subprocess.Popen[bytes], Path]:
-    """A process that passes for strace and writes to a FIFO as the script says, with its drain."""
+    """Start a process named strace that writes to a FIFO as the script says, with its drain."""
     fifo, program = folder / "fifo", folder / "strace"
     os.mkfifo(fifo)
     program.symlink_to(shutil.which("sh") or "/bin/sh")

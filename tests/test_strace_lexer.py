@@ -1,4 +1,4 @@
-"""Lines of strace logs: every prefix that strace's options give, split calls, nonsense."""
+"""Lines of strace logs: every prefix that strace's options produce, split calls, invalid input."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_descriptors(text: bytes, value: tuple[int, bytes | None, bool]) -> None
 
 
 def _as_strace_prints(name: bytes, extra: bytes = b"") -> bytes:
-    """Octal escapes for everything unusual, as strace's print_quoted_string."""
+    """Quote as strace's print_quoted_string does, with octal escapes for unusual bytes."""
     short = {10: b"\\n", 9: b"\\t", 13: b"\\r", 11: b"\\v", 12: b"\\f"}
     out = b""
     for i, c in enumerate(name):

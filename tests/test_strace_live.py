@@ -1,4 +1,4 @@
-"""Real programs under strace: bytes, ranges and who did it, compared with what is known."""
+"""Real programs under strace: bytes, ranges and processes are compared with known values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tracehint.schemas.store import Bundle, read_bundle
 _CHECK = StraceCollector().check()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not _CHECK.usable, reason=_CHECK.reason)]
 
-# Prime counts and sizes, so that a wrong number cannot look right.
+# Prime counts and sizes, so that a wrong number cannot match by chance.
 SCRIPT = r"""
 import array, mmap, os, socket, sys, threading
 fd = os.open("py.bin", os.O_RDWR | os.O_CREAT)
@@ -136,7 +136,7 @@ def test_cp_is_seen_whatever_call_it_uses(recorded: tuple[Bundle, Path]) -> None
 def test_shared_offset_of_a_subshell(recorded: tuple[Bundle, Path]) -> None:
     rows = extents(recorded, "sub", op="write")
     assert sum(r["bytes"] for r in rows) == 100003
-    # head may read more than 10 bytes and seek back; cat goes on where the offset is
+    # head may read more than 10 bytes and seek back; cat continues at the shared offset
     cat = [r for r in rows if program_of(recorded, r["proc"]) == b"cat"]
     assert ranges(cat) == [(10, 99993, 1)]
 
@@ -168,7 +168,7 @@ def test_python_reads_and_writes(recorded: tuple[Bundle, Path]) -> None:
     assert ranges(writes) == [(0, 7 * 1009, 1), (8009, 17, 1)]
     assert [r["ops"] for r in writes] == [7, 1]
     reads = sorted(ranges(extents(recorded, "py.bin", op="read", how="read")))
-    # sendfile and copy_file_range have offsets of their own; read(passed) begins at 3
+    # sendfile and copy_file_range use separate offsets; read(passed) begins at 3
     assert reads == sorted([(0, 13, 11), (5, 42, 1), (3, 29, 1), (7001, 31, 1)])
     strided = next(r for r in extents(recorded, "py.bin") if r["count"] == 11)
     assert strided["stride"] == 101
@@ -183,7 +183,7 @@ def test_python_copies_mapping_truncation(recorded: tuple[Bundle, Path]) -> None
     assert [r["exact"] for r in source if r["how"] == "mmap"] == [False]
     target = sorted(extents(recorded, "copy.bin"), key=lambda r: (r["first_ns"], r["how"]))
     assert [(r["op"], r["how"], r["start"], r["length"]) for r in target] == [
-        ("write", "copy_file_range", 0, 503),  # to an offset of its own
+        ("write", "copy_file_range", 0, 503),  # to an explicit offset
         ("write", "sendfile", 0, 509),
         ("truncate", "truncate", 41, 0),
     ]
@@ -281,12 +281,12 @@ def test_full_disk_does_not_reach_the_command(tmp_path: Path) -> None:
         work = "for i in $(seq 300); do cat x > /dev/null; done; echo fine >&2; exit 3"
         (tmp_path / "x").write_text("x")
         done = record("sh", "-c", work, collector="strace", to="small/run.trace", cwd=tmp_path)
-        assert done.returncode == 3  # the command's own
+        assert done.returncode == 3  # exit code of the command
         assert done.stdout == ""
         lines = done.stderr.splitlines()
-        assert lines[0] == "fine"  # nothing of strace among the command's messages
+        assert lines[0] == "fine"  # no output of strace among the command's messages
         assert any("every command reads it from there" in line for line in lines)
-        # What was recorded until then is not lost.
+        # The part recorded until then is not lost.
         again = tracehint("import", "small/run.trace", "-o", "again.trace", cwd=tmp_path)
         assert again.returncode == 0, again.stderr
         bundle = read_bundle(tmp_path / "again.trace")
@@ -295,7 +295,7 @@ def test_full_disk_does_not_reach_the_command(tmp_path: Path) -> None:
         subprocess.run(["umount", small], check=False)
 
 
-# A batch system signals every process of a job, the recorder's own ones included.
+# A batch system signals every process of a job, including those of the recorder.
 ALL_BUT_THE_RECORDER = """
 for p in /proc/[0-9]*; do
     if tr '\\0' ' ' < $p/cmdline | grep -q -e "drain.py .*$PWD/run.trace" -e "strace.*$PPID"; then

@@ -1,4 +1,4 @@
-"""Hand-written strace logs whose meaning is known: offsets, descriptors, processes, names."""
+"""Handwritten strace logs with known results: offsets, descriptors, processes, names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_sequential_reads_are_one_run() -> None:
     assert (row["read_ops"], row["read_bytes"], row["seq_ops"]) == (7, 7000, 6)
     assert row["small_ops"] == 7
     assert row["close_ns"] > row["last_ns"] > row["open_ns"]
-    assert rows(tables, "files")[0]["size_bytes"] == 7000  # the end was seen
+    assert rows(tables, "files")[0]["size_bytes"] == 7000  # a read reached the end
 
 
 def test_strided_reads_are_one_row() -> None:
@@ -190,7 +190,7 @@ def test_a_descriptor_is_free_when_close_begins() -> None:
         '1 open("f", O_RDONLY) = 3\n1 close(3 <unfinished ...>\n2 open("g", O_RDONLY) = 3\n'
         '1 <... close resumed>) = 0\n2 read(3, "x"..., 5) = 5\n'
     )
-    # The resumed close is applied once, when it began: g stays open.
+    # The resumed close is applied once, at its start: g stays open.
     assert moved(tables, b"/w/g") == ["read 0+5"]
 
 
@@ -282,7 +282,7 @@ def test_streams_that_take_turns_are_few_runs() -> None:
         )
     )
     runs = rows(tables, "extents")
-    assert len(runs) <= 16  # of 104 calls
+    assert len(runs) <= 16  # for 104 calls
     seen = {
         run["start"] + i * run["stride"] + k
         for run in runs
@@ -310,9 +310,9 @@ def test_random_reads_keep_every_range() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), max_size=40))
-@example([(6, 1), (7, 2), (0, 1), (7, 2), (0, 1)])  # two runs that end at one place
+@example([(6, 1), (7, 2), (0, 1), (7, 2), (0, 1)])  # two runs that end at the same position
 def test_accesses_that_overlap_are_all_counted(accesses: list[tuple[int, int]]) -> None:
-    """A linker goes back and writes parts again; no byte of any access is lost in the runs."""
+    """A linker goes back and rewrites parts; every byte of each access is counted in the runs."""
     tables, _ = parse(
         RUN
         + '1 open("f", O_RDWR) = 3\n'
@@ -399,9 +399,9 @@ def test_one_file_through_all_its_names() -> None:
     assert by_id[first]["deleted"] and not by_id[first]["existed"]
     assert by_id[first]["size_bytes"] == 9
     new = [r["file"] for r in rows(tables, "opens", path=b"/w/other")]
-    assert len(set(new)) == 2  # the name was used again for a new file
+    assert len(set(new)) == 2  # the name was reused for a new file
     assert [r["created"] for r in rows(tables, "opens", path=b"/w/other")] == [True, True]
-    assert by_id[new[0]]["deleted"] is False  # it is `gone` now
+    assert by_id[new[0]]["deleted"] is False  # its current name is `gone`
     assert rows(tables, "names", op="mkdir")[0]["path"] == b"/w/d"
     assert rows(tables, "names", op="symlink")[0]["new_path"] == b"e"
 

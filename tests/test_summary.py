@@ -1,4 +1,4 @@
-"""What `analyze` and `profile` print: the same text as kept, at any width, without a database."""
+"""Output of `analyze` and `profile`: the same text as stored, at any width, without a database."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_files_of_one_name_and_the_same_users_are_one_group() -> None:
         ("other/alpha.txt", 1, 1), ("raw/x.csv", 1, 1), ("raw/beta_*.txt", 1, 1),
         ("raw/beta.txt", 1, 1), ("raw/alpha.txt", 1, 1),
     ]  # fmt: skip  # a table
-    # the same names, but one is read by another stage
+    # the same names, but another stage reads one of them
     assert groups("\n".join([*lines, "task late start=9", "read late raw/beta.txt"])) == [
         ("other/alpha.txt", 1, 1), ("raw/beta.txt", 1, 1), ("raw/x.csv", 1, 1),
         ("raw/beta_*.txt", 1, 1), ("raw/alpha.txt", 1, 1),
@@ -139,7 +139,7 @@ def test_colour_goes_to_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_database_is_started() -> None:
-    """DuckDB and pandas take longer to import than the summary of a small run takes."""
+    """Importing DuckDB and pandas takes longer than the summary of a small run."""
     program = (
         "import sys; from tracehint.schemas.arrow import skip_pandas; skip_pandas();"
         " assert 'pydoc' not in sys.modules, 'pyarrow reads its own documentation';"
@@ -158,7 +158,7 @@ def test_no_database_is_started() -> None:
 
 
 @given(
-    # shorter than what could be a random part of a name
+    # shorter than any random part of a name
     st.lists(st.text(st.sampled_from("0123456789ab/é.*٣"), max_size=5), max_size=6),
     st.integers(0, 6),
 )

@@ -1,4 +1,4 @@
-"""Hints that a run takes away: which, by what, and where it is told."""
+"""Hints that a run removes: which ones, by which program, and where they are reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = [b"plain", b"deleted", b"over", b"moved"]
 
 
 def recorded(folder: Path) -> Path:
-    """sort writes `plain`, makes `deleted` anew, renames over `over`; mv moves `moved`."""
+    """sort writes `plain`, recreates `deleted`, renames over `over`; mv moves `moved`."""
     run = RunBuilder()
     sort = run.process(["/usr/bin/sort"])
     mv = run.process(["/bin/mv"])

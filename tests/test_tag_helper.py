@@ -1,4 +1,4 @@
-"""tracehint-tag: what is set before a task, what is cleaned up after it."""
+"""tracehint-tag: attributes set before a task, and cleaning up after it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 def attributes(path: Path | bytes) -> dict[str, bytes]:
-    """All attributes of a file."""
+    """Return all attributes of a file."""
     return {n: os.getxattr(path, n) for n in os.listxattr(path, follow_symlinks=False)}
 
 
@@ -45,7 +45,7 @@ class Folder:
         shutil.copy(program, root / "x.tracehint" / "helper")
 
     def run(self, task: int, command: str, **more: object) -> subprocess.CompletedProcess[bytes]:
-        """As the annotated workflow does: sourced by the task's shell."""
+        """Run the command as the annotated workflow does: the task's shell sources the tag."""
         text = (
             f"TRACEHINT_RULE={task} TRACEHINT_DIR=./x.tracehint; "
             "[ -r ./x.tracehint/tag ] && . ./x.tracehint/tag; " + command
@@ -53,7 +53,7 @@ class Folder:
         return subprocess.run(["/bin/sh", "-c", text], cwd=self.root, capture_output=True, **more)  # type: ignore[call-overload, no-any-return]
 
     def wrap(self, task: int, command: str) -> subprocess.CompletedProcess[bytes]:
-        """As `makeflow --wrapper` does."""
+        """Run the command as `makeflow --wrapper` does."""
         words = ["./x.tracehint/tag", str(task), "/bin/sh", "-c", command]
         return subprocess.run(words, cwd=self.root, capture_output=True)
 
@@ -230,7 +230,7 @@ def test_one_task_among_ten_thousand(tmp_path: Path, helper: Path) -> None:
     (tmp_path / "table").write_bytes(encode(tasks, open_store("xattr"))[0])
     for i in (0, 5000, 9999):
         done = subprocess.run([helper, "set", tmp_path / "table", str(i)], cwd=tmp_path)
-        assert done.returncode == 3  # it made a file
+        assert done.returncode == 3  # it created a file
     assert sorted(p.name for p in tmp_path.glob("o*")) == ["o0", "o5000", "o9999"]
 
 

@@ -26,7 +26,7 @@ def test_every_command_that_analyzes_has_them(name: str) -> None:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A script with a copy, and a driver of two programs that hand a file on."""
+    """A script with a copy, and a driver whose two programs pass a file from one to the other."""
     run = RunBuilder()
     first, second, copy = P(["gen", "a"]), P(["use", "a"]), P(["cp", "c", "d"])
     grow(run, P(["bash", "w.sh"], copy, P(["python3", "wf.py"], first, second)))

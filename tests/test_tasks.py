@@ -1,4 +1,4 @@
-"""Cutting process trees into tasks. The trees are those that strace showed of real runs."""
+"""Cutting process trees into tasks. The trees were recorded from real runs by strace."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_parallel_and_xargs(tmp_path: Path) -> None:
 
 
 def test_a_runner_with_its_jobs_and_forked_copies_is_a_part_of_the_pipeline(tmp_path: Path) -> None:
-    """A copy that parallel forked and that had not started its program yet is none of its own."""
+    """A copy that parallel forked but that has not yet started a program is not a separate task."""
     words = ["/usr/bin/perl", "/usr/bin/parallel", "grep", "a"]
     job = P(["/bin/sh", "-c", "grep a x"], label="job")
     tree = P(
@@ -251,7 +251,7 @@ def test_a_runner_with_its_jobs_and_forked_copies_is_a_part_of_the_pipeline(tmp_
         "": False, "--": False, "-0": False, "-0r -d X": False,
         "-a l -t": False, "--null --arg-file=l": False,
         "-n1": True, "-0n 2": True, "-I{}": True, "-P 4": True, "-L1": True, "--max-procs=2": True,
-        "-r -t -x -p -o -0": True,  # the command is beyond the words that are looked at
+        "-r -t -x -p -o -0": True,  # the command is beyond the examined words
     }.items(),
 )  # fmt: skip  # a table
 def test_an_xargs_is_an_engine_where_it_shares_arguments_out(
@@ -321,15 +321,15 @@ def test_unknown_driver(tmp_path: Path) -> None:
             run.read(far.procs[-1], run.file("/data/in", existed=True), 0, 5, at=1.0)
         if own:
             run.write(root.procs[-1], run.file("/data/config"), 0, 5, at=0.5)
-        else:  # its output goes where the user sends it: a descriptor that it was given
+        else:  # output to a destination of the user: an inherited descriptor
             run.write(root.procs[-1], run.file("/data/log"), 0, 5, at=0.5)
             run.rows["opens"][-1]["via"] = "inherited"
         return cut(tmp_path / f"{data}{own}", run)
 
     assert names(build(True, False)) == ["sort a", "uniq b"]
-    # it makes data itself: a task beside the others, so that nothing it wrote is lost
+    # it writes data itself: a separate task, so that its output is not lost
     assert names(build(True, True)) == ["python3 wf.py", "sort a", "uniq b"]
-    # its children touch no data (uname, ldconfig): a program with helpers
+    # its children access no data (uname, ldconfig): a program with helpers
     assert names(build(False, True)) == ["python3 wf.py"]
 
 
@@ -403,7 +403,7 @@ WORDS = [
 )
 @given(data=st.data())
 def test_any_table_of_processes(tmp_path: Path, data: st.DataObject) -> None:
-    """Links of any kind: every epoch gets one task, and the same one each time."""
+    """Arbitrary links: every epoch belongs to one task, and always to the same one."""
     number = data.draw(st.integers(0, 14))
     any_id = st.none() | st.integers(0, number + 2)
     run = RunBuilder()

@@ -71,7 +71,7 @@ COPY = 'open(snakemake.output[0], "w").write(open(snakemake.input[0]).read())\n'
 
 
 def record(folder: Path, *command: str, stdout: Path | None = None) -> Bundle:
-    """Run the command in the folder under strace and read what it did."""
+    """Run the command in the folder under strace and return its recording."""
     bundle = folder.parent / f"{folder.name}.trace"
     words = [*TRACEHINT, "record", "--quiet", "--collector", "strace"]
     with (stdout or folder.parent / "stdout").open("w") as out:
@@ -150,7 +150,7 @@ parallel -k 'tr a b < {} > {}.b; echo {}' ::: data.txt sorted.txt | tee log2
 def test_what_xargs_and_parallel_print_into_a_pipe_is_one_task_with_its_reader(
     folder: Path,
 ) -> None:
-    """Jobs that make files stay tasks of their own, whatever they print."""
+    """Jobs that make files stay separate tasks, whatever they print."""
     (folder / "piped.sh").write_text(PIPED)
     cut = segment_tasks(record(folder, "bash", "piped.sh"))
     found = sorted(t["command"].rpartition("parallel ")[2] for t in jobs(cut))

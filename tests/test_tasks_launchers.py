@@ -22,14 +22,14 @@ for i in range(3):
 subprocess.run("cat u0 u1 u2 > all", shell=True, check=True)
 """
 TYPES = ["cat", "sort", "sort", "sort", "tr", "tr", "tr"]
-# Programs that stand in for a launcher: they exec what they were given, or fork and wait.
+# Programs that imitate launchers: they exec the given command, or fork and wait.
 LAUNCHERS = {
     "srun": '#!/bin/sh\nshift\n"$@"\n',
     "singularity": "#!{python}\nimport os, sys\nos.execvp(sys.argv[3], sys.argv[3:])\n",
     "conda": "#!{python}\nimport subprocess, sys\nsys.exit(subprocess.call(sys.argv[4:]))\n",
     "launch": '#!/usr/bin/env bash\nexec "$@"\n',
 }
-# what is run, {run} being the driver
+# commands to run; {run} is the driver
 COMMANDS = {
     "directly": "{run}",
     "script": "bash ./w.sh",

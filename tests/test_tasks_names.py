@@ -1,4 +1,4 @@
-"""Names that somebody gave, attempts, batch jobs, declared tasks, damaged and hostile input."""
+"""Names set by users, attempts, batch jobs, declared tasks, damaged and hostile input."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_marks_name_the_children_of_a_worker_by_time(tmp_path: Path) -> None:
     result = cut(tmp_path, run)
     by_name = {t["name"]: t for t in result.tasks.to_pylist()}
     assert (by_name["x"]["start_s"], by_name["y"]["start_s"]) == (1.0, 3.0)
-    assert len(by_name) == 4  # and the worker, and the child outside of both
+    assert len(by_name) == 4  # plus the worker, and the child outside both
 
 
 def test_each_job_of_a_batch_system_is_a_task(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_each_job_of_a_batch_system_is_a_task(tmp_path: Path) -> None:
 
 
 def batch(tmp_path: Path, *envs: dict[str, str]) -> list[str]:
-    """Names of the tasks of one recording per environment, each of a shell and a program."""
+    """Return the task names of one recording per environment, each of a shell and a program."""
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
     folder.mkdir()
     result = build(folder, *(P(["bash", "s"], P(["sort"], env=e), env=e) for e in envs))
@@ -239,7 +239,7 @@ def test_lost_and_impossible_links_do_not_stop_it(tmp_path: Path) -> None:
     a, b, c = (run.process(["sh", "x"], start=float(i)) for i in range(3))
     d = run.process(["sh", "-c", "q"], parent=9999)
     rows = {r["proc"]: r for r in run.rows["processes"]}
-    rows[a]["parent"], rows[b]["parent"] = b, a  # each other's parent
+    rows[a]["parent"], rows[b]["parent"] = b, a  # each is the other's parent
     rows[c]["prev"] = c
     rows[d]["end_ns"] = None
     result = cut(tmp_path, run)
@@ -314,7 +314,7 @@ def test_read_back_from_disk(tmp_path: Path) -> None:
 
 
 def test_named_epochs_in_a_cycle(tmp_path: Path) -> None:
-    """Found by drawing tables at random: a name without a first process."""
+    """Regression from random tables: a name without a first process."""
     run = RunBuilder()
     a = run.process(["sh", "x"], env={"TRACEHINT_TASK": "t"})
     b = run.process(["sh", "y"], parent=a, env={"TRACEHINT_TASK": "t"})
@@ -322,7 +322,7 @@ def test_named_epochs_in_a_cycle(tmp_path: Path) -> None:
     assert len(cut(tmp_path, run).tasks) == 2
 
 
-# -- The reference page names every engine and every reader
+# -- The reference page lists every engine and every reader
 
 
 PAGE = (Path(__file__).parent.parent / "docs/reference/tasks.md").read_text()
@@ -339,7 +339,7 @@ def test_each_reader_is_described_and_exists(engine: str) -> None:
     assert callable(load_reader(engine).sniff) and callable(load_reader(engine).read)
 
 
-# -- Version managers' shims are looked through; forked shells without a program have a name
+# -- Shims of version managers are skipped; forked shells without a program have a name
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_a_shell_without_a_program_is_a_subshell() -> None:
     assert describe([]).type == "subshell"
 
 
-# -- Descriptions by columns are those that `describe` gives one by one
+# -- Descriptions of whole columns equal those of `describe` for single commands
 
 
 WORDS = [
@@ -392,7 +392,7 @@ def test_ordinary_commands_are_plain() -> None:
     assert columns["name"][0].as_py() == "prog in"
 
 
-# -- Declared tasks in columns: the same as a row at a time, whatever a graph says
+# -- Declared tasks in columns equal those built row by row, for any graph
 
 
 TEXT = st.text(st.sampled_from("ab é\n\x1b/"), max_size=4)

@@ -20,7 +20,7 @@ from tracehint.schemas.manifest import RecordingHost
 pytestmark = pytest.mark.slow
 
 PART = 1 << 20
-PYTHON = "/usr/bin/python3"  # Debian's mpi4py is for the system's own Python
+PYTHON = "/usr/bin/python3"  # Debian's mpi4py is built for the system's Python
 SOLVE = f"""
 import sys
 from mpi4py import MPI
@@ -61,7 +61,7 @@ def test_ranks_of_a_recorded_program_scatter_and_gather(tmp_path: Path, collecto
 
 
 def check_parts(found: Answer) -> None:
-    """Each rank has its part of both files."""
+    """Check that each rank accessed its part of both files."""
     tasks = {t["id"]: t for t in found.data["tasks"] if "rank" in t}
     assert ranks(list(tasks.values())) == [("solve.py", n) for n in range(4)]
     assert len({t["group"] for t in tasks.values()}) == 1
@@ -81,7 +81,7 @@ def solver(n: int) -> P:
 
 
 def with_parts(tree: P, run: RunBuilder) -> RunBuilder:
-    """Every labelled process reads its part of one file and writes its part of another."""
+    """Let every labelled process read its part of one file and write its part of another."""
     found = labelled(grow(run, tree))
     source = run.file("/data/in", existed=True, size=len(found) * PART)
     target = run.file("/data/out", size=len(found) * PART)
@@ -150,7 +150,7 @@ def sample(name: str) -> Path:
 
 
 def test_ranks_of_a_darshan_log_have_the_ranges_that_they_wrote(tmp_path: Path) -> None:
-    """IOR, 4 ranks: rank k wrote 1 MiB from 2048 + k MiB on (the log's known answer)."""
+    """IOR, 4 ranks: rank k wrote 1 MiB starting at 2048 + k MiB (the log's known answer)."""
     found = analyzed(imported(tmp_path, sample("ior_hdf5_example.darshan")), "--ranks")
     tasks = {t["id"]: t["rank"] for t in found.data["tasks"] if "rank" in t}
     (file,) = found.data["files"]
@@ -159,7 +159,7 @@ def test_ranks_of_a_darshan_log_have_the_ranges_that_they_wrote(tmp_path: Path) 
     assert [t["engine"] for t in found.data["tasks"] if "rank" not in t] == [True]
     one = analyzed(tmp_path / "run.trace")
     (file,) = one.data["files"]
-    assert [p["bytes"] for p in file["producers"]] == [4195800]  # segments and counters: once
+    assert [p["bytes"] for p in file["producers"]] == [4195800]  # segments, counters: counted once
 
 
 def test_ranks_of_a_darshan_log_read_what_they_read(tmp_path: Path) -> None:

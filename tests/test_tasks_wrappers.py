@@ -1,4 +1,4 @@
-"""A driver is found behind any wrapper, and what is one task stays one. Process tables only.
+"""A driver is found behind any wrapper, and single tasks are not split. Process tables only.
 
 `IO` below: bytes that a labelled process reads and writes of data files, in the order of `grow`.
 """
@@ -21,7 +21,7 @@ BIG = 1 << 20
 
 
 def does(process: P, moved: int = BIG) -> P:
-    """The process reads a file of its own and writes another, so many bytes in all."""
+    """Label a process that reads one file and writes another, this many bytes in all."""
     process.label = f"{process.label}{moved}"
     return process
 
@@ -62,7 +62,7 @@ def sh(text: str, *kids: P) -> P:
     return P(["sh", "-c", text], *kids)
 
 
-# wrapper -> the tree of it around a process
+# wrapper -> its process tree around a process
 WRAPPERS = {
     "none": lambda p: p,
     "bash file": lambda p: P(["bash", "w.sh"], p),
@@ -133,7 +133,7 @@ def test_engines_behind_programs_are_found_beside_other_steps() -> None:
 
 
 def perl(*kids: P) -> P:
-    """A script of a bioinformatics tool: programs one after the other, over temporary files."""
+    """A script of a bioinformatics tool: programs in sequence that use temporary files."""
     return P(["perl", "/opt/bin/trinity.pl", "in"], *(kids or (step(1), step(2), step(3))))
 
 

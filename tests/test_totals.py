@@ -1,4 +1,4 @@
-"""One run, one set of numbers: what the outputs of a run print is compared by parsing them."""
+"""One run, one set of numbers: outputs about a run are parsed and compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MB = 1 << 20
 
 
 def odd(folder: Path) -> Path:
-    """A recorded run: a table for nine readers, software, a peek, a failed task, files written
+    """Save a run: a table for nine readers, software, a peek, a failed task, files written
     twice."""
     run = RunBuilder(cwd="/proj")
     make = run.process(["make"], start=0.0, end=40.0)
@@ -57,7 +57,7 @@ def odd(folder: Path) -> Path:
 
 
 def written(name: str) -> Callable[[Path], Path]:
-    """A run of tests/runs as `analyze --format json` writes it."""
+    """Return a function that writes a run of tests/runs as `analyze --format json` does."""
 
     def make(folder: Path) -> Path:
         path = folder / "run.json"
@@ -77,7 +77,7 @@ CASES = {
 
 
 class Outputs:
-    """What the commands say about a run."""
+    """Outputs of the commands for a run."""
 
     def __init__(self, folder: Path, made: Callable[[Path], Path], nodes: int | None) -> None:
         self.run = made(folder)
@@ -142,7 +142,7 @@ def test_all_outputs_have_the_same_gains(run: Outputs) -> None:
 
 
 def test_a_rule_has_the_gain_of_the_finding_about_its_files(run: Outputs) -> None:
-    """In the hint file, on the page, and as `hints` writes it; most rules of names have one."""
+    """In the hint file, on the page, and in the output of `hints`; most rules of names have one."""
     listed = json.loads((run.folder / "lint.json").read_text())
     kept = json.loads((run.folder / "hints.json").read_text())
     made = json.loads(run.command("hints", "--format", "json"))
@@ -204,7 +204,7 @@ def test_all_outputs_tell_the_same_nodes(run: Outputs) -> None:
 
 
 def broadcast(folder: Path, readers: int, at_once: int) -> Path:
-    """A table that so many tasks read, each when a reader of an earlier wave made its file."""
+    """Save a table with many readers; each also needs the file of a reader of the previous wave."""
     run = RunBuilder(cwd="/proj")
     shell = run.process(["sh", "run"], start=0.0, end=999.0)
     table = run.file("/proj/table")
@@ -227,8 +227,8 @@ def broadcast(folder: Path, readers: int, at_once: int) -> Path:
 def test_all_outputs_ask_for_the_same_number_of_copies(
     readers: int, at_once: int, nodes: int | None, copies: int, tmp_path: Path
 ) -> None:
-    """And for no more than there are nodes: the label, the rule, the script, and what
-    the hint file sets later."""
+    """The label, the rule, the script, and the values that the hint file sets later agree; none
+    exceeds the number of nodes."""
     out = Outputs(tmp_path, lambda folder: broadcast(folder, readers, at_once), nodes)
     (table,) = [f for f in out.analysis["files"] if f["path"] == "table"]
     label = next(p for p in table["patterns"] if p["primary"])
@@ -254,7 +254,7 @@ def test_all_outputs_ask_for_the_same_number_of_copies(
 
 @pytest.mark.skipif(not shutil.which("node"), reason="no node on PATH (apt install nodejs)")
 def test_the_page_prints_numbers_as_the_text_does() -> None:
-    """The same units, rounded alike, from the first byte to petabytes and from nothing to days."""
+    """The same units and rounding, from one byte to petabytes and from zero to days."""
     sizes = sorted({s * (1 << k) // 7 for k in range(0, 60, 3) for s in (0, 1, 6, 7, 699, 7167)})
     sizes = [n for n in sizes if n < 1 << 50]
     times = [0, 0.0004, 0.0123, 0.25, 0.4213, 2, 9.996, 12.04, 59.94, 59.96, 75, 119.6, 3599.7,
@@ -270,7 +270,7 @@ def test_the_page_prints_numbers_as_the_text_does() -> None:
 
 
 def test_all_results_ask_one_database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The tables that picture, findings and page ask are made once."""
+    """The tables queried by picture, findings and page are created once."""
     made: list[str] = []
     connect = query.connect
     monkeypatch.setattr(query, "connect", lambda *asked: (made.append("once"), connect(*asked))[1])

@@ -1,4 +1,4 @@
-"""Every case of tests/adversary: seen, or counted as not seen. Nothing is missed in silence."""
+"""Every case of tests/adversary is recorded, or counted as missed. Nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.adversary import CASES, SKIPPED, Recorded, check, record_case
 from tests.support.ebpf import require_ebpf
 from tracehint.collectors.registry import check as can_record
 
-# What strace cannot have, and the loss that says so; one that begins to pass must leave the table.
+# Cases that strace cannot record -> the loss that states it; remove those that begin to pass.
 UNSEEN = {
     "data_killed_writer": "killed within a call",
     "handles_by_handle": "open_by_handle_at",
@@ -23,14 +23,14 @@ UNSEEN = {
 
 @pytest.fixture(scope="module")
 def ebpf(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """All cases with eBPF."""
+    """All cases recorded with eBPF."""
     require_ebpf()
     return record_cases(tmp_path_factory.mktemp("ebpf"), "ebpf")
 
 
 @pytest.fixture(scope="module")
 def strace(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """All cases with strace."""
+    """All cases recorded with strace."""
     found = can_record("strace")
     if not found.usable:
         pytest.skip(found.reason)
@@ -61,7 +61,7 @@ def test_with_strace(strace: Recorded, case: str) -> None:
 
 @pytest.mark.ebpf
 def test_ebpf_counts_nothing_else(ebpf: Recorded) -> None:
-    busy = ebpf.processes("mappings_busy_shared")  # may have missed something
+    busy = ebpf.processes("mappings_busy_shared")  # its recording may be incomplete
     rows = [r for r in ebpf.bundle.tables["losses"].to_pylist() if r["proc"] not in busy]
     lost = {(r["kind"], r["detail"]) for r in rows}
     assert lost <= {
@@ -74,7 +74,7 @@ def test_ebpf_counts_nothing_else(ebpf: Recorded) -> None:
 
 @pytest.mark.ebpf
 def test_the_first_faults_of_a_thread_are_recorded(tmp_path: Path) -> None:
-    """Of the first program too: nothing has filled the kernel's reserves of memory before it."""
+    """This includes the first program, before which the kernel's memory reserves are empty."""
     require_ebpf()
     found = record_cases(tmp_path, "ebpf", "mappings_used_by_a_thread")
     assert found.bundle.tables["losses"].to_pylist() == []

@@ -1,4 +1,4 @@
-"""strace logs of the worst moments: interleaved forks, numbers used again, calls that never end."""
+"""strace logs of the worst cases: interleaved forks, reused numbers, calls that never end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPEN = '1 open("f", O_RDWR) = 3\n'
 
 @dataclass
 class Task:
-    """A process of the made-up run, with what a recorder must say of it."""
+    """A process of the generated run, with the expected recording."""
 
     pid: int
     parent: int | None
@@ -29,18 +29,18 @@ class Task:
 
 
 class MadeUp:
-    """A random tree of processes on one processor that is taken away at any moment."""
+    """A random process tree on one processor that can be preempted at any moment."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.root = Task(1, None)
         self.alive = [self.root]
         self.all = [self.root]
-        self.free = list(range(2, 9))  # few numbers: they are used again
+        self.free = list(range(2, 9))  # few numbers, so that they are reused
         self.log = [RUN + OPEN.rstrip()]
 
     def run(self, steps: int) -> str:
-        """The log."""
+        """Return the log of a run with this many steps."""
         for _ in range(steps):
             self._step(self.random.choice(self.alive))
         while len(self.alive) > 1:
@@ -143,7 +143,7 @@ def test_the_numbers_of_a_name_space_are_asked_for() -> None:
         ("1 write(0x3, 0x7f, 0x100 <unfinished ...>\n", 1),
         ("1 write(0x3, 0x7f, 0x100 <unfinished ...>) = ?\n", 1),
         ("1 sendfile(1, 3</w/f>, NULL, 100) = ?\n", 1),
-        ("1 read(0x0, 0x7f, 0x100) = ?\n", 0),  # no file
+        ("1 read(0x0, 0x7f, 0x100) = ?\n", 0),  # not a file
         ("1 write(0x3, 0x7f, 0x100) = ? ERESTARTSYS (To be restarted)\n", 0),
         ("1 write(0x3, 0x7f, 0x100) = 0x100\n", 0),
     ],
@@ -168,7 +168,7 @@ def test_nothing_read_tells_no_size() -> None:
         '1 open("f", O_WRONLY|O_APPEND) = 4\n1 write(0x4, 0x7f, 0x5) = 0x5\n'
     )
     (run,) = rows(tables, "extents")
-    assert not run["exact"]  # where the append began is not known
+    assert not run["exact"]  # the start of the append is unknown
 
 
 def test_close_on_exec_by_ioctl() -> None:

@@ -1,4 +1,4 @@
-"""Names through symbolic links that were gone before anybody could look where they led."""
+"""Names through symbolic links that were deleted before they could be resolved."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.support.ebpf import record, require_ebpf
 from tracehint.schemas.spool.names import resolve_path, through_links
 
-# A link per round, gone at once: on a busy machine the recorder comes too late for some.
+# One short-lived link per round: on a busy machine the recorder misses some.
 SCRIPT = """
 import os
 for i in range(150):
@@ -50,10 +50,10 @@ def test_only_names_that_were_not_found_and_links_that_are_there() -> None:
     old = [b"/l/a", b"/l", b"/l/a", b"/l/b", b"/l", b"/m", b"/m/a"]
     new = [b"/l/b", b"d", b"/l/b", b"/l/c", b"/m", b"", b"/m/b"]
     through_links(ops, [0, 9, 0, 7, 8, 0, 0], old, new)
-    assert (old[0], new[0]) == (b"/l/a", b"/l/b")  # no link yet
+    assert (old[0], new[0]) == (b"/l/a", b"/l/b")  # the link does not exist yet
     assert (old[2], new[2]) == (b"/d/a", b"/d/b")
-    assert (old[3], new[3]) == (b"/l/b", b"/l/c")  # found: the loader knows better
-    assert (old[6], new[6]) == (b"/m/a", b"/m/b")  # gone again
+    assert (old[3], new[3]) == (b"/l/b", b"/l/c")  # resolved: the loader's result takes precedence
+    assert (old[6], new[6]) == (b"/m/a", b"/m/b")  # the link no longer exists
 
 
 @pytest.mark.ebpf

@@ -1,4 +1,4 @@
-"""eBPF and programs of many threads, which use the numbers of closed descriptors at once."""
+"""eBPF and programs of many threads, which reuse the numbers of closed descriptors immediately."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ int main(int argc, char **argv)
 def test_a_descriptor_that_another_thread_gets_before_its_close_returns(
     held: int, tmp_path: Path
 ) -> None:
-    """The close ended the episode of the new file: reads of it were lost, and names. `held`:
-    descriptors beneath, so that these are among those that are found by a search."""
+    """Regression: the close ended the episode of the new file, which lost reads and names. `held`:
+    number of lower descriptors, so that these are among those found by a search."""
     require_ebpf()
     program = compiled(tmp_path, "reused", REUSED, "-pthread")
     done = record(program, str(held), collector="ebpf", options="", cwd=tmp_path)
@@ -80,6 +80,6 @@ def test_a_descriptor_that_another_thread_gets_before_its_close_returns(
     for row in bundle.tables["opens"].to_pylist():
         read[Path(row["path"].decode()).name] += row["read_bytes"]
     expected = {name: int(size) for name, size in map(str.split, done.stdout.splitlines())}
-    # a machine that is busy otherwise may not write all of it down in time, and says so
+    # a busy machine may lose some records, and states that
     lost = bundle.tables["losses"].to_pylist()
     assert lost or {name: read[name] for name in expected} == expected

@@ -1,4 +1,4 @@
-"""A tracer of another version than the Python code is refused before the command starts."""
+"""A tracer of another version than the Python code is rejected before the command starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tracehint.collectors.ebpf import collector
 from tracehint.collectors.ebpf.collector import EbpfCollector
 from tracehint.schemas.spool.constants import VERSION
 
-# program text -> what is said of it
+# program text -> expected message
 OTHERS = {
     "echo 2": "writes version 2",
     "echo usage >&2; exit 125": "older than this program",

@@ -1,4 +1,4 @@
-"""Folders on a mount without a page cache: no file there can be shared through memory."""
+"""Folders on a mount without a page cache: their files cannot be shared through memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 
 @contextmanager
 def mirror(folder: Path, *options: str) -> Iterator[Path]:
-    """A FUSE file system of its own (bindfs). Skips where it cannot be had."""
+    """Mount a separate FUSE file system (bindfs); skip if that is impossible."""
     behind, where = folder / "behind", folder / "m"
     behind.mkdir()
     where.mkdir()
@@ -38,7 +38,7 @@ def mirror(folder: Path, *options: str) -> Iterator[Path]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """On bindfs without a page cache."""
+    """A folder on bindfs without a page cache."""
     with mirror(tmp_path, "-o", "direct_io") as mount:
         yield mount
 
@@ -54,7 +54,7 @@ def test_what_was_set_is_counted(folder: Path, tmp_path: Path) -> None:
 
 
 def test_hints_of_another_node_are_read_back(folder: Path, tmp_path: Path) -> None:
-    """Its journal is an empty one; what the files say counts."""
+    """Its journal is empty; the attributes of the files decide."""
     hints = save(tmp_path, rule("{name}.txt", DP="local"))
     words = ("run", "--hints", hints, "--store", "xattr", "--collector", "strace")
     script = "unshare --uts sh -c 'hostname elsewhere; echo 1 >a.txt'; echo 1 >b.txt"
@@ -69,7 +69,7 @@ def test_hints_of_another_node_are_read_back(folder: Path, tmp_path: Path) -> No
 
 
 def test_a_recording_there_is_complete(folder: Path) -> None:
-    """The buffer that programs share is on this node; the bundle gets tables at the end."""
+    """The programs' shared buffer is on this node; the bundle gets tables at the end."""
     words = ("record", "--collector", "preload", "-o", "r.trace", "--", "sh", "-c", "echo 1 >a.txt")
     assert tracehint(*words, cwd=folder).returncode == 0
     run = read_bundle(folder / "r.trace")

@@ -1,4 +1,4 @@
-"""`verify` reads with the resolution that set the hints: nothing changed, nothing is different."""
+"""`verify` resolves hints as they were set: without changes it reports no difference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def tracehint(folder: Path, *words: str | Path, status: int = 0) -> str:
-    """The command line; its standard output."""
+    """Run the command line and return its standard output."""
     done = cli.tracehint(*words, cwd=folder)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
@@ -43,14 +43,14 @@ def verified(folder: Path, hints: Path, *more: str | Path, status: int = 0) -> d
 
 
 def scripts(work: Path, hints: Path) -> None:
-    """The script of `profile`, on files that are there."""
+    """Run the script of `profile` on existing files."""
     subprocess.run(["sh", "run.sh"], cwd=work, check=True, capture_output=True)
     script = hints.with_name("hints.sh")
     subprocess.run(["sh", script, "."], cwd=work, check=True, capture_output=True)
 
 
 def emitted(work: Path, hints: Path) -> None:
-    """The script of `emit`, for the files of the next run, which are made beforehand."""
+    """Run the script of `emit` for the files of the next run, which are made beforehand."""
     like = hints.with_name("analysis.json")
     words = ("emit", hints, "--store", "xattr", "--create", "--like", like, "-o", "../e.sh")
     tracehint(work, *words, "--force")
@@ -67,7 +67,7 @@ def run_like(work: Path, hints: Path) -> None:
     tracehint(work, *words, "--", "sh", "run.sh")
 
 
-# `run_like` is `run` with more.
+# `run_like` covers `run`.
 WAYS = [scripts, emitted, run_like, pytest.param(run, marks=pytest.mark.full)]
 
 
@@ -86,7 +86,7 @@ def test_nothing_is_different_where_nothing_was_changed(way: object, learned: Pa
 def test_what_a_run_set_is_read_back_by_its_recording(learned: Path) -> None:
     work = fresh(learned.parent.parent / "next")
     hints = learned.parent.parent / "alone.json"
-    shutil.copy(learned, hints)  # without the analysis beside it
+    shutil.copy(learned, hints)  # without the analysis next to it
     words = (
         "run",
         "--hints",

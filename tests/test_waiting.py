@@ -1,4 +1,4 @@
-"""Processor time of tasks, how long they waited for files, and what a prediction makes of it."""
+"""Processor time of tasks, their waiting for files, and its use in predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MB = 1_000_000
 
 
 def one_task(**process: Any) -> tuple[RunBuilder, int]:
-    """A shell that starts one task of 10 s, and the task's epoch."""
+    """Build a shell that starts one task of 10 s; return the run and the task's epoch."""
     build = RunBuilder()
     driver = build.process(["sh", "wf.sh"], end=12, cpu=0.01)
     build.process(["other"], parent=driver, start=10.5, end=11, cpu=0.5)
@@ -74,7 +74,7 @@ def test_processor_time_bounds_the_waiting(tmp_path: Path) -> None:
 
 
 def test_sleeping_is_no_waiting_for_files(tmp_path: Path) -> None:
-    """Without a file in use, or with one that no store would take so long for."""
+    """No file is in use, or one for which no store would take that long."""
     build, work = one_task(cpu=0.1)
     log = build.file("/data/log.txt", existed=False, size=100)
     build.write(work, log, 0, 100, at=1, until=9, close=10, ops=4)
@@ -110,7 +110,7 @@ def test_a_long_process_without_processor_time_makes_it_unknown(tmp_path: Path) 
 def test_a_loop_that_a_wrapper_leaves_behind_hides_neither_end_nor_waiting(
     last_use: float | None, end: float, tmp_path: Path
 ) -> None:
-    """As Makeflow's script for Slurm: a subshell that is killed, its `sleep` goes on."""
+    """As in Makeflow's script for Slurm: a subshell is killed, but its `sleep` continues."""
     build, work = one_task(cpu=0.1)
     loop = build.process([], parent=work, start=0.1, end=9.9, exit_code=None, signal=15)
     left = build.process(["sleep", "30"], parent=loop, start=0.2, end=None, exit_code=None)
@@ -175,7 +175,7 @@ def test_union_is_that_of_every_moment(rows: list[tuple[int, int, int]]) -> None
 
 
 def computing(found: Analysis) -> tuple[float, list[str]]:
-    """Seconds that the tasks of a run compute in a simulation, and the notes."""
+    """Return the seconds that the tasks of a run compute in a simulation, and the notes."""
     work = from_analysis(found)
     return float(work.op_seconds[work.of_kind(COMPUTE)].sum()), work.notes
 
@@ -269,7 +269,7 @@ READS, PAUSE = 24, 0.05
 @pytest.mark.slow
 @pytest.mark.parametrize("collector", ["ebpf", "preload"])
 def test_a_run_on_a_slow_store_predicts_a_fast_one(collector: str, tmp_path: Path) -> None:
-    """The waiting for 24 slow reads goes, computing and sleeping stay."""
+    """The waiting for 24 slow reads disappears; computing and sleeping remain."""
     need_engine()
     if os.geteuid() != 0:
         pytest.skip("needs root: fanotify, to make a store slow")

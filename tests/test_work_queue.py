@@ -1,4 +1,4 @@
-"""Work Queue, on real workers behind shaped links: what the planned start leaves on the network."""
+"""Work Queue on real workers behind shaped links: network traffic of the planned start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the workflow and what `emit` makes of it and a recorded run."""
+    """A folder with the workflow and the files that `emit` makes from it and a recorded run."""
     if missing_for(("makeflow",)):
         pytest.skip("not installed: makeflow")
     folder = tmp_path_factory.mktemp("planned")
@@ -76,7 +76,7 @@ def test_only_the_input_that_nobody_reads_is_gone(planned: Path) -> None:
 
 
 def _run(bed: Bed, folder: Path, *options: str) -> int:
-    """Bytes that the nodes received in one run from nothing."""
+    """Return the bytes that the nodes received in one run from a clean state."""
     for old in [*folder.glob("a_*"), *folder.glob("b_*"), *folder.glob("*.makeflowlog")]:
         old.unlink()
     before = bed.received()
@@ -91,7 +91,7 @@ def _run(bed: Bed, folder: Path, *options: str) -> int:
 @pytest.mark.slow
 @pytest.mark.store
 def test_the_planned_start_sends_no_intermediate_again(bed: Bed, planned: Path) -> None:
-    """As it was, the manager sends the unread input to every worker."""
+    """Without the plan, the manager sends the unread input to every worker."""
     time.sleep(2)
     plain = _run(bed, planned, "-W", "fcfs", "w.makeflow")
     told = _run(bed, planned, "-W", "files", "planned.makeflow")
