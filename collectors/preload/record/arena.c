@@ -17,6 +17,7 @@
 #define CHUNK 4096U
 #define CHUNK_MOST 65536U
 #define MAX_FOLDER 4000
+#define HIGH_FD 60 /* the kernel's initial table has 64 entries: to enlarge it takes long */
 
 struct th_arena *arena;
 static bool nameless;	   /* an unnamed file: `path` is the recorder's descriptor in /proc */
@@ -30,9 +31,18 @@ static char **window_at(unsigned long long i)
 	return i ? &windows[i] : &first_window;
 }
 
+/* Open the arena under a high number. A low one may be closed or written to by another thread that
+ * closes a descriptor twice or uses a closed one; then zeros for the arena would go to the file
+ * that is opened next. */
 static int open_file(void)
 {
-	return (int)th_open_trusted(path, O_RDWR | O_CLOEXEC | (nameless ? 0 : O_NOFOLLOW));
+	int fd = (int)th_open_trusted(path, O_RDWR | O_CLOEXEC | (nameless ? 0 : O_NOFOLLOW));
+	long high = fd < 0 ? fd : th_sys(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
+
+	if (th_failed(high))
+		return fd;
+	th_sys(__NR_close, fd);
+	return (int)high;
 }
 
 static bool choose_path(const char *value)
