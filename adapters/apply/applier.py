@@ -16,7 +16,7 @@ from tracehint.adapters.apply.root_files import Root
 from tracehint.adapters.plan import Target
 from tracehint.adapters.stores.base import Setting, Store, says, translate_once
 
-STAGING = b".tracehint.new"  # beside the directory that is made; always of mode 0700
+STAGING = b".tracehint.new"  # in the parent of the new directory; mode 0700
 _NOREPLACE = 1
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,14 +26,14 @@ _FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 def make_targets(
     root: Root, targets: Iterable[Target], journal: LockedJournal, outcome: Outcome
 ) -> None:
-    """Make what the targets need, each with its line in the journal."""
+    """Create the missing directories and files of the targets, with a journal line each."""
     targets = list(targets)
     files = [target.path for target in targets if target.kind == "file"]
     for make, paths in ((make_folder, _missing_folders(root, targets)), (make_file, files)):
         for path in paths:
             try:
                 inode = make(root, path)
-            except FileExistsError:  # somebody else made it meanwhile: not ours
+            except FileExistsError:  # made by another process: undo must not remove it
                 continue
             except OSError as error:
                 outcome.fail(path, error)
@@ -44,7 +44,7 @@ def make_targets(
 
 
 def _missing_folders(root: Root, targets: list[Target]) -> list[bytes]:
-    """Directories that must be made for the targets, outermost first."""
+    """Return the directories to create for the targets, outermost first."""
     found: dict[bytes, None] = {}
     for target in targets:
         parts = target.path.split(b"/")
@@ -66,7 +66,7 @@ def _is_there(root: Root, path: bytes) -> bool:
 
 
 def make_file(root: Root, path: bytes) -> int:
-    """Make an empty file and return its inode number. Raises OSError: EEXIST if there is one."""
+    """Create an empty file and return its inode number. Raises OSError: EEXIST if it exists."""
     with root.parent(path) as (folder, name):
         fd = os.open(name, _FILE, 0o666, dir_fd=folder)
         try:
@@ -77,7 +77,7 @@ def make_file(root: Root, path: bytes) -> int:
 
 
 def make_folder(root: Root, path: bytes) -> int:
-    """Make one directory and return its inode number. Raises OSError as `make_file` does."""
+    """Create one directory and return its inode number. Raises OSError as `make_file` does."""
     with root.parent(path) as (folder, name):
         if os.geteuid() == 0:
             with _staging(folder) as staging:
@@ -87,7 +87,7 @@ def make_folder(root: Root, path: bytes) -> int:
 
 
 def _make_staged(folder: int, name: bytes, staging: int) -> int:
-    """Make the directory in the staging folder, give it away, and move it to its place."""
+    """Create the directory in the staging folder, change its owner, and rename it into place."""
     new = b"%d" % os.getpid()
     os.mkdir(new, dir_fd=staging)
     fd = os.open(new, _FOLDER, dir_fd=staging)
@@ -104,8 +104,8 @@ def _make_staged(folder: int, name: bytes, staging: int) -> int:
 
 @contextmanager
 def _staging(folder: int) -> Iterator[int]:
-    """A folder in `folder` that only root may enter, whatever its owner does with names."""
-    with suppress(FileExistsError):  # of an earlier call that was killed, or planted: see below
+    """Yield a directory in `folder` that only root may enter: nobody else can rename in it."""
+    with suppress(FileExistsError):  # left by a killed call, or planted: see below
         os.mkdir(STAGING, 0o700, dir_fd=folder)
     fd = os.open(STAGING, _FOLDER, dir_fd=folder)
     try:
@@ -121,14 +121,14 @@ def _staging(folder: int) -> Iterator[int]:
 
 
 def _move(source: int, old: bytes, target: int, new: bytes) -> None:
-    """Rename a directory over nothing. Raises OSError: EEXIST where something is."""
+    """Rename a directory without replacing anything. Raises OSError: EEXIST if `new` exists."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(source, old, target, new, _NOREPLACE) == 0:
         return
     number = ctypes.get_errno()
     if number not in (errno.EINVAL, errno.ENOSYS):
         raise OSError(number, os.strerror(number))
-    # A file system without it (NFS): a directory can replace an empty directory at most.
+    # No RENAME_NOREPLACE (NFS): a race can at most replace an empty directory.
     if _lexists(target, new):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
@@ -143,7 +143,7 @@ def _lexists(folder: int, name: bytes) -> bool:
 
 
 def _give_away(fd: int, folder: int) -> None:
-    """What root makes belongs to the owner of the directory that it lies in."""
+    """As root, give the new file or directory to the owner of its parent directory."""
     if os.geteuid() == 0:
         info = os.fstat(folder)
         os.fchown(fd, info.st_uid, info.st_gid)
@@ -163,7 +163,7 @@ class _Open:
 
 
 def check_keys(store: Store, targets: Iterable[Target], *, allow_trusted: bool) -> None:
-    """Refuse the whole job when any setting has a name that must not be written."""
+    """Raise UsageError or InputError if the key of any setting must not be written."""
     translated = translate_once(store)
     keys = {setting.key for target in targets for setting in translated(target)[0]}
     for key in sorted(keys):
@@ -173,7 +173,7 @@ def check_keys(store: Store, targets: Iterable[Target], *, allow_trusted: bool) 
 def apply(
     root: Root, store: Store, targets: list[Target], journal: LockedJournal | None
 ) -> Outcome:
-    """Set the hints; `journal` None is a dry run. Directories must come first in `targets`."""
+    """Set the hints; `journal` None: a dry run. Directories must precede files in `targets`."""
     outcome = Outcome()
     for start in range(0, len(targets), BATCH):
         batch = _prepare(root, store, targets[start : start + BATCH], journal, outcome)
@@ -193,7 +193,7 @@ def apply(
 def _prepare(
     root: Root, store: Store, targets: list[Target], journal: LockedJournal | None, outcome: Outcome
 ) -> list[_Open]:
-    """Open what is there; make what is to be made, and open it."""
+    """Open the existing targets; create and open missing ones that have `create`."""
     wanted: list[Wanted] = []
     for target in targets:
         settings, gaps = store.translate(target.hints, target.kind)
@@ -209,14 +209,14 @@ def _prepare(
         _foretell(make, outcome)
         return batch
     make_targets(root, [target for target, _ in make], journal, outcome)
-    made, _ = _open_all(root, make, outcome)  # why one is not there has been noted
+    made, _ = _open_all(root, make, outcome)  # failures are in `outcome` already
     return batch + made
 
 
 def _open_all(
     root: Root, wanted: list[Wanted], outcome: Outcome
 ) -> tuple[list[_Open], list[Wanted]]:
-    """(what could be opened, what is not there)."""
+    """Return the opened targets and those that do not exist."""
     batch: list[_Open] = []
     missing: list[Wanted] = []
     for target, settings in wanted:
