@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 _HOPS = 8
-_CLOCKS_NS = 1_000_000  # by which the recorder's times and the journal's may differ
+_CLOCKS_NS = 1_000_000  # maximum difference of the recorder's and the journal's times
 
 
 @dataclass(frozen=True)
 class Made:
-    """A file that the run made: its last name (absolute), when, by whom."""
+    """A file that the run created or renamed: absolute name, time and process."""
 
     path: bytes
     t_ns: int
@@ -42,12 +42,12 @@ class Made:
     renamed: bool  # it had another name before
 
     def follow_renames(self, renames: Renames) -> Made:
-        """The same file under its last name."""
+        """Return the same file under its last name."""
         last = renames.last_name(self.path, self.t_ns)
         return self if last == self.path else replace(self, path=last, renamed=True)
 
     def why(self, unseen: str) -> str:
-        """Why it has no hint; `unseen`: who may make files unnoticed."""
+        """Return why it has no hint; `unseen`: programs whose creations are not recorded."""
         if self.renamed:
             return "made under another name and renamed"
         by = f" by {self.program}" if self.program else ""
@@ -55,7 +55,7 @@ class Made:
 
 
 def made_in(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[Made]:
-    """Files below the roots that the run created or renamed, by their names."""
+    """Yield the files below the roots that the run created or renamed."""
     import pyarrow.compute as pc
 
     programs = programs_of(bundle.tables["processes"])
@@ -63,7 +63,7 @@ def made_in(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[Made]:
     opens = opens.filter(opens.column("created"))
     opens = opens.select(["path", "open_ns", "proc"]).rename_columns(["path", "t_ns", "proc"])
     names = bundle.tables["names"]
-    first = names.filter(pc.equal(names.column("op"), "create"))  # of O_TMPFILE: when it is linked
+    first = names.filter(pc.equal(names.column("op"), "create"))  # O_TMPFILE: when it is linked
     first = first.select(["path", "t_ns", "proc"])
     renames = names.filter(pc.equal(names.column("op"), "rename"))
     renames = renames.select(["new_path", "t_ns", "proc"])
@@ -84,13 +84,13 @@ def _below(paths: pa.ChunkedArray, roots: Sequence[bytes]) -> pa.ChunkedArray:
 
 
 def programs_of(processes: pa.Table) -> Mapping[int, tuple[int, str]]:
-    """Process epoch -> (pid, name of its program)."""
+    """Map process epochs to (pid, program name)."""
     rows = processes.select(["proc", "pid", "exe"]).to_pylist()
     return {r["proc"]: (r["pid"], to_text(os.path.basename(r["exe"] or b""))) for r in rows}  # noqa: PTH119
 
 
 class Renames:
-    """Where the files of a run went, by name and time."""
+    """Renames of a run, to look up the last name of a file."""
 
     def __init__(self, bundle: Bundle) -> None:
         import pyarrow.compute as pc
@@ -102,7 +102,7 @@ class Renames:
             self._moves.setdefault(row["path"], []).append((row["t_ns"], row["new_path"]))
 
     def last_name(self, path: bytes, t_ns: int) -> bytes:
-        """The last name of the file that had this one at that time."""
+        """Return the last name of the file that was called `path` at that time."""
         for _ in range(_HOPS):
             moves = self._moves.get(path, [])
             at = bisect.bisect_left(moves, (t_ns - _CLOCKS_NS, b""))
@@ -118,19 +118,19 @@ _UNTYPED = "the type of the task that made it was not known"
 
 @dataclass(frozen=True)
 class Teller:
-    """Makes rows; `host` is the name of this host in the bundle."""
+    """Builds rows of the table `settings`; `host`: name of this host in the bundle."""
 
     resolution: Resolution
-    store: Store  # as it was compiled: a script's, which leaves the host open
+    store: Store  # in the form used for compiling: host left open
     roots: Sequence[bytes]
     host: str
 
     def rows(
         self, journal: Journal, made: Iterable[Made] = (), renames: Renames | None = None
     ) -> list[Row]:
-        """A row for each hint of each file: those of the journal, then what it does not know.
+        """Return a row per hint and file: those of the journal, then of files missing in it.
 
-        A file stands there under the last name that `renames` tells.
+        Files have their last names according to `renames`.
         """
         rows: list[Row] = []
         for record, target in zip(journal.records, self._targets(journal.records), strict=True):
@@ -144,7 +144,7 @@ class Teller:
         return rows + self._list_unjournaled(made, others | {row["path"] for row in rows})
 
     def _targets(self, records: Sequence[Record]) -> list[Target | None]:
-        """What each file was to get: by its name, where no rule asked who makes it."""
+        """Return each file's target: by name alone if no rule asked for the task's type."""
         types = self.resolution.hints.maker_types
         by_name = self.resolution.resolve([record.path for record in records])
         kinds = [types[r.type] if r.type < len(types) else None for r in records]
@@ -152,7 +152,7 @@ class Teller:
         done = {record.path for record in records if not record.withheld}
         found: list[Target | None] = []
         for record, name, maker in zip(records, by_name, by_maker, strict=True):
-            if record.withheld:  # who began it was not known, who wrote it may have been
+            if record.withheld:  # its creator is unknown; a later writer may be known
                 unknown = record.type == table_layout.UNKNOWN and record.path not in done
                 found.append(name if unknown else None)
             else:
@@ -190,7 +190,7 @@ class Teller:
         return rows
 
     def _list_unjournaled(self, made: Iterable[Made], known: set[bytes]) -> list[Row]:
-        """Rows of files that a rule is for and that the journal does not know."""
+        """Return rows of files that match a rule and are missing in the journal."""
         last = {one.path: one for one in made if one.path not in known}
         names = [self._below(path) for path in last]
         rows: list[Row] = []
@@ -205,13 +205,13 @@ class Teller:
         return rows
 
     def _below(self, path: bytes) -> bytes:
-        """The path below its root."""
+        """Return the path relative to its root."""
         fitting = (root.rstrip(b"/") + b"/" for root in self.roots)
         return next(path[len(root) :] for root in fitting if path.startswith(root))
 
 
 def teller(resolution: Resolution, store: Store, roots: Sequence[bytes], host: str) -> Teller:
-    """The teller of a run whose rules were compiled for this store."""
+    """Return the row builder of a run whose rules were compiled for this store."""
     return Teller(resolution, prepare_for_script(store), roots, host)
 
 
@@ -220,7 +220,7 @@ def _setting_row(setting: Setting, short: bytes) -> Row:
     return {"hint": setting.hint, "key": setting.key, "value": value, "state": "set", "why": ""}
 
 
-# op of the table `names` -> (the name that loses its hint, in words)
+# (op in table `names`, column of the name that loses its hint, reason)
 _TAKING = (
     ("unlink", "path", "deleted and made anew"),
     ("rename", "new_path", "another file was renamed over it"),
@@ -230,7 +230,7 @@ _TAKING = (
 
 
 def explain_lost_hints(bundle: Bundle, paths: Collection[bytes]) -> dict[bytes, str]:
-    """Path (absolute) -> what took its hint, and which program did."""
+    """Map absolute paths to the last event that removed the hint, with the program."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -257,13 +257,13 @@ _COUNTED = {
     "silent": "times the store's tool did not answer (after three it is not asked again)",
     "unreadable": "journals that cannot be read",
 }
-_MOST = 4  # reasons that are reported
+_MOST = 4  # maximum number of reported reasons
 
 
 def summary(journal: Journal, rows: Sequence[dict[str, Any]], unread: int) -> list[str]:
-    """The files hinted, then why others were not."""
+    """Return report lines: the number of hinted files, then why others have no hint."""
     files: dict[bytes, str] = {}
-    for row in rows:  # one that was set is enough
+    for row in rows:  # a file with one setting that was set counts as set
         files[row["path"]] = "set" if files.get(row["path"]) == "set" else row["state"]
     states = Counter(files.values())
     expressible = sum(count for state, count in states.items() if state != "unsaid")
@@ -290,7 +290,7 @@ def summary(journal: Journal, rows: Sequence[dict[str, Any]], unread: int) -> li
 
 
 def _unsaid(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Why files that rules are for got nothing at all."""
+    """Return report lines with the reasons why no matching file has a hint."""
     reasons = Counter(row["why"] for row in rows)
     return [
         f"no hint was set on {plural(count, 'file')}: {terminal(why)}"
@@ -303,11 +303,11 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLO
 
 
 def read_back(rows: Sequence[dict[str, Any]], store: Store, seconds: float) -> int:
-    """Rows that were set and are not so any more become `lost`, missed ones that are there all the
-    same `set`: whoever set them found no place to note it. The number of files not read.
+    """Read settings back and update the states of rows; return the number of files not read.
 
-    A file that the run deleted had its hint as long as it was there. Of several rows of one name
-    the last says what must be there. `seconds`: stores whose tools are slow are asked no longer.
+    `set` rows whose value is gone become `lost`. `missed` rows whose value is present become `set`:
+    the journal had no space for them. Rows of deleted files keep their state. If a name was created
+    several times, the last rows are checked. `seconds`: time limit, for stores with slow tools.
     """
     last: dict[bytes, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -324,7 +324,7 @@ def read_back(rows: Sequence[dict[str, Any]], store: Store, seconds: float) -> i
 
 
 def _read_file_settings(path: bytes, rows: list[dict[str, Any]], store: Store) -> bool:
-    """Whether the store could be asked about the file, or it is not there."""
+    """Update the rows of a file; False if it cannot be read. A deleted file counts as read."""
     try:
         fd = os.open(path, _FLAGS)
     except FileNotFoundError:

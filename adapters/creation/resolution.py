@@ -1,13 +1,13 @@
-"""What is set on a file at the moment it is made: by its exact name, else by the rules' templates.
+"""Hints of a file at its creation: by its exact name, otherwise by the rules' templates.
 
-The names of the run that the rules were learned from are resolved with all that the run tells
-(who writes and reads them); any other name by the name alone. The compiled table
-(adapters/creation/rule_table.py) says the same, and so does `verify`.
+Names of the run that the rules were learned from are resolved with all recorded facts (their
+writers and readers), any other name by the name alone. The compiled table
+(adapters/creation/rule_table.py) and `verify` give the same results.
 
-A program that writes `x.part` or `tmpab12cd34` and renames it at the end makes its file under a
-name that no rule is for. The recorded run tells which name became which: the rule of the last
-name holds for the first one too. Where names of one look became files of different hints, there is
-no rule.
+A program that writes `x.part` or `tmpab12cd34` and renames it at the end creates its file under a
+name that matches no rule. The recorded run shows the renames: the rule of the last name also
+applies to the first one. If names of one shape became files with different hints, they get no
+rule.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_MOST = 5_000  # rules
-FEW, LEAST = 3, 4  # names of one place, and letters in which they differ, that tell
+_MOST = 5_000  # maximum number of rules for renamed files
+FEW, LEAST = 3, 4  # minimum number of names, and of differing letters, of generated names
 _PLAIN = re.compile(rb"[A-Za-z0-9_]+")
 
 
 def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> list[Rule]:
-    """The rules, at most 5,000. `roots`: the run's data roots, longest first."""
+    """Return at most 5,000 rules for first names; `roots`: the data roots, longest first."""
     pairs = [(made, last) for made, last in _renamed_files(bundle, roots) if made != last]
     targets = resolution.resolve([last for _, last in pairs])
     kinds: dict[str, list[tuple[bytes, Target | None]]] = defaultdict(list)
@@ -61,13 +61,13 @@ def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> l
             continue
         try:
             rules.append(_rule(template, target, [path for path, _ in files]))
-        except InputError:  # a look that is too loose for a rule
+        except InputError:  # the shape is too general for a rule
             continue
     return rules[:_MOST]
 
 
 def _renamed_files(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """(first name, last name) below the roots of files that were made and renamed."""
+    """Yield (first name, last name), below the roots, of created and renamed files."""
     import duckdb
 
     con = duckdb.connect(":memory:")
@@ -85,7 +85,7 @@ def _renamed_files(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[tuple[byt
 
 
 def _path_below_root(path: bytes, roots: Sequence[bytes]) -> bytes:
-    """The path below its root; empty: it lies elsewhere."""
+    """Return the path relative to its root; empty: outside of all roots."""
     for root in roots:
         start = root.rstrip(b"/") + b"/"
         if path.startswith(start) and inside(path[len(start) :]):
@@ -94,7 +94,7 @@ def _path_below_root(path: bytes, roots: Sequence[bytes]) -> bytes:
 
 
 def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
-    """Of a name with a random part its look, else the name itself."""
+    """Return a template per pair: the shape of a name with a random part, else the name."""
     import pyarrow as pa
 
     from tracehint.hintgen.text.masks import RANDOM_PART, shapes_of
@@ -115,8 +115,8 @@ def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
 
 
 def _made_up(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """The look of names that say nothing of what their files are called in the end: in one
-    directory, of one length, and different in one place."""
+    """Map generated names to their shape: names of one directory and length that differ in one
+    part, which does not occur in the last names."""
     places: dict[tuple[bytes, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for made, last in pairs:
         folder, _, name = made.rpartition(b"/")
@@ -135,14 +135,14 @@ def _made_up(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def _common(names: Sequence[bytes]) -> bytes:
-    """What all of them begin with."""
+    """Return the longest common prefix."""
     low, high = min(names), max(names)
     equal = (at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b)
     return low[: next(equal, min(len(low), len(high)))]
 
 
 def _template(shape: bytes) -> str:
-    """A shape of hintgen/text/masks.py as a template."""
+    """Convert a shape of hintgen/text/masks.py to a template."""
     from tracehint.hintgen.text.masks import MARKS
 
     first, *rest = shape.split(b"\0")
@@ -172,10 +172,10 @@ def _rule(template: str, target: Target, paths: Sequence[bytes]) -> Rule:
 
 @dataclass(frozen=True)
 class Resolution:
-    """`known`: path -> its hints, None where it gets none whatever a template says.
+    """Hints by exact name (`known`; None: no hints, even if a template matches), then by rule.
 
-    `bound`: path -> the type of the task that has to make it, where its name does not tell how it
-    will be used; made by another one it is a file that nobody knows.
+    `bound`: path -> required type of the creating task, if the name alone does not determine the
+    use; a file of that name from another task is an unknown file.
     """
 
     hints: HintFile
@@ -190,10 +190,10 @@ class Resolution:
     def resolve(
         self, paths: Iterable[bytes], makers: Sequence[str | None] | None = None
     ) -> list[Target | None]:
-        """The hints of each path (below the data root); None: it gets none.
+        """Return the hints of each path (below the data root); None: no hints.
 
-        `makers`: the type of the task that makes each, None where it is not known; without the
-        list nobody asks, and rules that do say nothing.
+        `makers`: type of each file's creating task, None if unknown; without the list, types are
+        not checked and rules that require one do not match.
         """
         wanted = list(zip(paths, makers, strict=True)) if makers else [(p, None) for p in paths]
         asked = bool(makers)
@@ -202,7 +202,7 @@ class Resolution:
         return [found[pair] if pair in found else self.known[pair[0]] for pair in wanted]
 
     def _is_known(self, path: bytes, maker: str | None, asked: bool) -> bool:
-        """Whether the name itself decides."""
+        """Whether the exact name determines the hints."""
         return path in self.known and (not asked or self.bound.get(path, maker) == maker)
 
     def _by_name(self, pairs: list[tuple[bytes, str | None]], asked: bool) -> list[Target | None]:
@@ -227,7 +227,7 @@ class Resolution:
 
 
 def resolution_of(hints: HintFile, paths: Paths | None, nodes: int | None = None) -> Resolution:
-    """The resolution of a hint file and of the names that are known before the run."""
+    """Return the resolution of a hint file and of the names known before the run."""
     paths = paths or Paths(files=())
     own = [path for path in _named_paths(hints) if path not in set(paths.declared)]
     known = Paths(files=own, declared=paths.declared, known=paths.known, names=paths.names)
@@ -245,8 +245,8 @@ def resolution_of(hints: HintFile, paths: Paths | None, nodes: int | None = None
 
 
 def _hints_by_use(hints: HintFile, known: Paths, fired: Mapping[bytes, str]) -> dict[bytes, str]:
-    """Files of the recorded run that got their hints by more than their names, and the types of
-    the tasks that made them, where such a task is surely known when it makes its files."""
+    """Map recorded files whose rule needs more than the name to the type of their creating task,
+    if tasks of that type are reliably identified when they create files."""
     sure = {maker.type for maker in hints.makers if maker.sure}
     needy = {rule.id for rule in hints.rules if rule.conditions.needs}
     kinds = known.known.producer_types if known.known is not None else None
@@ -257,7 +257,7 @@ def _hints_by_use(hints: HintFile, known: Paths, fired: Mapping[bytes, str]) -> 
 
 
 def _planned_files(hints: HintFile) -> Iterator[Target]:
-    """The files of a plan for one run: it decides."""
+    """Yield the files of a plan for one run, which overrides the rules."""
     plan = hints.plan
     for file in plan.files if plan is not None else ():
         path = to_bytes(file.path)
@@ -268,7 +268,7 @@ def _planned_files(hints: HintFile) -> Iterator[Target]:
 
 
 def _named_paths(hints: HintFile) -> list[bytes]:
-    """Paths for which a rule remembers values of their own."""
+    """Return the paths for which a rule stores values per file."""
     paths: dict[bytes, None] = {}
     for rule in hints.rules:
         for text in rule.per_file:
@@ -282,12 +282,12 @@ def _named_paths(hints: HintFile) -> list[bytes]:
 
 
 BY_TOOL = "only its own tool can set it, beforehand, for the directory (`tracehint apply`)"
-_MARK = "0tracehint.group0"  # stands for the group until the file is made
+_MARK = "0tracehint.group0"  # placeholder for the group, which is known at creation
 
 
 @dataclass(frozen=True)
 class TableSetting:
-    """One setting in the table: the group's name stands between `value` and `tail`."""
+    """One setting in the table: the group's name is inserted between `value` and `tail`."""
 
     key: bytes
     value: bytes
@@ -297,7 +297,7 @@ class TableSetting:
 
 @dataclass(frozen=True)
 class SettingSet:
-    """What a rule sets. `ways`: the checksum of the group's name chooses among several."""
+    """Settings of a rule. `ways`: alternatives, chosen by the checksum of the group's name."""
 
     ways: tuple[tuple[TableSetting, ...], ...]
     prefix: bytes = b""
@@ -307,18 +307,18 @@ class SettingSet:
 
     @property
     def empty(self) -> bool:
-        """True where the store can say none of it."""
+        """Whether the store can express none of the hints."""
         return not any(self.ways)
 
 
 def fixed_set(store: Store, hints: Mapping[str, str]) -> SettingSet:
-    """The settings of values that are known. Raises UsageError for a name that nobody may write."""
+    """Return the settings of known values. Raises UsageError for a forbidden attribute."""
     way, gaps = _way(store, hints)
     return SettingSet((way,), gaps=tuple(gaps))
 
 
 def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingSet:
-    """The settings of a rule for names that nobody has seen. Raises UsageError as `fixed_set`."""
+    """Return a rule's settings for unknown names. Raises UsageError as `fixed_set` does."""
     values = {hint.name: value_of(hint, Scale(nodes=nodes)) for hint in hints}
     grouped = next((hint for hint in hints if hint.formula.fn == "group"), None)
     if grouped is None:
@@ -337,7 +337,7 @@ def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingS
 
 
 def _representatives(places: int) -> list[str]:
-    """A group name for each place that a checksum can choose; one where there are no places."""
+    """Return a group name for each place that a checksum can select; one without places."""
     found: dict[int, str] = {}
     number = 0
     while len(found) < max(1, places):
@@ -348,7 +348,7 @@ def _representatives(places: int) -> list[str]:
 
 
 def at_creation(store: Store, hints: Mapping[str, str]) -> tuple[list[Setting], list[Gap]]:
-    """Settings that a file can get at its creation, and those that it cannot."""
+    """Return the settings that can be made at a file's creation, and the gaps."""
     settings, gaps = store.translate(hints, "file")
     if store.about.tools and not isinstance(store, MooseFs | CephFs):
         gaps = [*gaps, *(Gap(hint=s.hint, level="none", reason=BY_TOOL) for s in settings)]
@@ -368,7 +368,7 @@ def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[TableSetting, ..
 
 
 def _tool(name: str) -> str:
-    """Where a store's own tool lies here; where it does not, the place that packages use."""
+    """Return the path of a store's tool on this host, or below /usr/bin if not found."""
     return str(Path(shutil.which(name) or f"/usr/bin/{name}").absolute())
 
 
