@@ -1,4 +1,4 @@
-"""From what the probe saw to the numbers of a cluster file; in seconds, bytes, bytes per second."""
+"""Parameters of a cluster file from the probe's samples; in seconds, bytes, bytes per second."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tracehint.analyzer.predict.cluster import TABLES, Number, Range
 from tracehint.schemas.wording import plural
 
 HOST = "machine"
-QUIET = 0.5  # of the processors that others may use while the store's work is measured
-LEAST_S = 0.1  # of a step: the counters go by hundredths
+QUIET = 0.5  # maximum share of processors in other use while the store's work is measured
+LEAST_S = 0.1  # minimum duration of a step: counters have a resolution of 0.01 s
 
 
 def one_machine(seen: Seen) -> bool:
-    """Whether all nodes of the probe, at least two, are one machine."""
+    """Whether all nodes of the probe, at least two, run on one machine."""
     return len(seen.machines) > 1 and len(set(seen.machines)) == 1 and bool(seen.machines[0])
 
 
 def processors(seen: Seen, missing: list[str]) -> list[Known]:
-    """The machine that all nodes share, and what files and bytes take of its processors."""
+    """Derive the shared machine of all nodes, and processor time per file and per byte."""
     known = [name for name in seen.machines if name]
     if not one_machine(seen):
         if len(set(known)) < len(known):
@@ -62,7 +62,7 @@ def _bytes(seen: Seen, idle: float) -> list[Known]:
     moved, over = np.linalg.lstsq(
         amounts, np.array([_subtract_idle(w, idle) for w in steps]), rcond=None
     )[0]
-    if over < 0 or moved < 0:  # the steps cannot tell the two apart
+    if over < 0 or moved < 0:  # the steps do not separate the two costs
         moved, over = sum(_subtract_idle(w, idle) for w in steps) / float(amounts[:, 0].sum()), 0.0
     source = f"processors in {plural(len(steps), 'step')} that moved bytes"
     return [
@@ -82,11 +82,11 @@ def _subtract_idle(work: ProcessorWork, idle: float) -> float:
 
 MODEL_ERROR = 0.17
 MODEL_SAID = "90 % of 156 runs on two stores differed by at most so much: docs/reference/gain.md"
-SLOWER = 0.7  # a rate below this share of another one is a limit of its own
+SLOWER = 0.7  # a rate below this share of another is a limit of its own
 
 
 def derive(seen: Seen) -> tuple[list[Known], list[str]]:
-    """Derived parameters, and those that could not be measured, with the reason."""
+    """Return the derived parameters, and those that could not be measured, with the reason."""
     found = [
         Known("nodes", "count", exact(seen.nodes), "nodes of the probe: set your own"),
         Known("nodes", "cores", exact(seen.slots or seen.cores),
@@ -127,7 +127,7 @@ def _rates(seen: Seen, missing: list[str]) -> list[Known]:
     found = []
     alone, together = seen.samples["local"], seen.samples["local_all"]
     shared = bool(alone and len(together) > 1 and statistics.median(together) < SLOWER * min(alone))
-    # what nodes that share processors get at once is that limit, and not each one's own
+    # concurrent rates of nodes that share processors show their shared limit, not each node's
     local = [*alone, *seen.samples["local_write"], *([] if shared else together)]
     remote = [*seen.samples["remote"], *seen.samples["remote_write"]]
     if local:
@@ -150,7 +150,7 @@ def _rates(seen: Seen, missing: list[str]) -> list[Known]:
 
 
 def _law(seen: Seen, missing: list[str]) -> list[Known]:
-    """Who holds the small files that the first node wrote, in their order."""
+    """Derive the placement law from the holders of the first node's small files, in order."""
     laws = seen.laws
     if not laws or seen.nodes < 2:
         missing.append("where files go: there was one node")
@@ -172,7 +172,7 @@ def _law(seen: Seen, missing: list[str]) -> list[Known]:
 
 
 def _period(places: Sequence[tuple[int, ...]]) -> int:
-    """After how many files the same nodes come again, nearly always; 0: never."""
+    """Return the number of files after which the nodes repeat (90 % of pairs); 0: never."""
     for turn in range(2, len(places) // 2 + 1):
         pairs = list(zip(places, places[turn:], strict=False))
         if len(set(places[:turn])) > 1 and sum(a == b for a, b in pairs) >= 0.9 * len(pairs):
@@ -181,8 +181,8 @@ def _period(places: Sequence[tuple[int, ...]]) -> int:
 
 
 def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
-    """A call alone takes its service and a wait in client and network; all at once the service
-    alone decides."""
+    """Derive times of calls: a lone call takes service time plus waits in client and network; the
+    rate of concurrent calls depends on the service time alone."""
     s = seen.samples
     if not s["creates"] or not s["opens"] or not s["small_reads"]:
         missing.append("calls of all nodes at once")
@@ -214,7 +214,7 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
 
 
 def _overheads(seen: Seen) -> list[Known]:
-    """Bytes over the links beside those of one reader's files."""
+    """Derive delays and link traffic beyond those of one reader's files."""
     found = []
     if full := seen.samples["create_full"]:
         alone = statistics.median(seen.samples["create"])
@@ -230,7 +230,7 @@ def _overheads(seen: Seen) -> list[Known]:
 
 
 def _jobs(seen: Seen) -> list[Known]:
-    """How the batch system starts tasks."""
+    """Derive the times in which the batch system starts tasks."""
     delays, intervals = seen.samples["job_delay"], seen.samples["job_interval"]
     if not intervals:
         return []
@@ -243,8 +243,8 @@ def _jobs(seen: Seen) -> list[Known]:
 
 
 def _service(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:
-    """Seconds of one call in the service: what all at once get, but no longer than a call alone
-    takes in all (then something else than the service slows them when all call)."""
+    """Return the service time of one call: by the rate of concurrent calls, but at most the time of
+    a lone call (beyond it, something other than the service slows concurrent calls)."""
     most = statistics.median(alone)
     return _spread([min(servers / rate, most) for rate in rates])
 
@@ -254,7 +254,7 @@ def _subtract(spread: Range, known: float) -> Range:
 
 
 def _spread(values: Sequence[float]) -> Range:
-    """Of many samples the middle 80 %, of few all; the value is the median."""
+    """Return the median and range of samples: the middle 80 % of ten or more, else all."""
     middle = statistics.median(values)
     if len(values) < 10:
         return Range(min(values), middle, max(values))
@@ -265,7 +265,7 @@ def _spread(values: Sequence[float]) -> Range:
 def cluster_text(
     name: str, base: str | None, found: Sequence[Known], missing: Sequence[str]
 ) -> str:
-    """TOML: every number with what it was measured from, and what was not measured."""
+    """Return the cluster file (TOML): each number with its source, and what is missing."""
     lines = ["# Measured by `tracehint calibrate`: ranges are [low, usual, high]."]
     lines += [f"# Not measured: {what}." for what in missing]
     lines += [f'base = "{base}"'] if base else []
