@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SLOTS = 12  # arguments of a call, program included
 _MARK = "@path"
-# Tools without a mount read patterns or command lines of their own.
+# Tools for stores without a mount may interpret names as patterns or command lines.
 _PLAIN = re.compile(rb"([A-Za-z0-9_.+=,~-][A-Za-z0-9_.+=,~/-]*)?")
 _ODD = "the tool could take its name for a pattern: only letters, digits and . _ + = , ~ - pass"
 _MAKES = "the tool makes the file: give --create, or let its directory's default do it"
@@ -74,7 +74,7 @@ def make_call_script(
 
 
 def _records(store: CommandStore, target: Target, setting: Setting) -> list[bytes]:
-    """The call that sets, and the one that takes back where there is one."""
+    """Return the record of the call that sets, and of the one that undoes it, if any."""
     path = target.path if store.mounted else f"{store.base_path()}/".encode() + target.path
     remark = f"{setting.key} ({setting.hint}, {target.rule})"
     calls = {"set": store.argv(setting, _MARK)}

@@ -1,8 +1,8 @@
-"""Hints that cannot survive a run like a recorded one: what is set beforehand goes with the file.
+"""Hints that are set before a run and lost in it, according to a recorded run.
 
-Seen in the bundle's table of names: a program that deletes a file and makes it anew, or renames
-another one over it, leaves a file without the hint. A file that is cut to nothing and written
-again (`>`) keeps it.
+Derived from the bundle's table `names`: a program that deletes and recreates a file, or renames
+another file over it, leaves a file without the hint. A file that is truncated and rewritten (`>`)
+keeps it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tracehint.schemas.wording import plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# op of the table `names` -> (which of its names loses the hint, in words)
+# op in table `names` -> (column of the name that loses the hint, reason)
 _LOSING: dict[str, tuple[tuple[str, str], ...]] = {
     "unlink": (("path", "deleted"),),
     "rename": (("new_path", "replaced by a rename"), ("path", "moved away by a rename")),
@@ -30,14 +30,14 @@ _LOSING: dict[str, tuple[tuple[str, str], ...]] = {
 
 @dataclass(frozen=True)
 class Lost:
-    """Why a hint that is set before the run is gone after it: the first event that took it."""
+    """The first event that removes a hint that was set before the run."""
 
     why: str
-    program: str  # that did it; "" where the recording does not know
+    program: str  # that caused it; "" if not recorded
 
 
 def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
-    """Those of the paths (below the data root) whose hints a run like `run` takes away.
+    """Return the paths (below the data root) whose hints a run like `run` removes.
 
     Raises BundleError.
     """
@@ -75,7 +75,7 @@ def _programs(processes: pa.Table) -> Mapping[int, str]:
 
 
 def explain_losses(lost: Mapping[bytes, Lost], of: int) -> list[str]:
-    """What people have to know of `of` hinted files, a line each reason."""
+    """Return report lines, one per reason; `of`: number of hinted files."""
     if not lost:
         return []
     lines = [
