@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Extended attributes: the value that a record stands for, set where it is not so already. */
+/* Extended attributes: decode, read, compare and set values. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -58,7 +58,7 @@ int value_of(const char *name, const char *text, struct value *v)
 	return 0;
 }
 
-/* Ceph adds the pool to a layout; here it is an attribute of its own. */
+/* Remove the pool that Ceph adds to a layout; here it is a separate attribute. */
 static void without_pool(const char *name, struct value *v)
 {
 	size_t n = strlen(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Opening and making files below the working directory, with no way out of it. */
+/* Open and create files below the working directory, never outside of it. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Without openat2: every component by itself, no link followed. */
+/* Without openat2: open each component without following links. */
 static int open_by_hand(const char *path, int flags, mode_t mode)
 {
 	char part[256];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The task's command: in the place of this program, or as its child. */
+/* Run the task's command: in place of this program, or as its child. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -40,7 +40,7 @@ int run(char **command)
 	}
 	if (pid < 0) {
 		perror("tracehint-tag: fork");
-		return 126 << 8; /* as wait would say it */
+		return 126 << 8; /* as a wait status */
 	}
 	child = pid;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What was set and made, in .tracehint/journal below the working directory: the lines that
- * adapters/apply/journal.py describes, so that `tracehint apply --undo` takes back what a script
- * did, and the reverse. Somebody else may have put the file there: only a plain file of our own in
- * a plain directory of our own is used.
+ * The journal of changes, .tracehint/journal below the working directory, in the format of
+ * adapters/apply/journal.py, so that `tracehint apply --undo` can undo a script, and vice versa.
+ * Another user may have planted the file: only a regular file of the caller in a directory of the
+ * caller is used.
  */
 #define _GNU_SOURCE
 #include "script.h"
@@ -29,7 +29,7 @@ static int refused(const char *name, const char *why)
 	return -1;
 }
 
-/* -1 after a message, unless nobody but the caller can have written there. */
+/* Print a message and return -1 unless only the caller can have written to it. */
 static int check_own(int fd, bool file, const char *name)
 {
 	struct stat st;
@@ -47,7 +47,7 @@ static int check_own(int fd, bool file, const char *name)
 	return 0;
 }
 
-/* Drop a last line that a crash cut off, so that the next one stands alone. */
+/* Remove a last line that a crash cut off, so that the next line starts cleanly. */
 static int end_cut_line(int fd)
 {
 	static char tail[MAX_LINE];
@@ -114,7 +114,7 @@ int journal_add(struct journal *j, const struct change *c)
 	return done == end - line ? 0 : -1;
 }
 
-/* The value of a field; false where it is none. */
+/* Parse the value of a field; false: not a value. */
 static bool read_value(const char *text, struct value *v)
 {
 	v->length = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Making files and directories. What root makes in somebody's directory is given to the owner of
- * that directory, who may exchange names there at any moment: a file is given away by the
- * descriptor that made it, a directory while it lies in a folder that only root may enter.
+ * Create files and directories. Those that root creates are given to the owner of their parent
+ * directory, who may replace names there at any moment: a file changes its owner through the
+ * descriptor that created it, a directory while it is in a folder that only root may enter.
  */
 #define _GNU_SOURCE
 #include "script.h"
@@ -53,7 +53,7 @@ ino_t make_empty(const char *path)
 	return made;
 }
 
-/* Without RENAME_NOREPLACE (NFS) a directory replaces an empty directory at most. */
+/* Without RENAME_NOREPLACE (NFS) a race can at most replace an empty directory. */
 static int move(int from, const char *old, int to, const char *name)
 {
 	struct stat st;
@@ -100,7 +100,7 @@ static ino_t make_as_root(int folder, const char *name)
 	if (staging < 0)
 		return 0;
 	if (fstat(staging, &st) == 0 && (st.st_uid != geteuid() || st.st_mode & 077))
-		errno = EPERM; /* planted */
+		errno = EPERM; /* planted by another user */
 	else
 		made = make_staged(folder, staging, name);
 	int error = errno;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* MooseFS is set by its own tool. It takes paths: the open files are named through /proc. */
+/* Storage classes of MooseFS. Its tool sets them by path: open files are named by /proc. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -52,7 +52,7 @@ int class_put(int fd, const char *name)
 	return assign(&fd, 1, name);
 }
 
-/* What the tool says after the path: a name, perhaps in quotes. */
+/* Extract the name, perhaps in quotes, that the tool prints after the path. */
 static void name_in(char *text, char *out, size_t size)
 {
 	static const char letters[] =

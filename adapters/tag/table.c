@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading the table of tags: its index and the records of one task. */
+/* Read the table of tags: its index and the records of one task. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -14,7 +14,7 @@
 #define HEADER_LEN 28
 #define INDEX_LEN 24
 
-/* Exactly so many bytes. Not mapped: a file that gets shorter meanwhile would end the task. */
+/* Read exactly `size` bytes. Not mapped: a file truncated meanwhile would end the task. */
 static bool read_at(int fd, char *out, size_t size, off_t at)
 {
 	for (size_t got = 0; got < size;) {
