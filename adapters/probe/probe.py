@@ -1,6 +1,4 @@
-"""The probe: one agent process per node, asked one at a time or all at once, in a directory on the
-store; and the steps that record samples.
-"""
+"""The probe: agents on the nodes, one process each, and the steps that record their samples."""
 
 from __future__ import annotations
 
