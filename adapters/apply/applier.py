@@ -14,13 +14,13 @@ from tracehint.adapters.apply.journal import JournalEntry, LockedJournal
 from tracehint.adapters.apply.readback import Outcome
 from tracehint.adapters.apply.root_files import Root
 from tracehint.adapters.plan import Target
-from tracehint.adapters.stores.base import Setting, Store, says, translate_once
+from tracehint.adapters.stores.base import Setting, Store, reports_value, translate_once
 
 STAGING = b".tracehint.new"  # in the parent of the new directory; mode 0700
 _NOREPLACE = 1
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_targets(
@@ -29,7 +29,7 @@ def make_targets(
     """Create the missing directories and files of the targets, with a journal line each."""
     targets = list(targets)
     files = [target.path for target in targets if target.kind == "file"]
-    for make, paths in ((make_folder, _missing_folders(root, targets)), (make_file, files)):
+    for make, paths in ((make_folder, _find_missing_folders(root, targets)), (make_file, files)):
         for path in paths:
             try:
                 inode = make(root, path)
@@ -43,19 +43,19 @@ def make_targets(
             outcome.created += make is make_file
 
 
-def _missing_folders(root: Root, targets: list[Target]) -> list[bytes]:
+def _find_missing_folders(root: Root, targets: list[Target]) -> list[bytes]:
     """Return the directories to create for the targets, outermost first."""
-    found: dict[bytes, None] = {}
+    missing: dict[bytes, None] = {}
     for target in targets:
         parts = target.path.split(b"/")
         for depth in range(1, len(parts) + (target.kind == "directory")):
             path = b"/".join(parts[:depth])
-            if path not in found and not _is_there(root, path):
-                found[path] = None
-    return list(found)
+            if path not in missing and not _exists(root, path):
+                missing[path] = None
+    return list(missing)
 
 
-def _is_there(root: Root, path: bytes) -> bool:
+def _exists(root: Root, path: bytes) -> bool:
     try:
         os.close(root.open(path))
     except FileNotFoundError:
@@ -68,9 +68,9 @@ def _is_there(root: Root, path: bytes) -> bool:
 def make_file(root: Root, path: bytes) -> int:
     """Create an empty file and return its inode number. Raises OSError: EEXIST if it exists."""
     with root.parent(path) as (folder, name):
-        fd = os.open(name, _FILE, 0o666, dir_fd=folder)
+        fd = os.open(name, _NEW_FILE_FLAGS, 0o666, dir_fd=folder)
         try:
-            _give_away(fd, folder)
+            _give_to_owner(fd, folder)
             return os.fstat(fd).st_ino
         finally:
             os.close(fd)
@@ -90,10 +90,10 @@ def _make_staged(folder: int, name: bytes, staging: int) -> int:
     """Create the directory in the staging folder, change its owner, and rename it into place."""
     new = b"%d" % os.getpid()
     os.mkdir(new, dir_fd=staging)
-    fd = os.open(new, _FOLDER, dir_fd=staging)
+    fd = os.open(new, _FOLDER_FLAGS, dir_fd=staging)
     try:
-        _give_away(fd, folder)
-        _move(staging, new, folder, name)
+        _give_to_owner(fd, folder)
+        _rename_new(staging, new, folder, name)
         return os.fstat(fd).st_ino
     except OSError:
         os.rmdir(new, dir_fd=staging)
@@ -107,7 +107,7 @@ def _staging(folder: int) -> Iterator[int]:
     """Yield a directory in `folder` that only root may enter: nobody else can rename in it."""
     with suppress(FileExistsError):  # left by a killed call, or planted: see below
         os.mkdir(STAGING, 0o700, dir_fd=folder)
-    fd = os.open(STAGING, _FOLDER, dir_fd=folder)
+    fd = os.open(STAGING, _FOLDER_FLAGS, dir_fd=folder)
     try:
         info = os.fstat(fd)
         if info.st_uid != os.geteuid() or stat.S_IMODE(info.st_mode) & 0o77:
@@ -120,7 +120,7 @@ def _staging(folder: int) -> Iterator[int]:
             os.rmdir(STAGING, dir_fd=folder)
 
 
-def _move(source: int, old: bytes, target: int, new: bytes) -> None:
+def _rename_new(source: int, old: bytes, target: int, new: bytes) -> None:
     """Rename a directory without replacing anything. Raises OSError: EEXIST if `new` exists."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(source, old, target, new, _NOREPLACE) == 0:
@@ -142,7 +142,7 @@ def _lexists(folder: int, name: bytes) -> bool:
     return True
 
 
-def _give_away(fd: int, folder: int) -> None:
+def _give_to_owner(fd: int, folder: int) -> None:
     """As root, give the new file or directory to the owner of its parent directory."""
     if os.geteuid() == 0:
         info = os.fstat(folder)
@@ -155,7 +155,7 @@ Wanted = tuple[Target, list[Setting]]
 
 
 @dataclass
-class _Open:
+class _Opened:
     target: Target
     settings: list[Setting]
     fd: int
@@ -176,23 +176,23 @@ def apply(
     """Set the hints; `journal` None: a dry run. Directories must precede files in `targets`."""
     outcome = Outcome()
     for start in range(0, len(targets), BATCH):
-        batch = _prepare(root, store, targets[start : start + BATCH], journal, outcome)
+        batch = _open_or_create(root, store, targets[start : start + BATCH], journal, outcome)
         try:
-            for one in batch:
-                _compare(store, one, journal, outcome)
+            for item in batch:
+                _compare(store, item, journal, outcome)
             if journal is not None:
                 journal.sync()
-                for one in batch:
-                    _write(store, one, outcome)
+                for item in batch:
+                    _write_changes(store, item, outcome)
         finally:
-            for one in batch:
-                os.close(one.fd)
+            for item in batch:
+                os.close(item.fd)
     return outcome
 
 
-def _prepare(
+def _open_or_create(
     root: Root, store: Store, targets: list[Target], journal: LockedJournal | None, outcome: Outcome
-) -> list[_Open]:
+) -> list[_Opened]:
     """Open the existing targets; create and open missing ones that have `create`."""
     wanted: list[Wanted] = []
     for target in targets:
@@ -201,23 +201,23 @@ def _prepare(
         if settings:
             wanted.append((target, settings))
     batch, missing = _open_all(root, wanted, outcome)
-    make = [(target, settings) for target, settings in missing if target.create]
-    outcome.absent += len(missing) - len(make)
-    if not make:
+    to_create = [(target, settings) for target, settings in missing if target.create]
+    outcome.absent += len(missing) - len(to_create)
+    if not to_create:
         return batch
     if journal is None:
-        _foretell(make, outcome)
+        _report_creations(to_create, outcome)
         return batch
-    make_targets(root, [target for target, _ in make], journal, outcome)
-    made, _ = _open_all(root, make, outcome)  # failures are in `outcome` already
+    make_targets(root, [target for target, _ in to_create], journal, outcome)
+    made, _ = _open_all(root, to_create, outcome)  # failures are in `outcome` already
     return batch + made
 
 
 def _open_all(
     root: Root, wanted: list[Wanted], outcome: Outcome
-) -> tuple[list[_Open], list[Wanted]]:
+) -> tuple[list[_Opened], list[Wanted]]:
     """Return the opened targets and those that do not exist."""
-    batch: list[_Open] = []
+    batch: list[_Opened] = []
     missing: list[Wanted] = []
     for target, settings in wanted:
         try:
@@ -226,44 +226,44 @@ def _open_all(
             missing.append((target, settings))
             continue
         if fd is not None:
-            batch.append(_Open(target, settings, fd))
+            batch.append(_Opened(target, settings, fd))
     return batch, missing
 
 
-def _foretell(make: list[Wanted], outcome: Outcome) -> None:
-    for target, settings in make:
+def _report_creations(to_create: list[Wanted], outcome: Outcome) -> None:
+    for target, settings in to_create:
         outcome.created += 1
         outcome.changed += len(settings)
         outcome.lines.append((target.path, "create"))
         outcome.lines += [(target.path, f"set {s.key} ({s.hint})") for s in settings]
 
 
-def _compare(store: Store, one: _Open, journal: LockedJournal | None, outcome: Outcome) -> None:
-    for setting in one.settings:
+def _compare(store: Store, item: _Opened, journal: LockedJournal | None, outcome: Outcome) -> None:
+    for setting in item.settings:
         try:
-            old = store.read(one.fd, setting.key)
+            old = store.read(item.fd, setting.key)
         except OSError as error:
-            outcome.fail(one.target.path, error, f"cannot read {setting.key}")
+            outcome.fail(item.target.path, error, f"cannot read {setting.key}")
             continue
-        if says(store, setting.key, setting.value, old):
+        if reports_value(store, setting.key, setting.value, old):
             outcome.unchanged += 1
             continue
-        one.to_do.append(setting)
+        item.to_do.append(setting)
         if journal is None:
             outcome.changed += 1
-            outcome.lines.append((one.target.path, f"set {setting.key} ({setting.hint})"))
+            outcome.lines.append((item.target.path, f"set {setting.key} ({setting.hint})"))
         else:
             journal.add(
                 JournalEntry(
-                    op="set", path=one.target.path, key=setting.key, old=old, new=setting.value
+                    op="set", path=item.target.path, key=setting.key, old=old, new=setting.value
                 )
             )
 
 
-def _write(store: Store, one: _Open, outcome: Outcome) -> None:
-    for setting in one.to_do:
+def _write_changes(store: Store, item: _Opened, outcome: Outcome) -> None:
+    for setting in item.to_do:
         try:
-            store.write(one.fd, setting.key, setting.value)
+            store.write(item.fd, setting.key, setting.value)
             outcome.changed += 1
         except OSError as error:
-            outcome.fail(one.target.path, error, f"cannot set {setting.key}")
+            outcome.fail(item.target.path, error, f"cannot set {setting.key}")

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tracehint.adapters.apply.root_files import Root
-from tracehint.adapters.stores.base import Store, says
+from tracehint.adapters.stores.base import Store, reports_value
 from tracehint.errors import InputError
 
 FOLDER, FILE = b".tracehint", b"journal"
@@ -64,8 +64,8 @@ def from_line(line: str) -> JournalEntry:
             op=op,
             path=bytes.fromhex(path),
             key=key,
-            old=None if old == "-" else _value(old),
-            new=_value(new),
+            old=None if old == "-" else _parse_value(old),
+            new=_parse_value(new),
             ino=int(ino),
         )
     except ValueError as error:
@@ -75,7 +75,7 @@ def from_line(line: str) -> JournalEntry:
         ) from error
 
 
-def _value(text: str) -> bytes:
+def _parse_value(text: str) -> bytes:
     if not text.startswith("0x"):
         raise ValueError
     return bytes.fromhex(text[2:])
@@ -127,7 +127,7 @@ def open_journal(root: Root, *, create: bool) -> Iterator[LockedJournal | None]:
         yield None
         return
     except OSError as error:
-        raise _unusable(error) from None
+        raise _unusable_journal(error) from None
     try:
         fd = _open_file(folder, create)
         if fd is None:
@@ -148,12 +148,12 @@ def _open_file(folder: int, create: bool) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unusable(error) from None
+        raise _unusable_journal(error) from None
     try:
         for part in (folder, fd):
             check_own(part, file=part == fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _end_cut_line(fd)
+        _drop_cut_line(fd)
     except BlockingIOError:
         os.close(fd)
         raise InputError("another apply is at work below this directory", "Wait for it.") from None
@@ -176,10 +176,10 @@ def check_own(fd: int, *, file: bool) -> None:
     elif file and info.st_nlink != 1:
         problem = "it has several hard links"
     if problem:
-        raise _unusable(PermissionError(errno.EPERM, problem))
+        raise _unusable_journal(PermissionError(errno.EPERM, problem))
 
 
-def _end_cut_line(fd: int) -> None:
+def _drop_cut_line(fd: int) -> None:
     """Remove a last line that a crash cut off, so that the next line starts cleanly."""
     size = os.fstat(fd).st_size
     start = max(0, size - MAX_LINE)
@@ -188,7 +188,7 @@ def _end_cut_line(fd: int) -> None:
         os.ftruncate(fd, start + tail.rfind(b"\n") + 1)
 
 
-def _unusable(error: OSError) -> InputError:
+def _unusable_journal(error: OSError) -> InputError:
     return InputError(
         f"cannot use the journal .tracehint/journal: {error.strerror}",
         "It must be a plain file in a plain directory of your own; move .tracehint away.",
@@ -247,9 +247,9 @@ def undo(
             try:
                 if change.op == "set":
                     store.check_key(change.key, allow_trusted=allow_trusted)
-                    _unset(root, store, change, done, dry_run)
+                    _undo_set(root, store, change, done, dry_run)
                 else:
-                    _unmake(root, change, done, dry_run)
+                    _undo_made(root, change, done, dry_run)
             except FileNotFoundError:
                 pass  # already removed
             except OSError as error:
@@ -257,13 +257,13 @@ def undo(
     return done
 
 
-def _unset(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run: bool) -> None:
+def _undo_set(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run: bool) -> None:
     fd = root.open(change.path)
     try:
-        now = store.read(fd, change.key)
-        if now == change.old:
+        current = store.read(fd, change.key)
+        if current == change.old:
             return  # already undone
-        if not says(store, change.key, change.new, now):
+        if not reports_value(store, change.key, change.new, current):
             done.kept.append((change.path, f"{change.key} was changed since"))
         elif dry_run:
             verb = "remove" if change.old is None else "restore"
@@ -278,7 +278,7 @@ def _unset(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run
         os.close(fd)
 
 
-def _unmake(root: Root, change: JournalEntry, done: Undone, dry_run: bool) -> None:
+def _undo_made(root: Root, change: JournalEntry, done: Undone, dry_run: bool) -> None:
     """Remove a created file or directory if it is still the same object and empty."""
     with root.parent(change.path) as (folder, name):
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 
-_WORDS = {
+_REASONS = {
     errno.ELOOP: "a symbolic link is on the way",
     errno.EXDEV: "it leads out of the directory",
 }
@@ -41,7 +41,7 @@ class Outcome:
 
     def fail(self, path: bytes, error: OSError, doing: str = "") -> None:
         """Record an error at a path; `doing`: the operation that failed."""
-        why = _WORDS.get(error.errno or 0, error.strerror or "error")
+        why = _REASONS.get(error.errno or 0, error.strerror or "error")
         self.failed.append((path, f"{doing}: {why}" if doing else why))
 
     def gap_counts(self) -> Mapping[Gap, int]:
@@ -60,7 +60,7 @@ class Outcome:
         except OSError as error:
             self.fail(target.path, error)
             return None
-        problem = _wrong_object(fd, target)
+        problem = _find_problem(fd, target)
         if problem:
             os.close(fd)
             self.failed.append((target.path, problem))
@@ -68,7 +68,7 @@ class Outcome:
         return fd
 
 
-def _wrong_object(fd: int, target: Target) -> str:
+def _find_problem(fd: int, target: Target) -> str:
     info = os.fstat(fd)
     if stat.S_ISDIR(info.st_mode) != (target.kind == "directory"):
         return f"it is not a {target.kind}"
@@ -90,7 +90,7 @@ def verify(
     root: Root, store: Store, targets: Iterable[Target], outcome: Outcome
 ) -> Iterator[Reading]:
     """Read every setting back; missing targets are counted in `outcome.absent`."""
-    fits = store.fits if isinstance(store, Judge) else _equal
+    fits = store.fits if isinstance(store, Judge) else _equals_setting
     for target in targets:
         settings, gaps = store.translate(target.hints, target.kind)
         outcome.gaps += gaps
@@ -116,12 +116,12 @@ def verify(
             os.close(fd)
 
 
-def _equal(setting: Setting, got: bytes | None) -> bool:
+def _equals_setting(setting: Setting, got: bytes | None) -> bool:
     return got == setting.value
 
 
 Values = dict[tuple[bytes, str], set[bytes]]  # path below the directory, key -> values
-BESIDE = "analysis.json"  # of the run that the hints were learned from; written by `profile`
+ANALYSIS_FILE = "analysis.json"  # of the run that the hints were learned from; written by `profile`
 
 
 def with_others(readings: list[Reading], others: Values) -> list[Reading]:
@@ -146,15 +146,15 @@ def other_values(
     """Return values by the analysis beside the hint file, if no run is named, and set by `run`."""
     skip_pandas()
     values: Values = defaultdict(set)
-    beside = path.parent / BESIDE
-    if beside.is_file() and not any(which[name] for name in ("like", "names", "workflow")):
-        _resolve_like(hints, beside, store, which["nodes"], values)
+    analysis = path.parent / ANALYSIS_FILE
+    if analysis.is_file() and not any(which[name] for name in ("like", "names", "workflow")):
+        _add_resolved_values(hints, analysis, store, which["nodes"], values)
     if run is not None:
-        _set_by(run, directory, values)
+        _add_run_settings(run, directory, values)
     return values
 
 
-def _resolve_like(
+def _add_resolved_values(
     hints: HintFile, like: Path, store: Store, nodes: int | None, values: Values
 ) -> None:
     from tracehint.adapters.paths import Paths, run_paths
@@ -167,7 +167,7 @@ def _resolve_like(
             values[target.path, setting.key].add(setting.value)
 
 
-def _set_by(run: Path, directory: Path, values: Values) -> None:
+def _add_run_settings(run: Path, directory: Path, values: Values) -> None:
     """Add the values that `tracehint run` set, by the last name of each file."""
     from tracehint.schemas.store import read_bundle
 

@@ -72,28 +72,28 @@ class Root:
             try:
                 return os.open(name or b".", _READ | os.O_NOFOLLOW, dir_fd=folder)
             except OSError as error:
-                raise _without_name(error) from None
+                raise _drop_name(error) from None
 
     @contextmanager
     def parent(self, path: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield the open directory that holds `path`, and the last component."""
         *folders, name = check_path(path).split(b"/")
-        here = os.dup(self.fd)
+        current = os.dup(self.fd)
         try:
             for part in folders:
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 try:
-                    deeper = os.open(part, flags, dir_fd=here)
+                    child = os.open(part, flags, dir_fd=current)
                 except OSError as error:
-                    raise _without_name(error) from None
-                os.close(here)
-                here = deeper
-            yield here, name
+                    raise _drop_name(error) from None
+                os.close(current)
+                current = child
+            yield current, name
         finally:
-            os.close(here)
+            os.close(current)
 
 
-def _without_name(error: OSError) -> OSError:
+def _drop_name(error: OSError) -> OSError:
     """Drop the file name, as openat2 does: names of a trace are printed in one place only."""
     number = error.errno or errno.EIO
     return OSError(number, os.strerror(number))

@@ -61,7 +61,7 @@ def make_journal(table: Path) -> None:
 
     Raises OSError, also if a file there cannot be shared through memory.
     """
-    path = _journal_of(table)
+    path = _journal_path(table)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, SIZE)
@@ -76,12 +76,12 @@ def make_journal(table: Path) -> None:
 
 def link_journal(table: Path, folder: Path) -> None:
     """Create this host's journal in `folder`, where it can be shared; link it beside the table."""
-    there = folder / table.name
-    make_journal(there)
-    _journal_of(table).symlink_to(_journal_of(there).resolve())
+    shared = folder / table.name
+    make_journal(shared)
+    _journal_path(table).symlink_to(_journal_path(shared).resolve())
 
 
-def _journal_of(table: Path) -> Path:
+def _journal_path(table: Path) -> Path:
     return table.with_name(f"{table.name}.journal.{os.uname().nodename.replace('/', '_')}")
 
 
@@ -105,7 +105,7 @@ def read_journals(table: Path) -> Journal:
                 counts[name] += count
             last = min(_NEXT.unpack_from(head)[1], SIZE - CHUNK)
             for at in range(CHUNK, last + 1, CHUNK):
-                records += _chunk(host, os.pread(fd, CHUNK, at))
+                records += _parse_chunk(host, os.pread(fd, CHUNK, at))
         finally:
             os.close(fd)
     return Journal(records, {**counts, "untyped": len(_untyped_files(records))})
@@ -117,7 +117,7 @@ def _untyped_files(records: list[Record]) -> set[tuple[int, bytes]]:
     return withheld - {(r.root, r.path) for r in records if not r.withheld}
 
 
-def _chunk(host: str, data: bytes) -> Iterator[Record]:
+def _parse_chunk(host: str, data: bytes) -> Iterator[Record]:
     """Yield the records of one chunk up to one that a killed process left incomplete."""
     at = _USED.size
     while at + _RECORD.size <= len(data):

@@ -89,17 +89,17 @@ def switched_on(compiled: Compiled, folder: Path) -> Iterator[Switched]:
     The files are removed at the end; processes that outlive the command keep their mappings.
     Raises MissingDependencyError, InputError.
     """
-    place = _place(folder)
+    place = _make_private_folder(folder)
     try:
         table = place / "table"
-        _write(table, compiled.data)
-        with _journal(table), hint_environment(table) as environment:
+        _write_table(table, compiled.data)
+        with _provide_journal(table), hint_environment(table) as environment:
             yield Switched(table, environment)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _write(table: Path, data: bytes) -> None:
+def _write_table(table: Path, data: bytes) -> None:
     fd = os.open(table, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as stream:
@@ -111,7 +111,7 @@ def _write(table: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _journal(table: Path) -> Iterator[None]:
+def _provide_journal(table: Path) -> Iterator[None]:
     """Create the journal beside the table, or where this host can share mapped files."""
     with ExitStack() as stack:
         try:
@@ -123,7 +123,7 @@ def _journal(table: Path) -> Iterator[None]:
         yield
 
 
-def _place(folder: Path) -> Path:
+def _make_private_folder(folder: Path) -> Path:
     """Create a directory that only the caller may use and, as root, no other user can move."""
     own = folder / os.fsdecode(PRIVATE)
     with suppress(OSError):

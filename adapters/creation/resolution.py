@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_MOST = 5_000  # maximum number of rules for renamed files
-FEW, LEAST = 3, 4  # minimum number of names, and of differing letters, of generated names
+_MAX_RULES = 5_000  # maximum number of rules for renamed files
+MIN_NAMES, MIN_LETTERS = 3, 4  # minimum number, and of differing letters, of generated names
 _PLAIN = re.compile(rb"[A-Za-z0-9_]+")
 
 
@@ -60,10 +60,10 @@ def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> l
         if target is None or any(t is None or t.hints != target.hints for _, t in files):
             continue
         try:
-            rules.append(_rule(template, target, [path for path, _ in files]))
+            rules.append(_make_rule(template, target, [path for path, _ in files]))
         except InputError:  # the shape is too general for a rule
             continue
-    return rules[:_MOST]
+    return rules[:_MAX_RULES]
 
 
 def _renamed_files(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
@@ -101,7 +101,7 @@ def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
 
     if not pairs:
         return []
-    paths, sure = [made for made, _ in pairs], _made_up(pairs)
+    paths, sure = [made for made, _ in pairs], _find_generated_names(pairs)
     random = re.compile(RANDOM_PART.encode())
     shapes = shapes_of(pa.array(paths, pa.binary())).to_pylist()
     shapes = [
@@ -109,39 +109,39 @@ def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
         for path, shape in zip(paths, shapes, strict=True)
     ]
     return [
-        _template(shape) if random.search(shape) else to_text(path, braces=True)
+        _convert_shape(shape) if random.search(shape) else to_text(path, braces=True)
         for path, shape in zip(paths, shapes, strict=True)
     ]
 
 
-def _made_up(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _find_generated_names(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Map generated names to their shape: names of one directory and length that differ in one
     part, which does not occur in the last names."""
     places: dict[tuple[bytes, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for made, last in pairs:
         folder, _, name = made.rpartition(b"/")
         places[folder, len(name)].append((made, last))
-    found = {}
+    shapes = {}
     for same in places.values():
         names = [made for made, _ in same]
-        before = _common(names)
-        behind = _common([name[len(before) :][::-1] for name in names])[::-1]
-        parts = [name[len(before) : len(name) - len(behind)] for name in names]
-        alien = all(part not in last for part, (_, last) in zip(parts, same, strict=True))
-        long = min(map(len, parts)) >= LEAST and all(map(_PLAIN.fullmatch, parts))
-        if len(set(parts)) >= FEW and alien and long:
-            found.update(dict.fromkeys(names, before + b"\0r" + behind))
-    return found
+        prefix = _find_common_prefix(names)
+        suffix = _find_common_prefix([name[len(prefix) :][::-1] for name in names])[::-1]
+        parts = [name[len(prefix) : len(name) - len(suffix)] for name in names]
+        unrelated = all(part not in last for part, (_, last) in zip(parts, same, strict=True))
+        long = min(map(len, parts)) >= MIN_LETTERS and all(map(_PLAIN.fullmatch, parts))
+        if len(set(parts)) >= MIN_NAMES and unrelated and long:
+            shapes.update(dict.fromkeys(names, prefix + b"\0r" + suffix))
+    return shapes
 
 
-def _common(names: Sequence[bytes]) -> bytes:
+def _find_common_prefix(names: Sequence[bytes]) -> bytes:
     """Return the longest common prefix."""
     low, high = min(names), max(names)
     equal = (at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b)
     return low[: next(equal, min(len(low), len(high)))]
 
 
-def _template(shape: bytes) -> str:
+def _convert_shape(shape: bytes) -> str:
     """Convert a shape of hintgen/text/masks.py to a template."""
     from tracehint.hintgen.text.masks import MARKS
 
@@ -152,7 +152,7 @@ def _template(shape: bytes) -> str:
     return "".join(parts)
 
 
-def _rule(template: str, target: Target, paths: Sequence[bytes]) -> Rule:
+def _make_rule(template: str, target: Target, paths: Sequence[bytes]) -> Rule:
     parsed = parse(template)
     return Rule(
         id=f"{target.rule}-made-as-{template}"[:200],
@@ -198,14 +198,14 @@ class Resolution:
         wanted = list(zip(paths, makers, strict=True)) if makers else [(p, None) for p in paths]
         asked = bool(makers)
         others = [pair for pair in wanted if not self._is_known(*pair, asked)]
-        found = dict(zip(others, self._by_name(others, asked), strict=True))
+        found = dict(zip(others, self._match(others, asked), strict=True))
         return [found[pair] if pair in found else self.known[pair[0]] for pair in wanted]
 
     def _is_known(self, path: bytes, maker: str | None, asked: bool) -> bool:
         """Whether the exact name determines the hints."""
         return path in self.known and (not asked or self.bound.get(path, maker) == maker)
 
-    def _by_name(self, pairs: list[tuple[bytes, str | None]], asked: bool) -> list[Target | None]:
+    def _match(self, pairs: list[tuple[bytes, str | None]], asked: bool) -> list[Target | None]:
         if not self.hints.rules:
             return [None] * len(pairs)
         targets: list[Target | None] = []
@@ -281,8 +281,8 @@ def _named_paths(hints: HintFile) -> list[bytes]:
     return list(paths)
 
 
-BY_TOOL = "only its own tool can set it, beforehand, for the directory (`tracehint apply`)"
-_MARK = "0tracehint.group0"  # placeholder for the group, which is known at creation
+NEEDS_TOOL = "only its own tool can set it, beforehand, for the directory (`tracehint apply`)"
+_GROUP_MARK = "0tracehint.group0"  # placeholder for the group, which is known at creation
 
 
 @dataclass(frozen=True)
@@ -324,7 +324,7 @@ def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingS
     if grouped is None:
         return fixed_set(store, values)
     kind, _, _ = grouped.value.partition("|")
-    names = _representatives(len(store.places.groups)) if isinstance(store, Placing) else [_MARK]
+    names = _list_groups(len(store.places.groups)) if isinstance(store, Placing) else [_GROUP_MARK]
     found = [_way(store, {**values, grouped.name: f"{kind}|{name}"}) for name in names]
     formula = grouped.formula
     return SettingSet(
@@ -336,7 +336,7 @@ def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingS
     )
 
 
-def _representatives(places: int) -> list[str]:
+def _list_groups(places: int) -> list[str]:
     """Return a group name for each place that a checksum can select; one without places."""
     found: dict[int, str] = {}
     number = 0
@@ -351,7 +351,7 @@ def at_creation(store: Store, hints: Mapping[str, str]) -> tuple[list[Setting], 
     """Return the settings that can be made at a file's creation, and the gaps."""
     settings, gaps = store.translate(hints, "file")
     if store.about.tools and not isinstance(store, MooseFs | CephFs):
-        gaps = [*gaps, *(Gap(hint=s.hint, level="none", reason=BY_TOOL) for s in settings)]
+        gaps = [*gaps, *(Gap(hint=s.hint, level="none", reason=NEEDS_TOOL) for s in settings)]
         settings = []
     return settings, gaps
 
@@ -367,7 +367,7 @@ def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[TableSetting, ..
     return tuple(map(_table_setting, settings)), gaps
 
 
-def _tool(name: str) -> str:
+def _find_tool(name: str) -> str:
     """Return the path of a store's tool on this host, or below /usr/bin if not found."""
     return str(Path(shutil.which(name) or f"/usr/bin/{name}").absolute())
 
@@ -376,11 +376,11 @@ def _table_setting(setting: Setting) -> TableSetting:
     key, value = setting.key.encode(), setting.value
     flags = 0
     if setting.key == MOOSEFS_KEY:
-        key, flags = os.fsencode(_tool("mfssetsclass")), table_layout.CLASS
+        key, flags = os.fsencode(_find_tool("mfssetsclass")), table_layout.CLASS
     if len(key) > table_layout.MAX_KEY or len(value) > table_layout.MAX_VALUE:
         raise UsageError(f"the setting {setting.key[:80]!r} is too long", "Check the store.")
     if setting.by_name and b"@host" in value:
         before, _, after = value.partition(b"@host")
         return TableSetting(key, before, after, flags | table_layout.HOST)
-    before, mark, after = value.partition(_MARK.encode())
+    before, mark, after = value.partition(_GROUP_MARK.encode())
     return TableSetting(key, before, after, flags | table_layout.GROUP if mark else flags)

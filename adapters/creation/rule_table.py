@@ -63,11 +63,11 @@ def compile_rules(resolution: Resolution, store: Store, roots: Sequence[bytes]) 
     blob, sets = Blob(), _Sets()
     types = {kind: number for number, kind in enumerate(resolution.hints.maker_types)}
     sections = {"roots": blob.rows(table_layout.ROOT, [blob.text(root) for root in roots])}
-    sections["exact"] = _exact(blob, sets, resolution, store, types)
+    sections["exact"] = _write_exact(blob, sets, resolution, store, types)
     nodes = resolution.nodes or resolution.hints.nodes
-    sections |= _rules(blob, sets, entries, store, nodes, types)
+    sections |= _write_rules(blob, sets, entries, store, nodes, types)
     sections["sets"] = _write_sets(blob, sets)
-    sections["makers"] = _makers(blob, resolution.hints.makers, types)
+    sections["makers"] = _write_makers(blob, resolution.hints.makers, types)
     typed = bool(resolution.bound) or any(entry.rule.made_by for entry in entries)
     return Compiled(
         blob.finish(
@@ -90,7 +90,7 @@ def _rank_rules(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(free, key=lambda e: (e.order, e.rule.id), reverse=True)
 
 
-def _exact(
+def _write_exact(
     blob: Blob, sets: _Sets, resolution: Resolution, store: Store, types: Mapping[str, int]
 ) -> tuple[int, int]:
     rows = []
@@ -110,7 +110,7 @@ def _exact(
     return blob.rows(table_layout.EXACT, (empty if i is None else rows[i] for i in places))
 
 
-def _rules(
+def _write_rules(
     blob: Blob,
     sets: _Sets,
     entries: Sequence[Entry],
@@ -125,20 +125,20 @@ def _rules(
     for entry in entries:
         for template in (entry.template, *entry.exclude):
             if template not in parts:
-                parts[template] = _parts(blob, template)
+                parts[template] = _write_parts(blob, template)
         excluded = blob.rows(table_layout.PARTS, (parts[other] for other in entry.exclude))
         made_by = [[types.get(kind, table_layout.NONE)] for kind in entry.rule.made_by]
         wanted = blob.rows(table_layout.INDEX, made_by)
         rank = ranks.setdefault(entry.order, len(ranks))
         # two rules of equal rank with different hints conflict: no hint is set
-        alike = numbers.setdefault(entry.rule.hints, len(numbers))
+        hint_number = numbers.setdefault(entry.rule.hints, len(numbers))
         number = sets.number(rule_set(store, entry.rule.hints, nodes))
-        rows.append((*parts[entry.template], *excluded, *wanted, rank, alike, number))
+        rows.append((*parts[entry.template], *excluded, *wanted, rank, hint_number, number))
     table = {"rules": blob.rows(table_layout.RULE, rows)}
-    return table | _index(blob, entries)
+    return table | _write_index(blob, entries)
 
 
-def _parts(blob: Blob, template: Template) -> tuple[int, int]:
+def _write_parts(blob: Blob, template: Template) -> tuple[int, int]:
     rows = [
         (_KINDS[part], 0, 0) if isinstance(part, str) else (table_layout.LITERAL, *blob.text(part))
         for part in template.parts
@@ -146,7 +146,7 @@ def _parts(blob: Blob, template: Template) -> tuple[int, int]:
     return blob.rows(table_layout.PART, rows)
 
 
-def _index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
+def _write_index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
     """Index rules by prefix, suffix and slashes, as hintgen/match/ruleindex.py does."""
     combos: dict[tuple[int, int], int] = {}
     buckets: dict[tuple[bytes, int, int], list[int]] = defaultdict(list)
@@ -172,7 +172,7 @@ def _index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
     }
 
 
-def _makers(blob: Blob, makers: Sequence[Maker], types: Mapping[str, int]) -> tuple[int, int]:
+def _write_makers(blob: Blob, makers: Sequence[Maker], types: Mapping[str, int]) -> tuple[int, int]:
     """Write the hash table of words that identify the processes of a task type."""
     words = [to_bytes(maker.word) for maker in makers]
     rows = [
@@ -187,7 +187,7 @@ def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:
     rows = []
     for found in sets.all:
         ways = [
-            blob.rows(table_layout.SETTING, (_setting(blob, s) for s in way)) for way in found.ways
+            blob.rows(table_layout.SETTING, (_pack(blob, s) for s in way)) for way in found.ways
         ]
         at, count = blob.rows(table_layout.WAY, ways)
         captures = blob.rows(table_layout.INDEX, ([i] for i in found.captures))
@@ -196,6 +196,6 @@ def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:
     return blob.rows(table_layout.SET, rows)
 
 
-def _setting(blob: Blob, setting: TableSetting) -> tuple[int, ...]:
+def _pack(blob: Blob, setting: TableSetting) -> tuple[int, ...]:
     at, length = blob.text(setting.key + b"\0")  # NUL for the system call; not counted
     return at, length - 1, *blob.text(setting.value), *blob.text(setting.tail), setting.flags

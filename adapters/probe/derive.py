@@ -13,8 +13,8 @@ from tracehint.analyzer.predict.cluster import TABLES, Number, Range
 from tracehint.schemas.wording import plural
 
 HOST = "machine"
-QUIET = 0.5  # maximum share of processors in other use while the store's work is measured
-LEAST_S = 0.1  # minimum duration of a step: counters have a resolution of 0.01 s
+MAX_OTHER_LOAD = 0.5  # maximum share of processors in other use while the store's work is measured
+MIN_STEP_S = 0.1  # minimum duration of a step: counters have a resolution of 0.01 s
 
 
 def one_machine(seen: Seen) -> bool:
@@ -31,20 +31,20 @@ def processors(seen: Seen, missing: list[str]) -> list[Known]:
         return []
     idle = statistics.median(w.busy / w.seconds for w in seen.work["rest"])
     source = f"all {seen.nodes} nodes are one machine; {idle:.2g} are busy with nothing to do"
-    free = max(seen.cores - idle, seen.cores * (1 - QUIET))
+    free = max(seen.cores - idle, seen.cores * (1 - MAX_OTHER_LOAD))
     found = [
         Known("nodes", "host", HOST, "they run on the same kernel: equal boot ids"),
         Known("hosts", "name", HOST, "as in `host`"),
         Known("hosts", "processors", exact(free), source),
     ]
-    if idle > QUIET * seen.cores:
+    if idle > MAX_OTHER_LOAD * seen.cores:
         missing.append("the store's work on the processors: others used most of them")
         return found
-    return found + _files(seen, idle) + _bytes(seen, idle)
+    return found + _derive_file_costs(seen, idle) + _derive_byte_costs(seen, idle)
 
 
-def _files(seen: Seen, idle: float) -> list[Known]:
-    costs = [_subtract_idle(w, idle) / w.amount for w in _long(seen.work["calls"])]
+def _derive_file_costs(seen: Seen, idle: float) -> list[Known]:
+    costs = [_subtract_idle(w, idle) / w.amount for w in _select_long_steps(seen.work["calls"])]
     if not costs:
         return []
     middle = statistics.median(costs)
@@ -54,8 +54,8 @@ def _files(seen: Seen, idle: float) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _bytes(seen: Seen, idle: float) -> list[Known]:
-    steps = _long(seen.work["bytes"])
+def _derive_byte_costs(seen: Seen, idle: float) -> list[Known]:
+    steps = _select_long_steps(seen.work["bytes"])
     if len(steps) < 2:
         return []
     amounts = np.array([[w.amount, w.over] for w in steps])
@@ -72,8 +72,8 @@ def _bytes(seen: Seen, idle: float) -> list[Known]:
     ]
 
 
-def _long(steps: Sequence[ProcessorWork]) -> list[ProcessorWork]:
-    return [w for w in steps if w.seconds >= LEAST_S and w.amount > 0]
+def _select_long_steps(steps: Sequence[ProcessorWork]) -> list[ProcessorWork]:
+    return [w for w in steps if w.seconds >= MIN_STEP_S and w.amount > 0]
 
 
 def _subtract_idle(work: ProcessorWork, idle: float) -> float:
@@ -81,7 +81,7 @@ def _subtract_idle(work: ProcessorWork, idle: float) -> float:
 
 
 MODEL_ERROR = 0.17
-MODEL_SAID = "90 % of 156 runs on two stores differed by at most so much: docs/reference/gain.md"
+MODEL_SOURCE = "90 % of 156 runs on two stores differed by at most so much: docs/reference/gain.md"
 SLOWER = 0.7  # a rate below this share of another is a limit of its own
 
 
@@ -94,19 +94,19 @@ def derive(seen: Seen) -> tuple[list[Known], list[str]]:
         Known("nodes", "memory_gb", exact(seen.memory), "memory of a node"),
     ]  # fmt: skip  # a table
     missing = [f"{step}: the time was over" for step in seen.skipped]
-    found += _links(seen, missing)
-    found += _rates(seen, missing)
-    found += _law(seen, missing)
-    found += _metadata(seen, missing)
-    found += _overheads(seen)
+    found += _derive_links(seen, missing)
+    found += _derive_rates(seen, missing)
+    found += _derive_law(seen, missing)
+    found += _derive_metadata(seen, missing)
+    found += _derive_overheads(seen)
     found += processors(seen, missing)
-    found += _jobs(seen)
-    found.append(Known("model", "error", exact(MODEL_ERROR), MODEL_SAID))
+    found += _derive_jobs(seen)
+    found.append(Known("model", "error", exact(MODEL_ERROR), MODEL_SOURCE))
     missing.append("reading from disks: needs more data than the memory of the servers holds")
     return found, missing
 
 
-def _links(seen: Seen, missing: list[str]) -> list[Known]:
+def _derive_links(seen: Seen, missing: list[str]) -> list[Known]:
     into, out = seen.samples["link_in"], seen.samples["link_out"]
     if not into:
         missing.append("the link: no node read a file of another one")
@@ -123,7 +123,7 @@ def _links(seen: Seen, missing: list[str]) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _rates(seen: Seen, missing: list[str]) -> list[Known]:
+def _derive_rates(seen: Seen, missing: list[str]) -> list[Known]:
     found = []
     alone, together = seen.samples["local"], seen.samples["local_all"]
     shared = bool(alone and len(together) > 1 and statistics.median(together) < SLOWER * min(alone))
@@ -149,7 +149,7 @@ def _rates(seen: Seen, missing: list[str]) -> list[Known]:
     return found
 
 
-def _law(seen: Seen, missing: list[str]) -> list[Known]:
+def _derive_law(seen: Seen, missing: list[str]) -> list[Known]:
     """Derive the placement law from the holders of the first node's small files, in order."""
     laws = seen.laws
     if not laws or seen.nodes < 2:
@@ -162,7 +162,7 @@ def _law(seen: Seen, missing: list[str]) -> list[Known]:
     source = f"{sum(0 in who for who in firsts)} of {len(firsts)} files on the node that wrote them"
     if all(0 in who for who in firsts):
         return [Known("store", "law", "local", source), Known("store", "copies", copies, source)]
-    turn = _period(firsts)
+    turn = _find_period(firsts)
     law = "rotate" if turn else "random"
     why = f"{source}; " + (f"the same again after {turn}" if turn else "in no order")
     return [
@@ -171,7 +171,7 @@ def _law(seen: Seen, missing: list[str]) -> list[Known]:
     ]
 
 
-def _period(places: Sequence[tuple[int, ...]]) -> int:
+def _find_period(places: Sequence[tuple[int, ...]]) -> int:
     """Return the number of files after which the nodes repeat (90 % of pairs); 0: never."""
     for turn in range(2, len(places) // 2 + 1):
         pairs = list(zip(places, places[turn:], strict=False))
@@ -180,7 +180,7 @@ def _period(places: Sequence[tuple[int, ...]]) -> int:
     return 0
 
 
-def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
+def _derive_metadata(seen: Seen, missing: list[str]) -> list[Known]:
     """Derive times of calls: a lone call takes service time plus waits in client and network; the
     rate of concurrent calls depends on the service time alone."""
     s = seen.samples
@@ -188,8 +188,8 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
         missing.append("calls of all nodes at once")
         return []
     local, remote = s["small_read_local"], s["small_read"]
-    create, look = _service(s["creates"], s["create"]), _service(s["opens"], s["open"])
-    request = _service(s["small_reads"], local or remote, servers=seen.nodes)
+    create, look = _service_time(s["creates"], s["create"]), _service_time(s["opens"], s["open"])
+    request = _service_time(s["small_reads"], local or remote, servers=seen.nodes)
     over = SMALL / statistics.median(s["link_in"]) if s["link_in"] else 0.0
     latency = 0.0
     if local and remote:
@@ -213,7 +213,7 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _overheads(seen: Seen) -> list[Known]:
+def _derive_overheads(seen: Seen) -> list[Known]:
     """Derive delays and link traffic beyond those of one reader's files."""
     found = []
     if full := seen.samples["create_full"]:
@@ -229,7 +229,7 @@ def _overheads(seen: Seen) -> list[Known]:
     return found
 
 
-def _jobs(seen: Seen) -> list[Known]:
+def _derive_jobs(seen: Seen) -> list[Known]:
     """Derive the times in which the batch system starts tasks."""
     delays, intervals = seen.samples["job_delay"], seen.samples["job_interval"]
     if not intervals:
@@ -242,7 +242,7 @@ def _jobs(seen: Seen) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _service(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:
+def _service_time(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:
     """Return the service time of one call: by the rate of concurrent calls, but at most the time of
     a lone call (beyond it, something other than the service slows concurrent calls)."""
     most = statistics.median(alone)
@@ -282,13 +282,13 @@ def _value(known: Known) -> str:
         return f'"{known.value}"'
     field = TABLES[known.table][0][known.key]
     assert isinstance(field, Number)
-    low, value, high = (_clamp(x / field.unit, field) for x in _three(known.value))
+    low, value, high = (_clamp(x / field.unit, field) for x in _list_bounds(known.value))
     if field.whole:
         return str(round(value))
     return f"{value:.4g}" if low == high else f"[{low:.4g}, {value:.4g}, {high:.4g}]"
 
 
-def _three(known: Range) -> tuple[float, float, float]:
+def _list_bounds(known: Range) -> tuple[float, float, float]:
     return known.low, known.value, known.high
 
 

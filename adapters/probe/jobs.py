@@ -13,7 +13,7 @@ from tracehint.adapters.probe.measurements import Seen
 
 ALONE, BURST = 3, 10  # jobs submitted one at a time, and all at once
 LIMIT_S = 30.0  # until all of them have started
-_LOOK_S = 0.05
+_POLL_S = 0.05
 _TIMEOUT_S = 20
 _JOB = "date +%s%N >{name}.part && mv {name}.part {name}"
 
@@ -25,7 +25,7 @@ def measure_jobs(seen: Seen, directory: Path, hosts: Sequence[str]) -> None:
         return
     until, jobs = time.monotonic() + LIMIT_S, list[str]()
     try:
-        seen.slots = _slots(hosts)
+        seen.slots = _count_slots(hosts)
         for number in range(ALONE):
             begin = time.time()
             (started,) = _start_times(directory, [f"j{number}"], jobs, until)
@@ -50,16 +50,16 @@ def _start_times(
         done = _run_tool("sbatch", *words, f"--wrap={_JOB.format(name=shlex.quote(str(path)))}")
         done.check_returncode()
         jobs.append(done.stdout.partition(";")[0].strip())
-    left = {directory / name for name in names}
-    while left:
+    waiting = {directory / name for name in names}
+    while waiting:
         if time.monotonic() > until:
             raise TimeoutError
-        time.sleep(_LOOK_S)
-        left -= set(directory.iterdir())  # listed afresh: clients cache that a name is absent
+        time.sleep(_POLL_S)
+        waiting -= set(directory.iterdir())  # listed afresh: clients cache that a name is absent
     return [int((directory / name).read_text()) / 1e9 for name in names]
 
 
-def _slots(hosts: Sequence[str]) -> int:
+def _count_slots(hosts: Sequence[str]) -> int:
     """Return the minimum number of processors for jobs over the nodes; 0: unknown."""
     words = ("--noheader", "--Node", "--format=%c")
     found = _run_tool("sinfo", *words, f"--nodes={','.join(hosts)}").stdout.split()

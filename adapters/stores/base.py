@@ -226,7 +226,7 @@ def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def says(store: Store, key: str, value: bytes, got: bytes | None) -> bool:
+def reports_value(store: Store, key: str, value: bytes, got: bytes | None) -> bool:
     """Whether the store reports this value, in any of its forms."""
     if isinstance(store, Judge):
         return store.fits(Setting(key=key, value=value, hint=""), got)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.adapters.stores.base import About, Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.grammar import number_of
-from tracehint.adapters.stores.places import NAME, NO_DEFAULT, Placing
+from tracehint.adapters.stores.places import NAME, NO_DIRECTORY_DEFAULT, Placing
 from tracehint.errors import MissingDependencyError, UsageError
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def ask_ceph(questions: Sequence[Question]) -> list[str]:
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
-        return _by_tool(questions)
+        return _ask_by_tool(questions)
     with _connect(library) as cluster:
-        return [_answer(library, cluster, question) for question in questions]
+        return [_send_question(library, cluster, question) for question in questions]
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def _connect(library: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
         library.rados_shutdown(cluster)
 
 
-def _answer(library: ctypes.CDLL, cluster: ctypes.c_void_p, question: Question) -> str:
+def _send_question(library: ctypes.CDLL, cluster: ctypes.c_void_p, question: Question) -> str:
     command = (ctypes.c_char_p * 1)(question.data())
     out, message = ctypes.c_void_p(), ctypes.c_void_p()
     length, said_length = ctypes.c_size_t(), ctypes.c_size_t()
@@ -105,7 +105,7 @@ def _check(code: int, what: str) -> None:
         raise OSError(-code, f"{what} ({errno.errorcode.get(-code, -code)})")
 
 
-def _by_tool(questions: Sequence[Question]) -> list[str]:
+def _ask_by_tool(questions: Sequence[Question]) -> list[str]:
     """Answer all questions with one call of `ceph`."""
     if shutil.which("ceph") is None:
         raise MissingDependencyError(
@@ -125,7 +125,7 @@ def _by_tool(questions: Sequence[Question]) -> list[str]:
     return out
 
 
-MAX_ASKED = 4096  # objects of one file; more than that are sampled evenly, which is reported
+MAX_OBJECTS = 4096  # objects of one file; more than that are sampled evenly, which is reported
 FIELDS = ("stripe_unit", "stripe_count", "object_size")
 
 Ask = Callable[[Sequence[Question]], list[str]]  # questions -> an answer in JSON for each
@@ -162,7 +162,7 @@ def locate_files(fds: Sequence[int], ask: Ask) -> list[Location | None]:
         return [None] * len(files)
     answers = iter(ask([*asked, Question("osd tree")]))
     acting = [json.loads(next(answers))["acting"] for _ in asked]
-    host = _hosts(json.loads(next(answers))["nodes"])
+    host = _map_hosts(json.loads(next(answers))["nodes"])
     out: list[Location | None] = []
     at = 0
     for pool, commands, total in files:
@@ -186,7 +186,7 @@ def _objects_of(fd: int) -> tuple[str, list[Question], int]:
         raise OSError(errno.EINVAL, "the name of its pool is not allowed in a command")
     striping = Striping(*(int(fields[name]) for name in FIELDS))
     numbers = objects(striping, info.st_size)
-    step = max(1, -(-len(numbers) // MAX_ASKED))
+    step = max(1, -(-len(numbers) // MAX_OBJECTS))
     where = {"nspace": space} if space else {}
     asked = [
         Question("osd map", {"pool": pool, "object": f"{info.st_ino:x}.{n:08x}", **where})
@@ -200,7 +200,7 @@ def fields_of(value: bytes) -> dict[str, str]:
     return dict(part.partition("=")[::2] for part in os.fsdecode(value).split(" "))
 
 
-def _hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
+def _map_hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
     """Return a function from an OSD to its host's name in the CRUSH map."""
     table: dict[int, str] = {}
     for node in tree:
@@ -213,8 +213,8 @@ def _hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
 UNIT = 64 << 10  # stripe units are multiples of it
 MAX_OBJECT = 128 << 20  # osd_max_object_size
 DEFAULT_OBJECT = 4 << 20
-PIN, SPREAD = "ceph.dir.pin", "ceph.dir.pin.distributed"
-UNSET = {PIN: b"-1", SPREAD: b"0"}  # pins always have a value; this one means none
+PIN, DISTRIBUTED_PIN = "ceph.dir.pin", "ceph.dir.pin.distributed"
+UNSET = {PIN: b"-1", DISTRIBUTED_PIN: b"0"}  # pins always have a value; this one means none
 KEYS = frozenset(
     f"ceph.{kind}.layout{part}" for kind in ("file", "dir") for part in ("", ".pool")
 ) | {*UNSET}
@@ -293,7 +293,7 @@ class CephFs(Placing):
         gaps: list[Gap] = []
         folder = kind == "directory"
         layout = f"ceph.{'dir' if folder else 'file'}.layout"
-        blocks = _layout(hints)
+        blocks = _make_striping(hints)
         for name, value in sorted(hints.items()):
             row, words = capability_key(name, value), f"{name}={value}"
             pool = self._pool(row, value, folder)
@@ -334,7 +334,7 @@ class CephFs(Placing):
         if site is not None:
             return PIN, site.encode()
         if self.places.ranks > 1 and row == "DP=distribute":
-            return SPREAD, b"1"
+            return DISTRIBUTED_PIN, b"1"
         if self.places.ranks > 1 and row == "DP=collocation":
             rank = zlib.crc32(os.fsencode(value.partition("|")[2])) % self.places.ranks
             return PIN, b"%d" % rank
@@ -342,7 +342,7 @@ class CephFs(Placing):
 
     def _why_not(self, row: str, folder: bool) -> str:
         if row == "DP=local" and folder and self.late:
-            return NO_DEFAULT
+            return NO_DIRECTORY_DEFAULT
         if row == "Replication" and not self.places.reads_spread:
             return _NO_SPREAD
         if row == "Metadata" and not folder:
@@ -403,7 +403,7 @@ class CephFs(Placing):
         return locate_files(fds, self.ask)
 
 
-def _layout(hints: Mapping[str, str]) -> tuple[str, str] | None:
+def _make_striping(hints: Mapping[str, str]) -> tuple[str, str] | None:
     """Return (striping, hint) for a block size, or for whole regions if the file is scattered;
     None: no block size, or a value is not a number."""
     block = number_of(hints.get("BlockSize", ""))

@@ -25,9 +25,9 @@ from tracehint.adapters.stores.grammar import (
     HOST,
     bytes_of,
     check_word,
-    read_words,
+    join_words,
+    parse_words,
     same_words,
-    say_words,
 )
 from tracehint.adapters.stores.table import Table
 from tracehint.errors import InputError, MissingDependencyError, UsageError
@@ -162,7 +162,7 @@ class CommandStore(Table):
             if mine:
                 hint = ", ".join(dict.fromkeys(one.hint for one in mine))
                 key = f"{self.name}:{name}"
-                settings.append(Setting(key=key, value=say_words(words), hint=hint))
+                settings.append(Setting(key=key, value=join_words(words), hint=hint))
         return settings, gaps
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
@@ -172,7 +172,7 @@ class CommandStore(Table):
     def argv(self, setting: Setting, path: str) -> list[str]:
         """Return the call that makes the setting on `path`; raises InputError for a bad value."""
         command = self._command(setting.key)
-        words = read_words(setting.value, command.kinds())
+        words = parse_words(setting.value, command.kinds())
         return self._fill_words(command.set, path, self.options(command, words))
 
     def unset_argv(self, setting: Setting, path: str) -> list[str]:
@@ -219,18 +219,18 @@ class CommandStore(Table):
 
     def read(self, fd: int, key: str) -> bytes | None:
         """Return the words as the tool reports them; None: none of them. Raises OSError."""
-        return self._read(key, self._place(fd), fd)
+        return self._read_words(key, self._descriptor_path(fd), fd)
 
     def read_name(self, name: str, key: str) -> bytes | None:
         """As `read`, by a name in a store without mount. Raises OSError."""
-        return self._read(key, self._path_of(name), None)
+        return self._read_words(key, self._make_path(name), None)
 
-    def _read(self, key: str, path: str, fd: int | None) -> bytes | None:
+    def _read_words(self, key: str, path: str, fd: int | None) -> bytes | None:
         command = self._command(key)
         if not command.get:
             raise OSError(errno.ENOTSUP, f"{self.title} cannot be asked about it")
         found = self.words_in(command, run_tool(self._fill_words(command.get, path, []), fd=fd))
-        return say_words(found) if found else None
+        return join_words(found) if found else None
 
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Run the tool that sets the value. Raises OSError."""
@@ -238,11 +238,11 @@ class CommandStore(Table):
             reason = "the tool makes the file itself: only a script (emit --create) can set it"
             raise OSError(errno.EEXIST, reason)
         setting = Setting(key=key, value=value, hint="")
-        run_tool(self.argv(setting, self._place(fd)), fd=fd)
+        run_tool(self.argv(setting, self._descriptor_path(fd)), fd=fd)
 
     def remove(self, fd: int, key: str) -> None:
         """Run the call that unsets it. Raises OSError, also if the tool has none."""
-        argv = self.unset_argv(Setting(key=key, value=b"", hint=""), self._place(fd))
+        argv = self.unset_argv(Setting(key=key, value=b"", hint=""), self._descriptor_path(fd))
         if not argv:
             raise OSError(errno.ENOTSUP, "it cannot be undone, only changed")
         run_tool(argv, fd=fd)
@@ -252,7 +252,7 @@ class CommandStore(Table):
         kinds = self._command(setting.key).kinds()
         if got is None:
             return False
-        wanted, found = read_words(setting.value, kinds), read_words(got, kinds)
+        wanted, found = parse_words(setting.value, kinds), parse_words(got, kinds)
         if "DP=local" in setting.hint:
             wanted = {
                 name: found[name]
@@ -264,13 +264,13 @@ class CommandStore(Table):
 
     def locate(self, fd: int) -> Location | None:
         """Return the nodes of an open file; None: not reported. Raises OSError."""
-        return self._parse_location(self._place(fd), fd) if self.ask_place else None
+        return self._parse_location(self._descriptor_path(fd), fd) if self.ask_place else None
 
     def locate_name(self, name: str) -> Location | None:
         """Return the nodes of a file, by its name in a store without mount. Raises OSError."""
-        return self._parse_location(self._path_of(name), None)
+        return self._parse_location(self._make_path(name), None)
 
-    def _path_of(self, name: str) -> str:
+    def _make_path(self, name: str) -> str:
         if not PLAIN_NAME.fullmatch(name):
             raise OSError(errno.EINVAL, "the tool could take its name for a pattern")
         return name if name.startswith("/") else f"{self.base_path()}/{name}"
@@ -291,7 +291,7 @@ class CommandStore(Table):
             raise UsageError(f"{key[:80]!r} is no setting of {self.name}", "Use its own store.")
         return self.commands[name]
 
-    def _place(self, fd: int) -> str:
+    def _descriptor_path(self, fd: int) -> str:
         if not self.mounted:
             raise OSError(errno.ENOTSUP, f"{self.title} has no mount: use the script of emit")
         return fd_path(fd)

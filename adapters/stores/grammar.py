@@ -73,13 +73,13 @@ def check_word(kind: str, name: str, value: str) -> str:
     return value
 
 
-def say_words(words: Mapping[str, str]) -> bytes:
+def join_words(words: Mapping[str, str]) -> bytes:
     """Join words to one value: `count=1 size=65536`, sorted by name."""
     return " ".join(f"{name}={words[name]}" for name in sorted(words)).encode("ascii")
 
 
-def read_words(value: bytes, kinds: Mapping[str, str]) -> dict[str, str]:
-    """Parse a value of `say_words` and check each word. Raises InputError."""
+def parse_words(value: bytes, kinds: Mapping[str, str]) -> dict[str, str]:
+    """Parse a value of `join_words` and check each word. Raises InputError."""
     found: dict[str, str] = {}
     for part in value.decode("ascii", "replace").split(" "):
         name, equals, text = part.partition("=")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.adapters.stores.base import About, Acts, Gap, Setting
 from tracehint.adapters.stores.commands import CommandStore, NamedValue, ObjectCommand
-from tracehint.adapters.stores.grammar import HOST, Field, read_words, say_words
+from tracehint.adapters.stores.grammar import HOST, Field, join_words, parse_words
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.table import Row, express_fully, express_nearly, no
 from tracehint.errors import InputError
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from tracehint.adapters.plan import Kind
 
 _LINE = re.compile(r"^ *(?:- )?([a-z_.]+): *(\S*) *$", re.MULTILINE)
-_MAX = 4 << 20  # characters of a tool's output that are parsed
+_MAX_ANSWER = 4 << 20  # characters of a tool's output that are parsed
 _PATTERN_MDT = "mdt"
 
 
 def components(text: str) -> list[dict[str, str]]:
     """Parse keys and values of the layout's head and components; one entry: a plain layout."""
     found: list[dict[str, str]] = [{}]
-    for key, value in _LINE.findall(text[:_MAX]):
+    for key, value in _LINE.findall(text[:_MAX_ANSWER]):
         if key == "lcme_id":
             found.append({})
         found[-1].setdefault(key, value)
@@ -148,12 +148,12 @@ class _Lustre(CommandStore):
         for place, setting in enumerate(settings):
             if self._command(setting.key) is not LAYOUT:
                 continue
-            words = read_words(setting.value, LAYOUT.kinds())
+            words = parse_words(setting.value, LAYOUT.kinds())
             if kind == "file" or "mirrors" in words:
                 words.pop("narrow", None)
             elif self.places.small:
                 words["mdt"] = str(self.places.small)
-            settings[place] = replace(setting, value=say_words(words))
+            settings[place] = replace(setting, value=join_words(words))
         return settings, gaps
 
     def options(self, command: ObjectCommand, words: Mapping[str, str]) -> list[str]:

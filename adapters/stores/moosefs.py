@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tracehint.adapters.stores.base import About, Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.commands import fd_path, run_tool
 from tracehint.adapters.stores.grammar import number_of
-from tracehint.adapters.stores.places import NAME, NO_DEFAULT, Placing
+from tracehint.adapters.stores.places import NAME, NO_DIRECTORY_DEFAULT, Placing
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class MooseFs(Placing):
             key = capability_key(name, value)
             place, row = self._place(key, value), CAPABILITIES.get(key)
             if key == "DP=local" and self.late and kind == "directory":
-                gaps.append(Gap(hint=key, level="none", reason=NO_DEFAULT))
+                gaps.append(Gap(hint=key, level="none", reason=NO_DIRECTORY_DEFAULT))
             elif place is not None and row is not None:
                 wanted[f"{name}={value}"] = (key, place)
             elif key != "ReplicationSemantics" or value != "pessimistic":
@@ -114,12 +114,12 @@ class MooseFs(Placing):
             gaps.append(Gap(hint="Replication", level="approximate", reason=f"at most {number}"))
         if copies is None or placed is None:
             hint = placed or copies or ""
-            return _setting(hint, wanted[hint][1]), gaps
+            return _to_setting(hint, wanted[hint][1]), gaps
         both = self.places.of_place_with(wanted[placed][1], int(number))
         if number == "1" or both is not None:
-            return _setting(placed, both if number != "1" and both else wanted[placed][1]), gaps
+            return _to_setting(placed, both if number != "1" and both else wanted[placed][1]), gaps
         reason = f"{copies} decides the class; with_copies of --map names classes for both"
-        return _setting(copies, number), [
+        return _to_setting(copies, number), [
             *gaps,
             Gap(hint=wanted[placed][0], level="none", reason=reason),
         ]
@@ -156,7 +156,7 @@ class MooseFs(Placing):
 
     def locate(self, fd: int) -> Location | None:
         """Return the chunk servers that hold valid copies, most copies first."""
-        return _location(_run_on_descriptor(["mfsfileinfo"], fd))
+        return _parse_location(_run_on_descriptor(["mfsfileinfo"], fd))
 
     def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
         """Locate many files with one call of the tool."""
@@ -165,14 +165,14 @@ class MooseFs(Placing):
         parts = _FILE.split(text)[1:]
         if parts[::2] != paths:
             raise OSError(errno.EIO, "mfsfileinfo does not answer for each file")
-        return [_location(part) for part in parts[1::2]]
+        return [_parse_location(part) for part in parts[1::2]]
 
 
-def _setting(hint: str, place: str) -> Setting:
+def _to_setting(hint: str, place: str) -> Setting:
     return Setting(key=KEY, value=place.encode(), hint=hint, by_name=True)
 
 
-def _location(text: str) -> Location | None:
+def _parse_location(text: str) -> Location | None:
     copies = copies_of(text)
     nodes = sorted(dict.fromkeys(copies), key=lambda node: -copies.count(node))
     if not nodes:

@@ -119,7 +119,7 @@ def load_places(path: Path | None) -> Places:
     return Places() if path is None else _FILE.record(path, Places)
 
 
-NO_DEFAULT = "every task has its own node: set on its files, not on a directory"
+NO_DIRECTORY_DEFAULT = "every task has its own node: set on its files, not on a directory"
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def load_table(
 
     A table that a configuration file names must not start a shell or an interpreter.
     """
-    store = _table(_FILE.record(path, StoreTable), str(path), prefix, places or Places())
+    store = _build_store(_FILE.record(path, StoreTable), str(path), prefix, places or Places())
     if isinstance(path, ConfiguredPath) and isinstance(store, CommandStore):
         calls = [c for one in store.commands.values() for c in (one.set, one.get, one.unset)]
         calls += [store.ask_place.call] if store.ask_place else []
@@ -95,7 +95,7 @@ def load_table(
     return store
 
 
-def _table(
+def _build_store(
     data: StoreTable, origin: str, prefix: str | None, places: Places
 ) -> TableStore | CommandStore:
     if wrong := {*data.fields} & {*PLAIN}:

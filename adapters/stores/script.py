@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
 TAGGER = "tracehint-tag"
 _BUILT = Path(__file__).resolve().parent.parent / "tag" / "bin" / TAGGER
-_BESIDE = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
+_EXTERNAL = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
 table() { cat -- "$self.data"; }
 if [ ! -r "$self.data" ]; then
     echo "cannot read the table of this script: it must be beside it and end in .data" >&2
     exit 2
 fi"""
-_INSIDE = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
+_EMBEDDED = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -
         kind = id(settings), target.rule
         if kind not in endings:  # `translated` returns the same list for the same settings
             endings[kind] = settings, [_encode_rule(setting, target.rule) for setting in settings]
-        start = _kind(target) + b"\0" + (target.path or b".") + b"\0"
+        start = _encode_kind(target) + b"\0" + (target.path or b".") + b"\0"
         for ending in endings[kind][1]:
             if len(start) + len(ending) > MAX_RECORD:
                 skipped += 1
@@ -107,8 +107,8 @@ def _encode_rule(setting: Setting, rule: str) -> bytes:
 def fill_driver(name: str, table: bytes, *, inside: bool) -> str:
     """Return a driver with its options, and its table beside it or as base64 in its text."""
     text = shell_part(name).replace("#@OPTIONS@", shell_body("options.sh").rstrip())
-    beside = _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
-    return text.replace("#@TABLE@", beside)
+    source = _EMBEDDED % base64.encodebytes(table).decode().rstrip("\n") if inside else _EXTERNAL
+    return text.replace("#@TABLE@", source)
 
 
 def nothing_to_say(
@@ -158,7 +158,7 @@ def _rule_evidence(rule: Rule) -> str:
     return ", ".join([*words, f"confidence {rule.confidence:.2f}"])
 
 
-def _kind(target: Target) -> bytes:
+def _encode_kind(target: Target) -> bytes:
     letters = {("directory", False): b"D", ("directory", True): b"M", ("file", False): b"F"}
     return letters.get((target.kind, target.create), b"C")
 

@@ -53,7 +53,7 @@ ROWS = {
 }  # fmt: skip  # a table
 
 
-def answers(host: str, port: int) -> bool:
+def is_listening(host: str, port: int) -> bool:
     """Whether a server listens on the port."""
     try:
         with socket.create_connection((host, port), TIMEOUT_S):
@@ -66,7 +66,7 @@ def answers(host: str, port: int) -> bool:
 class SeaweedRules(DocumentStore):
     """The SeaweedFS adapter; `alive`: whether a data node is reachable."""
 
-    alive: Callable[[str, int], bool] = answers
+    alive: Callable[[str, int], bool] = is_listening
 
     def render(
         self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]

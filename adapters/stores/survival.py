@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # op in table `names` -> (column of the name that loses the hint, reason)
-_LOSING: dict[str, tuple[tuple[str, str], ...]] = {
+_LOSS_EVENTS: dict[str, tuple[tuple[str, str], ...]] = {
     "unlink": (("path", "deleted"),),
     "rename": (("new_path", "replaced by a rename"), ("path", "moved away by a rename")),
     "exchange": (("path", "exchanged by a rename"), ("new_path", "exchanged by a rename")),
@@ -49,15 +49,15 @@ def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
     from tracehint.schemas.tables import TABLES
 
     events = read_bundle(run, without=TABLES.keys() - {"names"}).tables["names"]
-    if not pc.any(pc.is_in(events.column("op"), pa.array(_LOSING))).as_py():
+    if not pc.any(pc.is_in(events.column("op"), pa.array(_LOSS_EVENTS))).as_py():
         return {}
     bundle = read_bundle(run, without=("metadata_ops", "attributes", "marks"))
     roots = data_roots(bundle)
     names = bundle.tables["names"].sort_by("seq")
     wanted = pa.array(sorted(paths), pa.binary())
-    programs = _programs(bundle.tables["processes"])
+    programs = _read_programs(bundle.tables["processes"])
     found: dict[bytes, tuple[int, Lost]] = {}
-    for op, sides in _LOSING.items():
+    for op, sides in _LOSS_EVENTS.items():
         rows = names.filter(pc.equal(names.column("op"), op))
         for side, why in sides:
             short = relative_paths(rows.column(side).combine_chunks(), roots)
@@ -69,7 +69,7 @@ def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
     return {path: lost for path, (_, lost) in found.items()}
 
 
-def _programs(processes: pa.Table) -> Mapping[int, str]:
+def _read_programs(processes: pa.Table) -> Mapping[int, str]:
     rows = processes.select(["proc", "exe"]).to_pylist()
     return {r["proc"]: to_text(r["exe"].rpartition(b"/")[2]) for r in rows if r["exe"]}
 

@@ -59,7 +59,7 @@ int value_of(const char *name, const char *text, struct value *v)
 }
 
 /* Remove the pool that Ceph adds to a layout; here it is a separate attribute. */
-static void without_pool(const char *name, struct value *v)
+static void strip_pool(const char *name, struct value *v)
 {
 	size_t n = strlen(name);
 	char *pool;
@@ -90,7 +90,7 @@ int value_now(int fd, const char *name, struct value *v)
 	v->set = true;
 	v->length = (size_t)n;
 	v->bytes[n] = 0;
-	without_pool(name, v);
+	strip_pool(name, v);
 	return 0;
 }
 

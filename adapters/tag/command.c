@@ -20,7 +20,7 @@ int become(char **command)
 
 static volatile sig_atomic_t child;
 
-static void pass_on(int number)
+static void forward_signal(int number)
 {
 	if (child > 0)
 		kill(child, number);
@@ -44,7 +44,7 @@ int run(char **command)
 	}
 	child = pid;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		signal(numbers[i], pass_on);
+		signal(numbers[i], forward_signal);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

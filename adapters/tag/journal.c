@@ -23,7 +23,7 @@
 #define MAX_JOURNAL (1L << 30)
 #define MAX_LINE (2 * (MAX_PATH + 2 * MAX_VALUE) + MAX_NAME + 64)
 
-static int refused(const char *name, const char *why)
+static int refuse(const char *name, const char *why)
 {
 	fprintf(stderr, "cannot use %s: %s; move %s away\n", name, why, FOLDER);
 	return -1;
@@ -35,15 +35,15 @@ static int check_own(int fd, bool file, const char *name)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return refused(name, strerror(errno));
+		return refuse(name, strerror(errno));
 	if (file && !S_ISREG(st.st_mode))
-		return refused(name, "it is no regular file");
+		return refuse(name, "it is no regular file");
 	if (st.st_uid != geteuid())
-		return refused(name, "it belongs to another user");
+		return refuse(name, "it belongs to another user");
 	if (st.st_mode & 022)
-		return refused(name, "others may write to it");
+		return refuse(name, "others may write to it");
 	if (file && st.st_nlink != 1)
-		return refused(name, "it has several hard links");
+		return refuse(name, "it has several hard links");
 	return 0;
 }
 
@@ -67,20 +67,20 @@ int journal_open(struct journal *j, bool create)
 
 	j->fd = -1;
 	if (create && mkdir(FOLDER, 0700) < 0 && errno != EEXIST)
-		return refused(FOLDER, strerror(errno));
+		return refuse(FOLDER, strerror(errno));
 	j->folder = open(FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (j->folder < 0)
-		return errno == ENOENT ? 0 : refused(FOLDER, strerror(errno));
+		return errno == ENOENT ? 0 : refuse(FOLDER, strerror(errno));
 	if (check_own(j->folder, false, FOLDER) < 0)
 		return -1;
 	j->fd = openat(j->folder, FILE_NAME, flags | (create ? O_CREAT : 0), 0600);
 	if (j->fd < 0)
-		return errno == ENOENT ? 0 : refused(JOURNAL, strerror(errno));
+		return errno == ENOENT ? 0 : refuse(JOURNAL, strerror(errno));
 	if (check_own(j->fd, true, JOURNAL) < 0)
 		return -1;
 	if (flock(j->fd, LOCK_EX | LOCK_NB) < 0)
-		return refused(JOURNAL, "another apply is at work below this directory");
-	return end_cut_line(j->fd) < 0 ? refused(JOURNAL, strerror(errno)) : 0;
+		return refuse(JOURNAL, "another apply is at work below this directory");
+	return end_cut_line(j->fd) < 0 ? refuse(JOURNAL, strerror(errno)) : 0;
 }
 
 static char *put_hex(char *to, const void *bytes, size_t size)

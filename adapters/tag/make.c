@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define STAGING ".tracehint.new" /* adapters/apply/applier.py uses the same */
-#define FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static ino_t inode_of(int fd)
 {
@@ -54,7 +54,7 @@ ino_t make_empty(const char *path)
 }
 
 /* Without RENAME_NOREPLACE (NFS) a race can at most replace an empty directory. */
-static int move(int from, const char *old, int to, const char *name)
+static int rename_new(int from, const char *old, int to, const char *name)
 {
 	struct stat st;
 
@@ -77,8 +77,8 @@ static ino_t make_staged(int folder, int staging, const char *name)
 	snprintf(new, sizeof(new), "%d", (int)getpid());
 	if (mkdirat(staging, new, 0777) < 0)
 		return 0;
-	int fd = openat(staging, new, FLAGS);
-	if (fd >= 0 && give_away(fd, folder) == 0 && move(staging, new, folder, name) == 0)
+	int fd = openat(staging, new, FOLDER_FLAGS);
+	if (fd >= 0 && give_away(fd, folder) == 0 && rename_new(staging, new, folder, name) == 0)
 		made = inode_of(fd);
 	int error = errno;
 	if (fd >= 0)
@@ -96,7 +96,7 @@ static ino_t make_as_root(int folder, const char *name)
 
 	if (mkdirat(folder, STAGING, 0700) < 0 && errno != EEXIST)
 		return 0;
-	int staging = openat(folder, STAGING, FLAGS);
+	int staging = openat(folder, STAGING, FOLDER_FLAGS);
 	if (staging < 0)
 		return 0;
 	if (fstat(staging, &st) == 0 && (st.st_uid != geteuid() || st.st_mode & 077))

@@ -18,31 +18,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void print(FILE *out, const char *text)
+static void print_text(FILE *out, const char *text)
 {
 	for (; *text; text++)
 		putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
 }
 
-static void line(FILE *out, const char *verb, const char *path, const char *remark)
+static void print_line(FILE *out, const char *verb, const char *path, const char *remark)
 {
 	fprintf(out, "%s ./", verb);
-	print(out, path);
+	print_text(out, path);
 	fputs("  ", out);
-	print(out, remark);
+	print_text(out, remark);
 	putc('\n', out);
 }
 
 void say(const struct job *j, const char *verb, const char *path, const char *remark)
 {
 	if (!j->quiet)
-		line(stdout, verb, path, remark);
+		print_line(stdout, verb, path, remark);
 }
 
 void fail(struct job *j, const char *path, const char *why)
 {
 	j->failed = true;
-	line(stderr, "FAILED:", path, why);
+	print_line(stderr, "FAILED:", path, why);
 }
 
 bool may_set(const char *name)
@@ -192,7 +192,7 @@ static void add_session(struct job *j, const struct row *r)
 		fail(j, "", strerror(errno));
 }
 
-static void set(struct job *j, const struct row *r)
+static void apply_row(struct job *j, const struct row *r)
 {
 	struct value want, now;
 
@@ -258,7 +258,7 @@ int script(const char *mode, bool quiet)
 		else if (r.kind[0] == 'S')
 			add_session(&j, &r);
 		else
-			set(&j, &r);
+			apply_row(&j, &r);
 	}
 	if (got < 0)
 		fail(&j, "", "the table is cut off");

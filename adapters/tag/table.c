@@ -62,7 +62,7 @@ int table_open(struct table *t, const char *path, const char *task)
 	return found ? 0 : -1;
 }
 
-static const char *field(struct table *t)
+static const char *next_field(struct table *t)
 {
 	const char *start = t->data + t->at;
 	const char *nul = memchr(start, 0, t->end - t->at);
@@ -77,9 +77,9 @@ bool table_next(struct table *t, struct record *r)
 {
 	if (t->at >= t->end)
 		return false;
-	r->kind = field(t);
-	r->path = r->kind ? field(t) : NULL;
-	r->name = r->path ? field(t) : NULL;
-	r->value = r->name ? field(t) : NULL;
+	r->kind = next_field(t);
+	r->path = r->kind ? next_field(t) : NULL;
+	r->name = r->path ? next_field(t) : NULL;
+	r->value = r->name ? next_field(t) : NULL;
 	return r->value != NULL;
 }

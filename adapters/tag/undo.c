@@ -32,7 +32,7 @@ void remember_row(struct job *j, const struct row *r)
 		snprintf(j->keys[j->key_count++], MAX_NAME, "%s", r->name);
 }
 
-static int take_away(int fd, const char *name)
+static int unset(int fd, const char *name)
 {
 	if (!strcmp(name, "ceph.dir.pin")) /* pins always have a value */
 		return fsetxattr(fd, name, "-1", 2, 0);
@@ -66,7 +66,7 @@ static bool restore(struct job *j, const struct change *c)
 	} else if (!value_same(&now, &c->new)) {
 		say(j, "left:", c->path, "it was changed since");
 		done = false;
-	} else if ((c->old.set ? value_put(fd, c->name, &c->old) : take_away(fd, c->name)) == 0) {
+	} else if ((c->old.set ? value_put(fd, c->name, &c->old) : unset(fd, c->name)) == 0) {
 		say(j, c->old.set ? "restored" : "unset", c->path, c->name);
 	} else if (errno == ENOTEMPTY) { /* a layout of Ceph */
 		say(j, "left:", c->path, "it holds data");
