@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.support.cli import inside
 from tests.support.planning import MB, instance, write
 from tests.support.predicting import Task, need_engine, plain, run, workload
-from tracehint.adapters.probe.derive import MODEL_ERROR, MODEL_SAID, Known, cluster_text
+from tracehint.adapters.probe.derive import MODEL_ERROR, MODEL_SOURCE, Known, cluster_text
 from tracehint.analyzer.predict.cluster import TABLES, Flag, Number, Range, Word
 from tracehint.analyzer.predict.cluster_file import parse_cluster, read_cluster, ready_made
 from tracehint.analyzer.predict.model import Workload, default
@@ -162,7 +162,7 @@ def half(guessed: float) -> float:
 
 
 def test_what_calibrate_writes_is_what_was_measured() -> None:
-    known = Known("model", "error", Range(MODEL_ERROR, MODEL_ERROR, MODEL_ERROR), MODEL_SAID)
+    known = Known("model", "error", Range(MODEL_ERROR, MODEL_ERROR, MODEL_ERROR), MODEL_SOURCE)
     found = parse_cluster(cluster_text("mine", "moosefs", [known], []), "mine.toml")
     assert found.model["error"] == MODEL_ERROR < read_cluster("moosefs").model["error"]
 

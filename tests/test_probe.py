@@ -295,7 +295,7 @@ def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: 
 def test_on_a_slow_store_only_files_that_were_made_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracehint.adapters.probe.probe.PAUSE_S", 0.0)  # one file per step
+    monkeypatch.setattr("tracehint.adapters.probe.probe.CALLS_S", 0.0)  # one file per step
     with agents([Host(name="0", start=STARTS["here"])], tmp_path, 60) as nodes:
         found = measure(nodes, 1 << 20)
     assert len(found.samples["small_write"]) == 1

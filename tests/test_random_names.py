@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracehint.adapters.creation.resolution import _made_up, _templates
+from tracehint.adapters.creation.resolution import _find_generated_names, _templates
 from tracehint.hintgen.learn.candidates import template_of_shape
 from tracehint.hintgen.text import masks
 from tracehint.hintgen.text.masks import masks_of, shapes_of
@@ -202,4 +202,4 @@ def test_three_drawn_names_are_told_whatever_they_are(seed: int) -> None:
     ],
 )
 def test_names_that_say_what_they_become_are_no_draws(pairs: list[tuple[bytes, bytes]]) -> None:
-    assert _made_up(pairs) == {}
+    assert _find_generated_names(pairs) == {}

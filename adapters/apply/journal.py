@@ -1,12 +1,12 @@
-"""The journal of what was set and made below a root, so that it can be taken back.
+"""The journal of changes below a root, for undo.
 
-`DIR/.tracehint/journal`: a line per change, six fields separated by tabs: op, path in hexadecimal,
-attribute, value from before (`-`: none) and new value as 0x and hexadecimal, inode. A session line
-(store in the place of the path, prefix in that of the old value) comes before its changes, a `set`
-line before its change, a `made` line after the file or directory was made. A script of `emit`
-writes the same (adapters/tag/journal.c), and each takes back what the other did. The file may have
-been put there by somebody else: it is opened without following links, must belong to the caller,
-and every line is checked.
+`DIR/.tracehint/journal`: one line per change, six fields separated by tabs: op, path in
+hexadecimal, attribute, old value (`-`: none) and new value as 0x and hexadecimal, inode. A session
+line (store as path, prefix as old value) precedes its changes; a `set` line precedes its change; a
+`made` line follows the creation of its file or directory. Scripts of `emit` write the same format
+(adapters/tag/journal.c), and either side can undo the changes of the other. Another user may have
+planted the file: it is opened without following links, must belong to the caller, and every line
+is checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tracehint.adapters.apply.root_files import Root
-from tracehint.adapters.stores.base import Store, says
+from tracehint.adapters.stores.base import Store, reports_value
 from tracehint.errors import InputError
 
 FOLDER, FILE = b".tracehint", b"journal"
@@ -31,7 +31,7 @@ _OPS = frozenset({"session", "made", "set"})
 
 @dataclass(frozen=True, kw_only=True)
 class JournalEntry:
-    """One change, or the store and prefix of those that follow."""
+    """One change, or a session: the store and prefix of the changes that follow."""
 
     op: str  # session, made, set
     path: bytes = b""
@@ -42,20 +42,20 @@ class JournalEntry:
 
 
 def session_entry(store: str, prefix: str | None) -> JournalEntry:
-    """The line before the changes of one store."""
+    """Return the session line that precedes the changes of one store."""
     old = None if prefix is None else os.fsencode(prefix)
     return JournalEntry(op="session", path=os.fsencode(store), old=old)
 
 
 def to_line(entry: JournalEntry) -> str:
-    """One line of ASCII, whatever the path."""
+    """Return the entry as one line of ASCII; the path may hold any bytes."""
     old = "-" if entry.old is None else f"0x{entry.old.hex()}"
     fields = (entry.op, entry.path.hex(), entry.key, old, f"0x{entry.new.hex()}", str(entry.ino))
     return "\t".join(fields) + "\n"
 
 
 def from_line(line: str) -> JournalEntry:
-    """Inverse of `to_line`; raises InputError."""
+    """Parse a line of `to_line`; raises InputError."""
     try:
         op, path, key, old, new, ino = line.split("\t")
         if op not in _OPS or len(line) > MAX_LINE:
@@ -64,8 +64,8 @@ def from_line(line: str) -> JournalEntry:
             op=op,
             path=bytes.fromhex(path),
             key=key,
-            old=None if old == "-" else _value(old),
-            new=_value(new),
+            old=None if old == "-" else _parse_value(old),
+            new=_parse_value(new),
             ino=int(ino),
         )
     except ValueError as error:
@@ -75,37 +75,37 @@ def from_line(line: str) -> JournalEntry:
         ) from error
 
 
-def _value(text: str) -> bytes:
+def _parse_value(text: str) -> bytes:
     if not text.startswith("0x"):
         raise ValueError
     return bytes.fromhex(text[2:])
 
 
 class LockedJournal:
-    """The open, locked journal."""
+    """The open and locked journal file."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._pending: list[str] = []
 
     def add(self, entry: JournalEntry) -> None:
-        """Remember a line for the next `sync`."""
+        """Queue a line for the next `flush` or `sync`."""
         self._pending.append(to_line(entry))
 
     def flush(self) -> None:
-        """Write what is pending."""
+        """Write the queued lines."""
         data = "".join(self._pending).encode()
         self._pending.clear()
         while data:
             data = data[os.write(self.fd, data) :]
 
     def sync(self) -> None:
-        """Write what is pending and wait until it is on disk."""
+        """Write the queued lines and wait until they are on disk."""
         self.flush()
         os.fdatasync(self.fd)
 
     def entries(self) -> list[JournalEntry]:
-        """Every complete line; a last line cut off by a crash stands for a change not made."""
+        """Return every complete line; a last line cut off by a crash is a change not made."""
         if os.fstat(self.fd).st_size > MAX_BYTES:
             raise InputError("the journal is larger than 1 GiB", "Move .tracehint away.")
         with os.fdopen(os.dup(self.fd), "rb") as stream:
@@ -117,7 +117,7 @@ class LockedJournal:
 
 @contextmanager
 def open_journal(root: Root, *, create: bool) -> Iterator[LockedJournal | None]:
-    """The journal below `root`, locked; None where there is none and `create` is false."""
+    """Open and lock the journal below `root`; None if it is missing and `create` is false."""
     if create:
         with suppress(FileExistsError):
             os.mkdir(FOLDER, 0o700, dir_fd=root.fd)
@@ -127,7 +127,7 @@ def open_journal(root: Root, *, create: bool) -> Iterator[LockedJournal | None]:
         yield None
         return
     except OSError as error:
-        raise _unusable(error) from None
+        raise _unusable_journal(error) from None
     try:
         fd = _open_file(folder, create)
         if fd is None:
@@ -148,12 +148,12 @@ def _open_file(folder: int, create: bool) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unusable(error) from None
+        raise _unusable_journal(error) from None
     try:
         for part in (folder, fd):
             check_own(part, file=part == fd)
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _end_cut_line(fd)
+        _drop_cut_line(fd)
     except BlockingIOError:
         os.close(fd)
         raise InputError("another apply is at work below this directory", "Wait for it.") from None
@@ -164,7 +164,7 @@ def _open_file(folder: int, create: bool) -> int | None:
 
 
 def check_own(fd: int, *, file: bool) -> None:
-    """Raises InputError unless nobody but the caller can have written there."""
+    """Raise InputError unless only the caller can have written to the file or directory."""
     info = os.fstat(fd)
     problem = ""
     if file and not stat.S_ISREG(info.st_mode):
@@ -176,11 +176,11 @@ def check_own(fd: int, *, file: bool) -> None:
     elif file and info.st_nlink != 1:
         problem = "it has several hard links"
     if problem:
-        raise _unusable(PermissionError(errno.EPERM, problem))
+        raise _unusable_journal(PermissionError(errno.EPERM, problem))
 
 
-def _end_cut_line(fd: int) -> None:
-    """Drop a last line that a crash cut off, so that the next line stands alone."""
+def _drop_cut_line(fd: int) -> None:
+    """Remove a last line that a crash cut off, so that the next line starts cleanly."""
     size = os.fstat(fd).st_size
     start = max(0, size - MAX_LINE)
     tail = os.pread(fd, size - start, start)
@@ -188,7 +188,7 @@ def _end_cut_line(fd: int) -> None:
         os.ftruncate(fd, start + tail.rfind(b"\n") + 1)
 
 
-def _unusable(error: OSError) -> InputError:
+def _unusable_journal(error: OSError) -> InputError:
     return InputError(
         f"cannot use the journal .tracehint/journal: {error.strerror}",
         "It must be a plain file in a plain directory of your own; move .tracehint away.",
@@ -196,7 +196,7 @@ def _unusable(error: OSError) -> InputError:
 
 
 def remove_journal(root: Root) -> None:
-    """After a complete undo: the journal and, where it is empty, its directory."""
+    """Remove the journal after a complete undo, and its directory if that is empty."""
     with suppress(OSError):
         folder = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root.fd)
         try:
@@ -208,7 +208,7 @@ def remove_journal(root: Root) -> None:
 
 @dataclass
 class Undone:
-    """What was taken back, and what was left because somebody changed it since."""
+    """Counts of undone changes; `kept`: path and reason; `lines`: actions of a dry run."""
 
     restored: int = 0
     removed: int = 0
@@ -217,7 +217,7 @@ class Undone:
 
 
 def sessions(entries: list[JournalEntry]) -> list[tuple[JournalEntry, list[JournalEntry]]]:
-    """The journal's sessions (store and prefix) with their changes."""
+    """Group the entries by session (store and prefix). Raises InputError."""
     out: list[tuple[JournalEntry, list[JournalEntry]]] = []
     for entry in entries:
         if entry.op == "session":
@@ -237,7 +237,7 @@ def undo(
     allow_trusted: bool = False,
     dry_run: bool = False,
 ) -> Undone:
-    """Undo all sessions whose store `store_of` gives; the others stay."""
+    """Undo the sessions for which `store_of` returns a store, newest change first."""
     done = Undone()
     for session, changes in reversed(sessions(entries)):
         store = store_of(session)
@@ -247,23 +247,23 @@ def undo(
             try:
                 if change.op == "set":
                     store.check_key(change.key, allow_trusted=allow_trusted)
-                    _unset(root, store, change, done, dry_run)
+                    _undo_set(root, store, change, done, dry_run)
                 else:
-                    _unmake(root, change, done, dry_run)
+                    _undo_made(root, change, done, dry_run)
             except FileNotFoundError:
-                pass  # it is gone already
+                pass  # already removed
             except OSError as error:
                 done.kept.append((change.path, error.strerror or "error"))
     return done
 
 
-def _unset(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run: bool) -> None:
+def _undo_set(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run: bool) -> None:
     fd = root.open(change.path)
     try:
-        now = store.read(fd, change.key)
-        if now == change.old:
-            return  # taken back already
-        if not says(store, change.key, change.new, now):
+        current = store.read(fd, change.key)
+        if current == change.old:
+            return  # already undone
+        if not reports_value(store, change.key, change.new, current):
             done.kept.append((change.path, f"{change.key} was changed since"))
         elif dry_run:
             verb = "remove" if change.old is None else "restore"
@@ -278,8 +278,8 @@ def _unset(root: Root, store: Store, change: JournalEntry, done: Undone, dry_run
         os.close(fd)
 
 
-def _unmake(root: Root, change: JournalEntry, done: Undone, dry_run: bool) -> None:
-    """Remove a file that we made and nobody wrote to, or a directory that is still empty."""
+def _undo_made(root: Root, change: JournalEntry, done: Undone, dry_run: bool) -> None:
+    """Remove a created file or directory if it is still the same object and empty."""
     with root.parent(change.path) as (folder, name):
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)
         is_folder = stat.S_ISDIR(info.st_mode)

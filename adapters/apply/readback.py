@@ -1,4 +1,4 @@
-"""What apply and verify came to, and how both open a target."""
+"""Reading settings back, and the outcome of apply and verify."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 
-_WORDS = {
+_REASONS = {
     errno.ELOOP: "a symbolic link is on the way",
     errno.EXDEV: "it leads out of the directory",
 }
@@ -29,27 +29,27 @@ _WORDS = {
 
 @dataclass
 class Outcome:
-    """Counts of settings, and what went wrong, per path. `lines` is for a dry run."""
+    """Counts of settings, and errors by path. `lines`: actions of a dry run."""
 
     changed: int = 0
     unchanged: int = 0
     created: int = 0
-    absent: int = 0  # targets that are not there (yet)
+    absent: int = 0  # targets that do not exist (yet)
     failed: list[tuple[bytes, str]] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     lines: list[tuple[bytes, str]] = field(default_factory=list)
 
     def fail(self, path: bytes, error: OSError, doing: str = "") -> None:
-        """Note what went wrong at a path, in words."""
-        why = _WORDS.get(error.errno or 0, error.strerror or "error")
+        """Record an error at a path; `doing`: the operation that failed."""
+        why = _REASONS.get(error.errno or 0, error.strerror or "error")
         self.failed.append((path, f"{doing}: {why}" if doing else why))
 
     def gap_counts(self) -> Mapping[Gap, int]:
-        """What the store cannot say, with the number of targets."""
+        """Hints that the store cannot express, with the number of targets."""
         return merge_gaps(self.gaps)
 
     def open(self, root: Root, target: Target) -> int | None:
-        """A descriptor of the target; None where it cannot be used, which is noted.
+        """Open the target; None, with a recorded error, if it is unusable.
 
         Raises FileNotFoundError.
         """
@@ -60,7 +60,7 @@ class Outcome:
         except OSError as error:
             self.fail(target.path, error)
             return None
-        problem = _wrong_object(fd, target)
+        problem = _find_problem(fd, target)
         if problem:
             os.close(fd)
             self.failed.append((target.path, problem))
@@ -68,7 +68,7 @@ class Outcome:
         return fd
 
 
-def _wrong_object(fd: int, target: Target) -> str:
+def _find_problem(fd: int, target: Target) -> str:
     info = os.fstat(fd)
     if stat.S_ISDIR(info.st_mode) != (target.kind == "directory"):
         return f"it is not a {target.kind}"
@@ -89,8 +89,8 @@ class Reading:
 def verify(
     root: Root, store: Store, targets: Iterable[Target], outcome: Outcome
 ) -> Iterator[Reading]:
-    """Read every setting back; targets that are not there are counted in `outcome.absent`."""
-    fits = store.fits if isinstance(store, Judge) else _equal
+    """Read every setting back; missing targets are counted in `outcome.absent`."""
+    fits = store.fits if isinstance(store, Judge) else _equals_setting
     for target in targets:
         settings, gaps = store.translate(target.hints, target.kind)
         outcome.gaps += gaps
@@ -116,16 +116,16 @@ def verify(
             os.close(fd)
 
 
-def _equal(setting: Setting, got: bytes | None) -> bool:
+def _equals_setting(setting: Setting, got: bytes | None) -> bool:
     return got == setting.value
 
 
 Values = dict[tuple[bytes, str], set[bytes]]  # path below the directory, key -> values
-BESIDE = "analysis.json"  # of the run that the hints were learned from, as `profile` writes it
+ANALYSIS_FILE = "analysis.json"  # of the run that the hints were learned from; written by `profile`
 
 
 def with_others(readings: list[Reading], others: Values) -> list[Reading]:
-    """Readings whose value another resolution gives are as they should be."""
+    """Return the readings; those that match one of the `others` become ok."""
     return [
         replace(reading, state="ok")
         if reading.state == "differs"
@@ -143,18 +143,18 @@ def other_values(
     run: Path | None,
     which: Mapping[str, Any],
 ) -> Values:
-    """From the analysis beside the hint file, where no run was named, and from what `run` set."""
+    """Return values by the analysis beside the hint file, if no run is named, and set by `run`."""
     skip_pandas()
     values: Values = defaultdict(set)
-    beside = path.parent / BESIDE
-    if beside.is_file() and not any(which[name] for name in ("like", "names", "workflow")):
-        _resolve_like(hints, beside, store, which["nodes"], values)
+    analysis = path.parent / ANALYSIS_FILE
+    if analysis.is_file() and not any(which[name] for name in ("like", "names", "workflow")):
+        _add_resolved_values(hints, analysis, store, which["nodes"], values)
     if run is not None:
-        _set_by(run, directory, values)
+        _add_run_settings(run, directory, values)
     return values
 
 
-def _resolve_like(
+def _add_resolved_values(
     hints: HintFile, like: Path, store: Store, nodes: int | None, values: Values
 ) -> None:
     from tracehint.adapters.paths import Paths, run_paths
@@ -167,8 +167,8 @@ def _resolve_like(
             values[target.path, setting.key].add(setting.value)
 
 
-def _set_by(run: Path, directory: Path, values: Values) -> None:
-    """What `tracehint run` set, by the last name of each file."""
+def _add_run_settings(run: Path, directory: Path, values: Values) -> None:
+    """Add the values that `tracehint run` set, by the last name of each file."""
     from tracehint.schemas.store import read_bundle
 
     below = os.fsencode(directory.resolve()).rstrip(b"/") + b"/"

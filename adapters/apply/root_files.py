@@ -1,8 +1,8 @@
 """Open files below one root so that no symbolic link and no `..` can lead out of it.
 
-`openat2` with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS where the kernel has it (5.6); else the
-same by hand, one component at a time. Files are checked on the open descriptor: only regular
-files and directories pass.
+Uses `openat2` with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS if the kernel has it (5.6), otherwise
+opens one component at a time. Files are checked on the open descriptor: only regular files and
+directories are accepted.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class _OpenHow(ctypes.Structure):
 
 
 class Root:
-    """A directory, held open, below which everything happens."""
+    """An open directory that bounds all file operations."""
 
     def __init__(self, fd: int, *, openat2: bool = True) -> None:
         self.fd = fd
         self._libc = ctypes.CDLL(None, use_errno=True) if openat2 else None
 
     def open(self, path: bytes) -> int:
-        """A descriptor of `path` below the root.
+        """Open `path` below the root for reading.
 
-        Raises OSError: ELOOP for a symbolic link, EXDEV for a way out, ENOENT,
+        Raises OSError: ELOOP for a symbolic link, EXDEV for a path that leads out, ENOENT,
         EINVAL for an object that is neither file nor directory.
         """
         fd = self._open(check_path(path))
@@ -67,40 +67,40 @@ class Root:
         return self._walk(path)
 
     def _walk(self, path: bytes) -> int:
-        """The same without openat2: every component is opened without following links."""
+        """Open `path` without openat2: each component without following links."""
         with self.parent(path) as (folder, name):
             try:
                 return os.open(name or b".", _READ | os.O_NOFOLLOW, dir_fd=folder)
             except OSError as error:
-                raise _without_name(error) from None
+                raise _drop_name(error) from None
 
     @contextmanager
     def parent(self, path: bytes) -> Iterator[tuple[int, bytes]]:
-        """The open directory that holds `path`, and the last component."""
+        """Yield the open directory that holds `path`, and the last component."""
         *folders, name = check_path(path).split(b"/")
-        here = os.dup(self.fd)
+        current = os.dup(self.fd)
         try:
             for part in folders:
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 try:
-                    deeper = os.open(part, flags, dir_fd=here)
+                    child = os.open(part, flags, dir_fd=current)
                 except OSError as error:
-                    raise _without_name(error) from None
-                os.close(here)
-                here = deeper
-            yield here, name
+                    raise _drop_name(error) from None
+                os.close(current)
+                current = child
+            yield current, name
         finally:
-            os.close(here)
+            os.close(current)
 
 
-def _without_name(error: OSError) -> OSError:
-    """Without the name, as openat2 gives it: names of a trace are printed in one place only."""
+def _drop_name(error: OSError) -> OSError:
+    """Drop the file name, as openat2 does: names of a trace are printed in one place only."""
     number = error.errno or errno.EIO
     return OSError(number, os.strerror(number))
 
 
 def check_path(path: bytes) -> bytes:
-    """`path` if it is relative and stays below; raises OSError otherwise."""
+    """Return `path` if it is relative and has no `..`; raises OSError otherwise."""
     if len(path) >= MAX_PATH:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     if b"\0" in path or path.startswith(b"/") or b".." in path.split(b"/"):
@@ -110,7 +110,7 @@ def check_path(path: bytes) -> bytes:
 
 @contextmanager
 def open_root(path: str | os.PathLike[str], *, openat2: bool = True) -> Iterator[Root]:
-    """The root itself may be a symbolic link: the user named it."""
+    """Open a root, which may itself be a symbolic link: the user named it."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield Root(fd, openat2=openat2)

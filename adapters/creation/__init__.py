@@ -1,8 +1,8 @@
-"""Hints at creation: rules compiled for the preload library, and what it did with them.
+"""Hints at creation: rules compiled for the preload library, and its results.
 
-resolution    which hint a new file gets, also one that is renamed at the end
+resolution    hints of a new file, also of one that is renamed at the end
 rule_table    the rules as one table that each process maps; table_layout: its bytes
 launch        switch hints on for a command
-journal       read what the processes set
+journal       settings that the processes made
 outcome       what was set, refused, removed or never matched
 """

@@ -1,7 +1,7 @@
-"""Reading what the processes of a run set, and what the store refused: the journals beside a table.
+"""The journals beside a rule table: files that processes created, and settings that failed.
 
-`TABLE.journal.HOST` is written by collectors/preload/tag/journal.c: a page of counts, then chunks
-of a page, each filled by one process. It may be cut off anywhere, and is read with limits.
+`TABLE.journal.HOST` is written by collectors/preload/tag/journal.c: one page of counters, then
+one-page chunks, each filled by one process. It may be truncated anywhere; reads are bounded.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _COUNTS = struct.Struct(f"<{len(COUNTS)}Q")
 
 @dataclass(frozen=True)
 class Record:
-    """One file that was made. `failed`: bit i stands for its i-th setting; `error` of the first.
+    """One created file. `failed`: bit i for its i-th setting; `error`: errno of the first failure.
 
-    `type`: number of the type of the task that made it, UNASKED or UNKNOWN (layout.py).
+    `type`: number of the creating task's type, UNASKED or UNKNOWN (table_layout.py).
     """
 
     host: str
     t_ns: int
     pid: int
-    root: int  # which of the table's roots it lies in
+    root: int  # index of its root in the table
     path: bytes  # below that root
     failed: int
     error: int
     type: int
-    withheld: bool  # nothing was set, because of that type
+    withheld: bool  # nothing was set, because of `type`
 
 
 @dataclass(frozen=True)
 class Journal:
-    """All of one run: records in the order of their hosts and chunks, and counts by name.
+    """All journals of one run: records ordered by host and chunk, and counters by name.
 
-    Of the counts `unreadable` are journals, `silent` questions and `untyped` files.
+    `unreadable` counts journals, `silent` unanswered calls of a store's tool, `untyped` files.
     """
 
     records: list[Record]
@@ -57,11 +57,11 @@ class Journal:
 
 
 def make_journal(table: Path) -> None:
-    """The journal of this host, whole and sparse, so that no process has to make it.
+    """Create this host's journal at full size (sparse), so that no process has to.
 
-    Raises OSError, also where no file can be shared through memory.
+    Raises OSError, also if a file there cannot be shared through memory.
     """
-    path = _journal_of(table)
+    path = _journal_path(table)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         os.ftruncate(fd, SIZE)
@@ -75,18 +75,18 @@ def make_journal(table: Path) -> None:
 
 
 def link_journal(table: Path, folder: Path) -> None:
-    """The journal of this host in a directory that it can be shared in; a link beside the table."""
-    there = folder / table.name
-    make_journal(there)
-    _journal_of(table).symlink_to(_journal_of(there).resolve())
+    """Create this host's journal in `folder`, where it can be shared; link it beside the table."""
+    shared = folder / table.name
+    make_journal(shared)
+    _journal_path(table).symlink_to(_journal_path(shared).resolve())
 
 
-def _journal_of(table: Path) -> Path:
+def _journal_path(table: Path) -> Path:
     return table.with_name(f"{table.name}.journal.{os.uname().nodename.replace('/', '_')}")
 
 
 def read_journals(table: Path) -> Journal:
-    """What all hosts wrote beside the table; a journal that cannot be read is counted."""
+    """Read the journals of all hosts beside the table; unreadable ones are counted."""
     records: list[Record] = []
     counts = {**dict.fromkeys(COUNTS, 0), "unreadable": 0}
     for path in sorted(table.parent.glob(f"{table.name}.journal.*")):
@@ -105,20 +105,20 @@ def read_journals(table: Path) -> Journal:
                 counts[name] += count
             last = min(_NEXT.unpack_from(head)[1], SIZE - CHUNK)
             for at in range(CHUNK, last + 1, CHUNK):
-                records += _chunk(host, os.pread(fd, CHUNK, at))
+                records += _parse_chunk(host, os.pread(fd, CHUNK, at))
         finally:
             os.close(fd)
     return Journal(records, {**counts, "untyped": len(_untyped_files(records))})
 
 
 def _untyped_files(records: list[Record]) -> set[tuple[int, bytes]]:
-    """Files of tasks whose type was not known when they were made, nor when they were written."""
+    """Return files whose task type was unknown at their creation and at every write."""
     withheld = {(r.root, r.path) for r in records if r.withheld and r.type == UNKNOWN}
     return withheld - {(r.root, r.path) for r in records if not r.withheld}
 
 
-def _chunk(host: str, data: bytes) -> Iterator[Record]:
-    """The whole records of one chunk; what a killed process left half is not read."""
+def _parse_chunk(host: str, data: bytes) -> Iterator[Record]:
+    """Yield the records of one chunk up to one that a killed process left incomplete."""
     at = _USED.size
     while at + _RECORD.size <= len(data):
         head = _RECORD.unpack_from(data, at)

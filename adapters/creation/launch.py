@@ -1,10 +1,9 @@
-"""Hints are set while files are created, by the preload library in each program: switching that on
-for a command, by the rule table in a private directory and by the environment.
+"""Switch on hints at creation for a command: rule table, journal and environment.
 
-The table lies in `.tracehint/` of the working directory, which jobs on other nodes see as well;
-where nothing can be written there, or where another user could put his own files in its place while
-root runs, in a temporary directory, which only this host sees. `tracehint doctor` prints whether
-this can be used here, what it reaches and what it costs.
+The preload library in each program sets the hints. The table is stored in `.tracehint/` of the
+working directory, which jobs on other nodes can read; if that is not writable, or another user
+could replace its files while root runs, in a temporary directory, which only this host can read.
+`tracehint doctor` prints whether this works here, which programs it reaches and what it costs.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ class MechanismCheck:
 
 
 def check_mechanism() -> MechanismCheck:
-    """Tests the preload library and changes nothing."""
+    """Check the preload library without changing anything."""
     reason, remedy = can_be_named()
     return MechanismCheck("preload", not remedy, reason, remedy, REACHES, COST)
 
 
 def require_mechanism() -> None:
-    """Raises MissingDependencyError where no hints can be set at creation."""
+    """Raise MissingDependencyError if hints cannot be set at creation."""
     found = check_mechanism()
     if not found.usable:
         raise MissingDependencyError(
@@ -64,7 +63,7 @@ def require_mechanism() -> None:
 
 @contextmanager
 def hint_environment(table: Path) -> Iterator[dict[str, str]]:
-    """The environment in which programs load the library with this rule table."""
+    """Yield the variables with which programs load the library with this rule table."""
     before = os.environ.get("LD_PRELOAD", "")
     preload = f"{LIBRARY}:{before}" if before else str(LIBRARY)
     with sites_for(table.parent) as sites:
@@ -73,13 +72,13 @@ def hint_environment(table: Path) -> Iterator[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Switched:
-    """Hints are on for programs that get `environment` besides their own."""
+    """Active hints, for programs whose environment includes `environment`."""
 
     table: Path
     environment: dict[str, str]
 
     def journal(self) -> Journal:
-        """What was set until now."""
+        """Read the journals written so far."""
         return read_journals(self.table)
 
 
@@ -87,20 +86,20 @@ class Switched:
 def switched_on(compiled: Compiled, folder: Path) -> Iterator[Switched]:
     """Write the table below `folder` and switch hints on.
 
-    What was written goes at the end; processes that outlive the command keep what they mapped.
+    The files are removed at the end; processes that outlive the command keep their mappings.
     Raises MissingDependencyError, InputError.
     """
-    place = _place(folder)
+    place = _make_private_folder(folder)
     try:
         table = place / "table"
-        _write(table, compiled.data)
-        with _journal(table), hint_environment(table) as environment:
+        _write_table(table, compiled.data)
+        with _provide_journal(table), hint_environment(table) as environment:
             yield Switched(table, environment)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _write(table: Path, data: bytes) -> None:
+def _write_table(table: Path, data: bytes) -> None:
     fd = os.open(table, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as stream:
@@ -112,8 +111,8 @@ def _write(table: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _journal(table: Path) -> Iterator[None]:
-    """Beside the table, or where this host can share a file through memory."""
+def _provide_journal(table: Path) -> Iterator[None]:
+    """Create the journal beside the table, or where this host can share mapped files."""
     with ExitStack() as stack:
         try:
             make_journal(table)
@@ -124,8 +123,8 @@ def _journal(table: Path) -> Iterator[None]:
         yield
 
 
-def _place(folder: Path) -> Path:
-    """A new directory that only the caller may use, and, as root, that no other user can move."""
+def _make_private_folder(folder: Path) -> Path:
+    """Create a directory that only the caller may use and, as root, no other user can move."""
     own = folder / os.fsdecode(PRIVATE)
     with suppress(OSError):
         own.mkdir(mode=0o700, exist_ok=True)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_HOPS = 8
-_CLOCKS_NS = 1_000_000  # by which the recorder's times and the journal's may differ
+_MAX_RENAMES = 8
+_MAX_CLOCK_OFFSET_NS = 1_000_000  # maximum difference of the recorder's and the journal's times
 
 
 @dataclass(frozen=True)
 class Made:
-    """A file that the run made: its last name (absolute), when, by whom."""
+    """A file that the run created or renamed: absolute name, time and process."""
 
     path: bytes
     t_ns: int
@@ -42,12 +42,12 @@ class Made:
     renamed: bool  # it had another name before
 
     def follow_renames(self, renames: Renames) -> Made:
-        """The same file under its last name."""
+        """Return the same file under its last name."""
         last = renames.last_name(self.path, self.t_ns)
         return self if last == self.path else replace(self, path=last, renamed=True)
 
     def why(self, unseen: str) -> str:
-        """Why it has no hint; `unseen`: who may make files unnoticed."""
+        """Return why it has no hint; `unseen`: programs whose creations are not recorded."""
         if self.renamed:
             return "made under another name and renamed"
         by = f" by {self.program}" if self.program else ""
@@ -55,7 +55,7 @@ class Made:
 
 
 def made_in(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[Made]:
-    """Files below the roots that the run created or renamed, by their names."""
+    """Yield the files below the roots that the run created or renamed."""
     import pyarrow.compute as pc
 
     programs = programs_of(bundle.tables["processes"])
@@ -63,18 +63,18 @@ def made_in(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[Made]:
     opens = opens.filter(opens.column("created"))
     opens = opens.select(["path", "open_ns", "proc"]).rename_columns(["path", "t_ns", "proc"])
     names = bundle.tables["names"]
-    first = names.filter(pc.equal(names.column("op"), "create"))  # of O_TMPFILE: when it is linked
+    first = names.filter(pc.equal(names.column("op"), "create"))  # O_TMPFILE: when it is linked
     first = first.select(["path", "t_ns", "proc"])
     renames = names.filter(pc.equal(names.column("op"), "rename"))
     renames = renames.select(["new_path", "t_ns", "proc"])
     renames = renames.rename_columns(["path", "t_ns", "proc"])
     for table, renamed in ((opens, False), (first, False), (renames, True)):
-        for row in table.filter(_below(table.column("path"), roots)).to_pylist():
+        for row in table.filter(_filter_below(table.column("path"), roots)).to_pylist():
             pid, program = programs.get(row["proc"], (0, ""))
             yield Made(row["path"], row["t_ns"], pid, program, renamed)
 
 
-def _below(paths: pa.ChunkedArray, roots: Sequence[bytes]) -> pa.ChunkedArray:
+def _filter_below(paths: pa.ChunkedArray, roots: Sequence[bytes]) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
     hit = pc.starts_with(paths, roots[0].rstrip(b"/") + b"/")
@@ -84,13 +84,13 @@ def _below(paths: pa.ChunkedArray, roots: Sequence[bytes]) -> pa.ChunkedArray:
 
 
 def programs_of(processes: pa.Table) -> Mapping[int, tuple[int, str]]:
-    """Process epoch -> (pid, name of its program)."""
+    """Map process epochs to (pid, program name)."""
     rows = processes.select(["proc", "pid", "exe"]).to_pylist()
     return {r["proc"]: (r["pid"], to_text(os.path.basename(r["exe"] or b""))) for r in rows}  # noqa: PTH119
 
 
 class Renames:
-    """Where the files of a run went, by name and time."""
+    """Renames of a run, to look up the last name of a file."""
 
     def __init__(self, bundle: Bundle) -> None:
         import pyarrow.compute as pc
@@ -102,10 +102,10 @@ class Renames:
             self._moves.setdefault(row["path"], []).append((row["t_ns"], row["new_path"]))
 
     def last_name(self, path: bytes, t_ns: int) -> bytes:
-        """The last name of the file that had this one at that time."""
-        for _ in range(_HOPS):
+        """Return the last name of the file that was called `path` at that time."""
+        for _ in range(_MAX_RENAMES):
             moves = self._moves.get(path, [])
-            at = bisect.bisect_left(moves, (t_ns - _CLOCKS_NS, b""))
+            at = bisect.bisect_left(moves, (t_ns - _MAX_CLOCK_OFFSET_NS, b""))
             if at == len(moves):
                 break
             t_ns, path = moves[at]
@@ -113,29 +113,29 @@ class Renames:
 
 
 Row = dict[str, Any]
-_UNTYPED = "the type of the task that made it was not known"
+_UNTYPED_REASON = "the type of the task that made it was not known"
 
 
 @dataclass(frozen=True)
-class Teller:
-    """Makes rows; `host` is the name of this host in the bundle."""
+class RowBuilder:
+    """Builds rows of the table `settings`; `host`: name of this host in the bundle."""
 
     resolution: Resolution
-    store: Store  # as it was compiled: a script's, which leaves the host open
+    store: Store  # in the form used for compiling: host left open
     roots: Sequence[bytes]
     host: str
 
     def rows(
         self, journal: Journal, made: Iterable[Made] = (), renames: Renames | None = None
     ) -> list[Row]:
-        """A row for each hint of each file: those of the journal, then what it does not know.
+        """Return a row per hint and file: those of the journal, then of files missing in it.
 
-        A file stands there under the last name that `renames` tells.
+        Files have their last names according to `renames`.
         """
         rows: list[Row] = []
-        for record, target in zip(journal.records, self._targets(journal.records), strict=True):
+        for record, target in zip(journal.records, self._resolve(journal.records), strict=True):
             if target is not None:
-                rows += self._of_record(record, target)
+                rows += self._make_record_rows(record, target)
         others = {self._join_root(record) for record in journal.records if record.withheld}
         if renames is not None:
             made = [one.follow_renames(renames) for one in made]
@@ -143,8 +143,8 @@ class Teller:
                 row["path"] = renames.last_name(row["path"], row["t_ns"])
         return rows + self._list_unjournaled(made, others | {row["path"] for row in rows})
 
-    def _targets(self, records: Sequence[Record]) -> list[Target | None]:
-        """What each file was to get: by its name, where no rule asked who makes it."""
+    def _resolve(self, records: Sequence[Record]) -> list[Target | None]:
+        """Return each file's target: by name alone if no rule asked for the task's type."""
         types = self.resolution.hints.maker_types
         by_name = self.resolution.resolve([record.path for record in records])
         kinds = [types[r.type] if r.type < len(types) else None for r in records]
@@ -152,7 +152,7 @@ class Teller:
         done = {record.path for record in records if not record.withheld}
         found: list[Target | None] = []
         for record, name, maker in zip(records, by_name, by_maker, strict=True):
-            if record.withheld:  # who began it was not known, who wrote it may have been
+            if record.withheld:  # its creator is unknown; a later writer may be known
                 unknown = record.type == table_layout.UNKNOWN and record.path not in done
                 found.append(name if unknown else None)
             else:
@@ -162,7 +162,7 @@ class Teller:
     def _join_root(self, record: Record) -> bytes:
         return self.roots[record.root].rstrip(b"/") + b"/" + record.path
 
-    def _of_record(self, record: Record, target: Target) -> list[Row]:
+    def _make_record_rows(self, record: Record, target: Target) -> list[Row]:
         here = os.uname().nodename
         common = {
             "host": self.host if record.host == here else record.host,
@@ -170,16 +170,16 @@ class Teller:
             "path": self._join_root(record),
         }  # fmt: skip  # a table
         short = record.host.partition(".")[0].encode()
-        rows = self._of_target(common, target, short)
+        rows = self._make_target_rows(common, target, short)
         for i, row in enumerate(row for row in rows if row["key"]):
             if record.withheld:
-                row |= {"state": "missed", "why": _UNTYPED}
+                row |= {"state": "missed", "why": _UNTYPED_REASON}
             elif record.failed >> i & 1:
                 why = f"the store refused it: {os.strerror(record.error)}"
                 row |= {"state": "refused", "error": record.error, "why": why}
         return rows
 
-    def _of_target(self, common: Row, target: Target, short: bytes) -> list[Row]:
+    def _make_target_rows(self, common: Row, target: Target, short: bytes) -> list[Row]:
         settings, gaps = at_creation(self.store, target.hints)
         common = {**common, "rule": target.rule, "pattern": target.pattern, "error": None}
         rows = [{**common, **_setting_row(setting, short)} for setting in settings]
@@ -190,29 +190,29 @@ class Teller:
         return rows
 
     def _list_unjournaled(self, made: Iterable[Made], known: set[bytes]) -> list[Row]:
-        """Rows of files that a rule is for and that the journal does not know."""
+        """Return rows of files that match a rule and are missing in the journal."""
         last = {one.path: one for one in made if one.path not in known}
-        names = [self._below(path) for path in last]
+        names = [self._relative_path(path) for path in last]
         rows: list[Row] = []
         here = os.uname().nodename.partition(".")[0].encode()
         for one, target in zip(last.values(), self.resolution.resolve(names), strict=True):
             if target is None:
                 continue
             common = {"host": self.host, "t_ns": one.t_ns, "pid": one.pid, "path": one.path}
-            for row in self._of_target(common, target, here):
+            for row in self._make_target_rows(common, target, here):
                 missed = row["state"] == "set"
                 rows.append({**row, "state": "missed", "why": one.why(UNSEEN)} if missed else row)
         return rows
 
-    def _below(self, path: bytes) -> bytes:
-        """The path below its root."""
+    def _relative_path(self, path: bytes) -> bytes:
+        """Return the path relative to its root."""
         fitting = (root.rstrip(b"/") + b"/" for root in self.roots)
         return next(path[len(root) :] for root in fitting if path.startswith(root))
 
 
-def teller(resolution: Resolution, store: Store, roots: Sequence[bytes], host: str) -> Teller:
-    """The teller of a run whose rules were compiled for this store."""
-    return Teller(resolution, prepare_for_script(store), roots, host)
+def teller(resolution: Resolution, store: Store, roots: Sequence[bytes], host: str) -> RowBuilder:
+    """Return the row builder of a run whose rules were compiled for this store."""
+    return RowBuilder(resolution, prepare_for_script(store), roots, host)
 
 
 def _setting_row(setting: Setting, short: bytes) -> Row:
@@ -220,8 +220,8 @@ def _setting_row(setting: Setting, short: bytes) -> Row:
     return {"hint": setting.hint, "key": setting.key, "value": value, "state": "set", "why": ""}
 
 
-# op of the table `names` -> (the name that loses its hint, in words)
-_TAKING = (
+# (op in table `names`, column of the name that loses its hint, reason)
+_REMOVALS = (
     ("unlink", "path", "deleted and made anew"),
     ("rename", "new_path", "another file was renamed over it"),
     ("exchange", "path", "exchanged with another file"),
@@ -230,7 +230,7 @@ _TAKING = (
 
 
 def explain_lost_hints(bundle: Bundle, paths: Collection[bytes]) -> dict[bytes, str]:
-    """Path (absolute) -> what took its hint, and which program did."""
+    """Map absolute paths to the last event that removed the hint, with the program."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -238,7 +238,7 @@ def explain_lost_hints(bundle: Bundle, paths: Collection[bytes]) -> dict[bytes, 
     programs = programs_of(bundle.tables["processes"])
     names = bundle.tables["names"]
     last: dict[bytes, tuple[int, str]] = {}
-    for op, side, why in _TAKING:
+    for op, side, why in _REMOVALS:
         hit = pc.and_(pc.equal(names.column("op"), op), pc.is_in(names.column(side), wanted))
         for row in names.filter(hit).select([side, "seq", "proc"]).to_pylist():
             _, program = programs.get(row["proc"], (0, ""))
@@ -247,7 +247,7 @@ def explain_lost_hints(bundle: Bundle, paths: Collection[bytes]) -> dict[bytes, 
     return {path: words for path, (_, words) in last.items()}
 
 
-_COUNTED = {
+_COUNT_TEXTS = {
     "conflict": "files: two rules fit equally well and disagree",
     "costly": "files: too many rules may fit the name (limit of the preload library)",
     "damaged": "files: the rule table is damaged",
@@ -257,65 +257,65 @@ _COUNTED = {
     "silent": "times the store's tool did not answer (after three it is not asked again)",
     "unreadable": "journals that cannot be read",
 }
-_MOST = 4  # reasons that are reported
+_MAX_REASONS = 4  # maximum number of reported reasons
 
 
 def summary(journal: Journal, rows: Sequence[dict[str, Any]], unread: int) -> list[str]:
-    """The files hinted, then why others were not."""
+    """Return report lines: the number of hinted files, then why others have no hint."""
     files: dict[bytes, str] = {}
-    for row in rows:  # one that was set is enough
+    for row in rows:  # a file with one setting that was set counts as set
         files[row["path"]] = "set" if files.get(row["path"]) == "set" else row["state"]
     states = Counter(files.values())
     expressible = sum(count for state, count in states.items() if state != "unsaid")
     lines = [f"hints set on {states['set']:,} of {plural(expressible, 'matching file')}"]
     if not expressible:
-        lines = _unsaid(rows) or ["no matching file was created"]
+        lines = _explain_inexpressible(rows) or ["no matching file was created"]
     bad = [row for row in rows if row["state"] not in ("set", "unsaid")]
     reasons = Counter((row["state"], row["key"], row["why"]) for row in bad)
-    for (state, key, why), count in reasons.most_common(_MOST):
+    for (state, key, why), count in reasons.most_common(_MAX_REASONS):
         kind = (state, key, why)
         example = next(r["path"] for r in bad if (r["state"], r["key"], r["why"]) == kind)
         name = shorten(terminal(text(example)), 60)
         lines.append(f"  {count:,} x {terminal(key)} {state}: {terminal(why)}, as {name}")
-    if len(reasons) > _MOST:
-        lines.append(f"  and {plural(len(reasons) - _MOST, 'other reason')}")
+    if len(reasons) > _MAX_REASONS:
+        lines.append(f"  and {plural(len(reasons) - _MAX_REASONS, 'other reason')}")
     if unread:
         lines.append(f"  {plural(unread, 'file')} could not be read back")
     lines += [
         f"  {journal.counts[name]:,} {words}"
-        for name, words in _COUNTED.items()
+        for name, words in _COUNT_TEXTS.items()
         if journal.counts[name]
     ]
     return lines
 
 
-def _unsaid(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Why files that rules are for got nothing at all."""
+def _explain_inexpressible(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return report lines with the reasons why no matching file has a hint."""
     reasons = Counter(row["why"] for row in rows)
     return [
         f"no hint was set on {plural(count, 'file')}: {terminal(why)}"
-        for why, count in reasons.most_common(_MOST)
+        for why, count in reasons.most_common(_MAX_REASONS)
     ]
 
 
-_ASKED = ("set", "missed")
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ_BACK_STATES = ("set", "missed")
+_OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def read_back(rows: Sequence[dict[str, Any]], store: Store, seconds: float) -> int:
-    """Rows that were set and are not so any more become `lost`, missed ones that are there all the
-    same `set`: whoever set them found no place to note it. The number of files not read.
+    """Read settings back and update the states of rows; return the number of files not read.
 
-    A file that the run deleted had its hint as long as it was there. Of several rows of one name
-    the last says what must be there. `seconds`: stores whose tools are slow are asked no longer.
+    `set` rows whose value is gone become `lost`. `missed` rows whose value is present become `set`:
+    the journal had no space for them. Rows of deleted files keep their state. If a name was created
+    several times, the last rows are checked. `seconds`: time limit, for stores with slow tools.
     """
     last: dict[bytes, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        if row["state"] in _ASKED:
-            kept = last[row["path"]]
-            if kept and kept[0]["t_ns"] != row["t_ns"]:
-                kept.clear()
-            kept.append(row)
+        if row["state"] in _READ_BACK_STATES:
+            settings_of_name = last[row["path"]]
+            if settings_of_name and settings_of_name[0]["t_ns"] != row["t_ns"]:
+                settings_of_name.clear()
+            settings_of_name.append(row)
     until, unread = time.monotonic() + seconds, 0
     for path, settings in last.items():
         if time.monotonic() > until or not _read_file_settings(path, settings, store):
@@ -324,9 +324,9 @@ def read_back(rows: Sequence[dict[str, Any]], store: Store, seconds: float) -> i
 
 
 def _read_file_settings(path: bytes, rows: list[dict[str, Any]], store: Store) -> bool:
-    """Whether the store could be asked about the file, or it is not there."""
+    """Update the rows of a file; False if it cannot be read. A deleted file counts as read."""
     try:
-        fd = os.open(path, _FLAGS)
+        fd = os.open(path, _OPEN_FLAGS)
     except FileNotFoundError:
         return True
     except OSError:
@@ -337,7 +337,7 @@ def _read_file_settings(path: bytes, rows: list[dict[str, Any]], store: Store) -
             if got == row["value"]:
                 row |= {"state": "set", "why": ""}
             elif row["state"] == "set":
-                row |= {"state": "lost", "why": _why(got)}
+                row |= {"state": "lost", "why": _explain_loss(got)}
     except (OSError, TracehintError):
         return False
     finally:
@@ -345,7 +345,7 @@ def _read_file_settings(path: bytes, rows: list[dict[str, Any]], store: Store) -
     return True
 
 
-def _why(got: bytes | None) -> str:
+def _explain_loss(got: bytes | None) -> str:
     if got is None:
         return "another file took its name, or the attribute was removed"
     return "it has another value now"

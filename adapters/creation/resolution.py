@@ -1,13 +1,13 @@
-"""What is set on a file at the moment it is made: by its exact name, else by the rules' templates.
+"""Hints of a file at its creation: by its exact name, otherwise by the rules' templates.
 
-The names of the run that the rules were learned from are resolved with all that the run tells
-(who writes and reads them); any other name by the name alone. The compiled table
-(adapters/creation/rule_table.py) says the same, and so does `verify`.
+Names of the run that the rules were learned from are resolved with all recorded facts (their
+writers and readers), any other name by the name alone. The compiled table
+(adapters/creation/rule_table.py) and `verify` give the same results.
 
-A program that writes `x.part` or `tmpab12cd34` and renames it at the end makes its file under a
-name that no rule is for. The recorded run tells which name became which: the rule of the last
-name holds for the first one too. Where names of one look became files of different hints, there is
-no rule.
+A program that writes `x.part` or `tmpab12cd34` and renames it at the end creates its file under a
+name that matches no rule. The recorded run shows the renames: the rule of the last name also
+applies to the first one. If names of one shape became files with different hints, they get no
+rule.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
     from tracehint.schemas.store import Bundle
 
 
-_MOST = 5_000  # rules
-FEW, LEAST = 3, 4  # names of one place, and letters in which they differ, that tell
+_MAX_RULES = 5_000  # maximum number of rules for renamed files
+MIN_NAMES, MIN_LETTERS = 3, 4  # minimum number, and of differing letters, of generated names
 _PLAIN = re.compile(rb"[A-Za-z0-9_]+")
 
 
 def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> list[Rule]:
-    """The rules, at most 5,000. `roots`: the run's data roots, longest first."""
+    """Return at most 5,000 rules for first names; `roots`: the data roots, longest first."""
     pairs = [(made, last) for made, last in _renamed_files(bundle, roots) if made != last]
     targets = resolution.resolve([last for _, last in pairs])
     kinds: dict[str, list[tuple[bytes, Target | None]]] = defaultdict(list)
@@ -60,14 +60,14 @@ def made_as(bundle: Bundle, resolution: Resolution, roots: Sequence[bytes]) -> l
         if target is None or any(t is None or t.hints != target.hints for _, t in files):
             continue
         try:
-            rules.append(_rule(template, target, [path for path, _ in files]))
-        except InputError:  # a look that is too loose for a rule
+            rules.append(_make_rule(template, target, [path for path, _ in files]))
+        except InputError:  # the shape is too general for a rule
             continue
-    return rules[:_MOST]
+    return rules[:_MAX_RULES]
 
 
 def _renamed_files(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """(first name, last name) below the roots of files that were made and renamed."""
+    """Yield (first name, last name), below the roots, of created and renamed files."""
     import duckdb
 
     con = duckdb.connect(":memory:")
@@ -85,7 +85,7 @@ def _renamed_files(bundle: Bundle, roots: Sequence[bytes]) -> Iterator[tuple[byt
 
 
 def _path_below_root(path: bytes, roots: Sequence[bytes]) -> bytes:
-    """The path below its root; empty: it lies elsewhere."""
+    """Return the path relative to its root; empty: outside of all roots."""
     for root in roots:
         start = root.rstrip(b"/") + b"/"
         if path.startswith(start) and inside(path[len(start) :]):
@@ -94,14 +94,14 @@ def _path_below_root(path: bytes, roots: Sequence[bytes]) -> bytes:
 
 
 def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
-    """Of a name with a random part its look, else the name itself."""
+    """Return a template per pair: the shape of a name with a random part, else the name."""
     import pyarrow as pa
 
     from tracehint.hintgen.text.masks import RANDOM_PART, shapes_of
 
     if not pairs:
         return []
-    paths, sure = [made for made, _ in pairs], _made_up(pairs)
+    paths, sure = [made for made, _ in pairs], _find_generated_names(pairs)
     random = re.compile(RANDOM_PART.encode())
     shapes = shapes_of(pa.array(paths, pa.binary())).to_pylist()
     shapes = [
@@ -109,40 +109,40 @@ def _templates(pairs: Sequence[tuple[bytes, bytes]]) -> list[str]:
         for path, shape in zip(paths, shapes, strict=True)
     ]
     return [
-        _template(shape) if random.search(shape) else to_text(path, braces=True)
+        _convert_shape(shape) if random.search(shape) else to_text(path, braces=True)
         for path, shape in zip(paths, shapes, strict=True)
     ]
 
 
-def _made_up(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """The look of names that say nothing of what their files are called in the end: in one
-    directory, of one length, and different in one place."""
+def _find_generated_names(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Map generated names to their shape: names of one directory and length that differ in one
+    part, which does not occur in the last names."""
     places: dict[tuple[bytes, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for made, last in pairs:
         folder, _, name = made.rpartition(b"/")
         places[folder, len(name)].append((made, last))
-    found = {}
+    shapes = {}
     for same in places.values():
         names = [made for made, _ in same]
-        before = _common(names)
-        behind = _common([name[len(before) :][::-1] for name in names])[::-1]
-        parts = [name[len(before) : len(name) - len(behind)] for name in names]
-        alien = all(part not in last for part, (_, last) in zip(parts, same, strict=True))
-        long = min(map(len, parts)) >= LEAST and all(map(_PLAIN.fullmatch, parts))
-        if len(set(parts)) >= FEW and alien and long:
-            found.update(dict.fromkeys(names, before + b"\0r" + behind))
-    return found
+        prefix = _find_common_prefix(names)
+        suffix = _find_common_prefix([name[len(prefix) :][::-1] for name in names])[::-1]
+        parts = [name[len(prefix) : len(name) - len(suffix)] for name in names]
+        unrelated = all(part not in last for part, (_, last) in zip(parts, same, strict=True))
+        long = min(map(len, parts)) >= MIN_LETTERS and all(map(_PLAIN.fullmatch, parts))
+        if len(set(parts)) >= MIN_NAMES and unrelated and long:
+            shapes.update(dict.fromkeys(names, prefix + b"\0r" + suffix))
+    return shapes
 
 
-def _common(names: Sequence[bytes]) -> bytes:
-    """What all of them begin with."""
+def _find_common_prefix(names: Sequence[bytes]) -> bytes:
+    """Return the longest common prefix."""
     low, high = min(names), max(names)
     equal = (at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b)
     return low[: next(equal, min(len(low), len(high)))]
 
 
-def _template(shape: bytes) -> str:
-    """A shape of hintgen/text/masks.py as a template."""
+def _convert_shape(shape: bytes) -> str:
+    """Convert a shape of hintgen/text/masks.py to a template."""
     from tracehint.hintgen.text.masks import MARKS
 
     first, *rest = shape.split(b"\0")
@@ -152,7 +152,7 @@ def _template(shape: bytes) -> str:
     return "".join(parts)
 
 
-def _rule(template: str, target: Target, paths: Sequence[bytes]) -> Rule:
+def _make_rule(template: str, target: Target, paths: Sequence[bytes]) -> Rule:
     parsed = parse(template)
     return Rule(
         id=f"{target.rule}-made-as-{template}"[:200],
@@ -172,10 +172,10 @@ def _rule(template: str, target: Target, paths: Sequence[bytes]) -> Rule:
 
 @dataclass(frozen=True)
 class Resolution:
-    """`known`: path -> its hints, None where it gets none whatever a template says.
+    """Hints by exact name (`known`; None: no hints, even if a template matches), then by rule.
 
-    `bound`: path -> the type of the task that has to make it, where its name does not tell how it
-    will be used; made by another one it is a file that nobody knows.
+    `bound`: path -> required type of the creating task, if the name alone does not determine the
+    use; a file of that name from another task is an unknown file.
     """
 
     hints: HintFile
@@ -190,22 +190,22 @@ class Resolution:
     def resolve(
         self, paths: Iterable[bytes], makers: Sequence[str | None] | None = None
     ) -> list[Target | None]:
-        """The hints of each path (below the data root); None: it gets none.
+        """Return the hints of each path (below the data root); None: no hints.
 
-        `makers`: the type of the task that makes each, None where it is not known; without the
-        list nobody asks, and rules that do say nothing.
+        `makers`: type of each file's creating task, None if unknown; without the list, types are
+        not checked and rules that require one do not match.
         """
         wanted = list(zip(paths, makers, strict=True)) if makers else [(p, None) for p in paths]
         asked = bool(makers)
         others = [pair for pair in wanted if not self._is_known(*pair, asked)]
-        found = dict(zip(others, self._by_name(others, asked), strict=True))
+        found = dict(zip(others, self._match(others, asked), strict=True))
         return [found[pair] if pair in found else self.known[pair[0]] for pair in wanted]
 
     def _is_known(self, path: bytes, maker: str | None, asked: bool) -> bool:
-        """Whether the name itself decides."""
+        """Whether the exact name determines the hints."""
         return path in self.known and (not asked or self.bound.get(path, maker) == maker)
 
-    def _by_name(self, pairs: list[tuple[bytes, str | None]], asked: bool) -> list[Target | None]:
+    def _match(self, pairs: list[tuple[bytes, str | None]], asked: bool) -> list[Target | None]:
         if not self.hints.rules:
             return [None] * len(pairs)
         targets: list[Target | None] = []
@@ -227,7 +227,7 @@ class Resolution:
 
 
 def resolution_of(hints: HintFile, paths: Paths | None, nodes: int | None = None) -> Resolution:
-    """The resolution of a hint file and of the names that are known before the run."""
+    """Return the resolution of a hint file and of the names known before the run."""
     paths = paths or Paths(files=())
     own = [path for path in _named_paths(hints) if path not in set(paths.declared)]
     known = Paths(files=own, declared=paths.declared, known=paths.known, names=paths.names)
@@ -245,8 +245,8 @@ def resolution_of(hints: HintFile, paths: Paths | None, nodes: int | None = None
 
 
 def _hints_by_use(hints: HintFile, known: Paths, fired: Mapping[bytes, str]) -> dict[bytes, str]:
-    """Files of the recorded run that got their hints by more than their names, and the types of
-    the tasks that made them, where such a task is surely known when it makes its files."""
+    """Map recorded files whose rule needs more than the name to the type of their creating task,
+    if tasks of that type are reliably identified when they create files."""
     sure = {maker.type for maker in hints.makers if maker.sure}
     needy = {rule.id for rule in hints.rules if rule.conditions.needs}
     kinds = known.known.producer_types if known.known is not None else None
@@ -257,7 +257,7 @@ def _hints_by_use(hints: HintFile, known: Paths, fired: Mapping[bytes, str]) -> 
 
 
 def _planned_files(hints: HintFile) -> Iterator[Target]:
-    """The files of a plan for one run: it decides."""
+    """Yield the files of a plan for one run, which overrides the rules."""
     plan = hints.plan
     for file in plan.files if plan is not None else ():
         path = to_bytes(file.path)
@@ -268,7 +268,7 @@ def _planned_files(hints: HintFile) -> Iterator[Target]:
 
 
 def _named_paths(hints: HintFile) -> list[bytes]:
-    """Paths for which a rule remembers values of their own."""
+    """Return the paths for which a rule stores values per file."""
     paths: dict[bytes, None] = {}
     for rule in hints.rules:
         for text in rule.per_file:
@@ -281,13 +281,13 @@ def _named_paths(hints: HintFile) -> list[bytes]:
     return list(paths)
 
 
-BY_TOOL = "only its own tool can set it, beforehand, for the directory (`tracehint apply`)"
-_MARK = "0tracehint.group0"  # stands for the group until the file is made
+NEEDS_TOOL = "only its own tool can set it, beforehand, for the directory (`tracehint apply`)"
+_GROUP_MARK = "0tracehint.group0"  # placeholder for the group, which is known at creation
 
 
 @dataclass(frozen=True)
 class TableSetting:
-    """One setting in the table: the group's name stands between `value` and `tail`."""
+    """One setting in the table: the group's name is inserted between `value` and `tail`."""
 
     key: bytes
     value: bytes
@@ -297,7 +297,7 @@ class TableSetting:
 
 @dataclass(frozen=True)
 class SettingSet:
-    """What a rule sets. `ways`: the checksum of the group's name chooses among several."""
+    """Settings of a rule. `ways`: alternatives, chosen by the checksum of the group's name."""
 
     ways: tuple[tuple[TableSetting, ...], ...]
     prefix: bytes = b""
@@ -307,24 +307,24 @@ class SettingSet:
 
     @property
     def empty(self) -> bool:
-        """True where the store can say none of it."""
+        """Whether the store can express none of the hints."""
         return not any(self.ways)
 
 
 def fixed_set(store: Store, hints: Mapping[str, str]) -> SettingSet:
-    """The settings of values that are known. Raises UsageError for a name that nobody may write."""
+    """Return the settings of known values. Raises UsageError for a forbidden attribute."""
     way, gaps = _way(store, hints)
     return SettingSet((way,), gaps=tuple(gaps))
 
 
 def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingSet:
-    """The settings of a rule for names that nobody has seen. Raises UsageError as `fixed_set`."""
+    """Return a rule's settings for unknown names. Raises UsageError as `fixed_set` does."""
     values = {hint.name: value_of(hint, Scale(nodes=nodes)) for hint in hints}
     grouped = next((hint for hint in hints if hint.formula.fn == "group"), None)
     if grouped is None:
         return fixed_set(store, values)
     kind, _, _ = grouped.value.partition("|")
-    names = _representatives(len(store.places.groups)) if isinstance(store, Placing) else [_MARK]
+    names = _list_groups(len(store.places.groups)) if isinstance(store, Placing) else [_GROUP_MARK]
     found = [_way(store, {**values, grouped.name: f"{kind}|{name}"}) for name in names]
     formula = grouped.formula
     return SettingSet(
@@ -336,8 +336,8 @@ def rule_set(store: Store, hints: Sequence[Hint], nodes: int | None) -> SettingS
     )
 
 
-def _representatives(places: int) -> list[str]:
-    """A group name for each place that a checksum can choose; one where there are no places."""
+def _list_groups(places: int) -> list[str]:
+    """Return a group name for each place that a checksum can select; one without places."""
     found: dict[int, str] = {}
     number = 0
     while len(found) < max(1, places):
@@ -348,10 +348,10 @@ def _representatives(places: int) -> list[str]:
 
 
 def at_creation(store: Store, hints: Mapping[str, str]) -> tuple[list[Setting], list[Gap]]:
-    """Settings that a file can get at its creation, and those that it cannot."""
+    """Return the settings that can be made at a file's creation, and the gaps."""
     settings, gaps = store.translate(hints, "file")
     if store.about.tools and not isinstance(store, MooseFs | CephFs):
-        gaps = [*gaps, *(Gap(hint=s.hint, level="none", reason=BY_TOOL) for s in settings)]
+        gaps = [*gaps, *(Gap(hint=s.hint, level="none", reason=NEEDS_TOOL) for s in settings)]
         settings = []
     return settings, gaps
 
@@ -367,8 +367,8 @@ def _way(store: Store, hints: Mapping[str, str]) -> tuple[tuple[TableSetting, ..
     return tuple(map(_table_setting, settings)), gaps
 
 
-def _tool(name: str) -> str:
-    """Where a store's own tool lies here; where it does not, the place that packages use."""
+def _find_tool(name: str) -> str:
+    """Return the path of a store's tool on this host, or below /usr/bin if not found."""
     return str(Path(shutil.which(name) or f"/usr/bin/{name}").absolute())
 
 
@@ -376,11 +376,11 @@ def _table_setting(setting: Setting) -> TableSetting:
     key, value = setting.key.encode(), setting.value
     flags = 0
     if setting.key == MOOSEFS_KEY:
-        key, flags = os.fsencode(_tool("mfssetsclass")), table_layout.CLASS
+        key, flags = os.fsencode(_find_tool("mfssetsclass")), table_layout.CLASS
     if len(key) > table_layout.MAX_KEY or len(value) > table_layout.MAX_VALUE:
         raise UsageError(f"the setting {setting.key[:80]!r} is too long", "Check the store.")
     if setting.by_name and b"@host" in value:
         before, _, after = value.partition(b"@host")
         return TableSetting(key, before, after, flags | table_layout.HOST)
-    before, mark, after = value.partition(_MARK.encode())
+    before, mark, after = value.partition(_GROUP_MARK.encode())
     return TableSetting(key, before, after, flags | table_layout.GROUP if mark else flags)

@@ -1,10 +1,10 @@
-"""Rules and known names as one table that a process maps when it starts.
+"""Compile rules and known names into one table that each process maps at its start.
 
     table = compile_rules(resolution, open_store("xattr"), [b"/scratch/run7"])
 
-Of the rules only those come in that can fire by a name alone; the others speak through the known
-names of the run. Hint files are untrusted: what comes in has passed hintgen/hints/hintfile.py, and
-a store's names pass its own check.
+Only rules that can match by name alone are included; the others apply through the known names of
+the run. Hint files are untrusted: their content was checked by hintgen/hints/hintfile.py, and
+attribute names are checked by the store.
 """
 
 from __future__ import annotations
@@ -34,40 +34,40 @@ _KINDS = {name: 1 + number for number, name in enumerate(HOLES)}
 
 @dataclass(frozen=True)
 class Compiled:
-    """The table's bytes, and what it holds."""
+    """The table's bytes, and counts of its contents."""
 
     data: bytes
     names: int  # known names
     rules: int  # rules for other names
-    left_out: int  # rules that a name alone cannot fire
-    gaps: dict[Gap, int]  # what the store cannot say, with the number of names and rules
+    left_out: int  # rules that need more than a name
+    gaps: dict[Gap, int]  # inexpressible hints, with the number of names and rules
 
 
 class _Sets:
-    """Each different set of settings once."""
+    """The distinct sets of settings, numbered."""
 
     def __init__(self) -> None:
         self.all: dict[SettingSet, int] = {}
         self.gaps: list[Gap] = []
 
     def number(self, found: SettingSet) -> int:
-        """Its number; NONE where the store can say nothing."""
+        """Return the number of a set; NONE if the store can express none of it."""
         self.gaps += found.gaps
         return table_layout.NONE if found.empty else self.all.setdefault(found, len(self.all))
 
 
 def compile_rules(resolution: Resolution, store: Store, roots: Sequence[bytes]) -> Compiled:
-    """The table for files below the roots. Raises InputError, UsageError."""
+    """Compile the table for files below the roots. Raises InputError, UsageError."""
     store = prepare_for_script(store)
     entries = _rank_rules(entry_of(rule) for rule in resolution.hints.rules)
     blob, sets = Blob(), _Sets()
     types = {kind: number for number, kind in enumerate(resolution.hints.maker_types)}
     sections = {"roots": blob.rows(table_layout.ROOT, [blob.text(root) for root in roots])}
-    sections["exact"] = _exact(blob, sets, resolution, store, types)
+    sections["exact"] = _write_exact(blob, sets, resolution, store, types)
     nodes = resolution.nodes or resolution.hints.nodes
-    sections |= _rules(blob, sets, entries, store, nodes, types)
+    sections |= _write_rules(blob, sets, entries, store, nodes, types)
     sections["sets"] = _write_sets(blob, sets)
-    sections["makers"] = _makers(blob, resolution.hints.makers, types)
+    sections["makers"] = _write_makers(blob, resolution.hints.makers, types)
     typed = bool(resolution.bound) or any(entry.rule.made_by for entry in entries)
     return Compiled(
         blob.finish(
@@ -81,7 +81,7 @@ def compile_rules(resolution: Resolution, store: Store, roots: Sequence[bytes]) 
 
 
 def _rank_rules(entries: Iterable[Entry]) -> list[Entry]:
-    """Those that a name alone can fire, in the order in which the matcher takes them."""
+    """Return the rules that need only a name or the creating task, in the matcher's order."""
     free = (
         entry
         for entry in entries
@@ -90,7 +90,7 @@ def _rank_rules(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(free, key=lambda e: (e.order, e.rule.id), reverse=True)
 
 
-def _exact(
+def _write_exact(
     blob: Blob, sets: _Sets, resolution: Resolution, store: Store, types: Mapping[str, int]
 ) -> tuple[int, int]:
     rows = []
@@ -110,7 +110,7 @@ def _exact(
     return blob.rows(table_layout.EXACT, (empty if i is None else rows[i] for i in places))
 
 
-def _rules(
+def _write_rules(
     blob: Blob,
     sets: _Sets,
     entries: Sequence[Entry],
@@ -125,20 +125,20 @@ def _rules(
     for entry in entries:
         for template in (entry.template, *entry.exclude):
             if template not in parts:
-                parts[template] = _parts(blob, template)
+                parts[template] = _write_parts(blob, template)
         excluded = blob.rows(table_layout.PARTS, (parts[other] for other in entry.exclude))
         made_by = [[types.get(kind, table_layout.NONE)] for kind in entry.rule.made_by]
         wanted = blob.rows(table_layout.INDEX, made_by)
         rank = ranks.setdefault(entry.order, len(ranks))
-        # two rules of one rank that differ here give no hint
-        alike = numbers.setdefault(entry.rule.hints, len(numbers))
+        # two rules of equal rank with different hints conflict: no hint is set
+        hint_number = numbers.setdefault(entry.rule.hints, len(numbers))
         number = sets.number(rule_set(store, entry.rule.hints, nodes))
-        rows.append((*parts[entry.template], *excluded, *wanted, rank, alike, number))
+        rows.append((*parts[entry.template], *excluded, *wanted, rank, hint_number, number))
     table = {"rules": blob.rows(table_layout.RULE, rows)}
-    return table | _index(blob, entries)
+    return table | _write_index(blob, entries)
 
 
-def _parts(blob: Blob, template: Template) -> tuple[int, int]:
+def _write_parts(blob: Blob, template: Template) -> tuple[int, int]:
     rows = [
         (_KINDS[part], 0, 0) if isinstance(part, str) else (table_layout.LITERAL, *blob.text(part))
         for part in template.parts
@@ -146,8 +146,8 @@ def _parts(blob: Blob, template: Template) -> tuple[int, int]:
     return blob.rows(table_layout.PART, rows)
 
 
-def _index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
-    """Rules by the ends of their template and its slashes, as hintgen/match/ruleindex.py."""
+def _write_index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
+    """Index rules by prefix, suffix and slashes, as hintgen/match/ruleindex.py does."""
     combos: dict[tuple[int, int], int] = {}
     buckets: dict[tuple[bytes, int, int], list[int]] = defaultdict(list)
     for number, entry in enumerate(entries):
@@ -172,8 +172,8 @@ def _index(blob: Blob, entries: Sequence[Entry]) -> dict[str, tuple[int, int]]:
     }
 
 
-def _makers(blob: Blob, makers: Sequence[Maker], types: Mapping[str, int]) -> tuple[int, int]:
-    """The words of processes, by their checksums."""
+def _write_makers(blob: Blob, makers: Sequence[Maker], types: Mapping[str, int]) -> tuple[int, int]:
+    """Write the hash table of words that identify the processes of a task type."""
     words = [to_bytes(maker.word) for maker in makers]
     rows = [
         (checksum(word), types[maker.type], *blob.text(word))
@@ -187,7 +187,7 @@ def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:
     rows = []
     for found in sets.all:
         ways = [
-            blob.rows(table_layout.SETTING, (_setting(blob, s) for s in way)) for way in found.ways
+            blob.rows(table_layout.SETTING, (_pack(blob, s) for s in way)) for way in found.ways
         ]
         at, count = blob.rows(table_layout.WAY, ways)
         captures = blob.rows(table_layout.INDEX, ([i] for i in found.captures))
@@ -196,6 +196,6 @@ def _write_sets(blob: Blob, sets: _Sets) -> tuple[int, int]:
     return blob.rows(table_layout.SET, rows)
 
 
-def _setting(blob: Blob, setting: TableSetting) -> tuple[int, ...]:
-    at, length = blob.text(setting.key + b"\0")  # the NUL is for the system call, and not counted
+def _pack(blob: Blob, setting: TableSetting) -> tuple[int, ...]:
+    at, length = blob.text(setting.key + b"\0")  # NUL for the system call; not counted
     return at, length - 1, *blob.text(setting.value), *blob.text(setting.tail), setting.flags

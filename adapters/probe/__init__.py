@@ -1,8 +1,8 @@
-"""The probe: what a store and its nodes cost, measured from the nodes themselves.
+"""The probe: costs of a store and its nodes, measured on the nodes.
 
-probe         the measurement as a whole, and the agents on the nodes
-agent         what runs on each node
-jobs          how a batch system starts jobs
-measurements  what was measured, as records
-derive        the numbers of a cluster file from the measurements
+probe         the steps of the measurement, and the agents on the nodes
+agent         the program that runs on each node
+jobs          how fast a batch system starts jobs
+measurements  records of what was measured
+derive        parameters of a cluster file from the measurements
 """

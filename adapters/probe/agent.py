@@ -1,10 +1,10 @@
-"""What runs on each node of the probe: this text alone, given to `python3 -c`, without tracehint.
+"""The probe's agent on each node: this source text alone, run by `python3 -c`, without tracehint.
 
-It gets one JSON object a line on standard input and answers with one a line: `seconds` of the
-whole, `times` of each item of `done`, `net` (bytes that came in and went out over the node's links
-meanwhile), `busy` (seconds of processors meanwhile: of this program, and of `programs` on the
-machine, the store's, if there are such, else of all). It touches nothing outside the directory that
-is its only argument.
+It reads one JSON request per line from standard input and prints one JSON reply per line: `seconds`
+in total, `times` of each item of `done`, `net` (bytes received and sent over the node's links in
+that time), `busy` (processor seconds in that time: of this program, and of the store's `programs`
+on this machine, or of all processors if none of these is found). It accesses nothing outside the
+directory that is its only argument.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OLD = os.O_RDONLY | os.O_CLOEXEC
 
 
 def net() -> tuple[int, int]:
-    """Bytes in and out over all links but the node's own loop."""
+    """Return the bytes received and sent over all links except loopback."""
     came, went = 0, 0
     for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
         name, _, rest = line.partition(":")
@@ -40,14 +40,14 @@ def net() -> tuple[int, int]:
 
 
 def busy(programs: Sequence[str]) -> tuple[float, float]:
-    """Seconds of processors so far: of this program alone, and of the store's here; or, where
-    none of these can be seen, 0 and what all processors of the machine have worked."""
+    """Return processor seconds so far: of this program, and of the store's programs on this
+    machine; if none of these is visible, 0 and the seconds of all processors."""
     total, found = 0.0, False
     for entry in Path("/proc").iterdir() if programs else ():
         try:
             name, _, rest = (entry / "stat").read_text().partition(" (")[2].rpartition(") ")
         except OSError:
-            continue  # no process, or it has ended
+            continue  # not a process, or it has ended
         if name in programs:
             words = rest.split()
             total += (int(words[11]) + int(words[12])) / TICK
@@ -60,7 +60,7 @@ def busy(programs: Sequence[str]) -> tuple[float, float]:
 
 
 def machine() -> str:
-    """What all nodes of one machine have in common."""
+    """Return the boot id, which all nodes on one machine share; empty: unreadable."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -68,13 +68,13 @@ def machine() -> str:
 
 
 def rest(_path: str, _size: int) -> list[float]:
-    """Do nothing for a while."""
+    """Stay idle for REST_S seconds."""
     time.sleep(REST_S)
     return [REST_S]
 
 
 def create(path: str, _size: int) -> list[float]:
-    """Seconds of making an empty file, and of closing it."""
+    """Return the seconds to create an empty file, and to close it."""
     start = time.perf_counter()
     fd = os.open(path, NEW, 0o600)
     middle = time.perf_counter()
@@ -83,7 +83,7 @@ def create(path: str, _size: int) -> list[float]:
 
 
 def look(path: str, _size: int) -> list[float]:
-    """Seconds of opening a file."""
+    """Return the seconds to open a file."""
     start = time.perf_counter()
     fd = os.open(path, OLD)
     end = time.perf_counter()
@@ -92,8 +92,8 @@ def look(path: str, _size: int) -> list[float]:
 
 
 def write(path: str, size: int, *, sync: bool = False) -> list[float]:
-    """Seconds of opening a new file, of writing it, and of closing it; `sync`: until the store has
-    it, where a client keeps it after it is closed."""
+    """Return the seconds to open a new file, to write it, and to close it; `sync`: writing includes
+    fsync, for clients that cache data after the close."""
     block = os.urandom(min(size, BLOCK))
     begin = time.perf_counter()
     fd, done = os.open(path, NEW, 0o600), 0
@@ -110,9 +110,9 @@ def write(path: str, size: int, *, sync: bool = False) -> list[float]:
 
 
 def read(path: str, size: int) -> list[float]:
-    """Seconds of opening a file, and of reading its end past the memory of this node.
+    """Return the seconds to open a file, and to read its last bytes without the page cache.
 
-    The end, so that no client reads ahead what nobody asked for.
+    The last bytes, so that the client reads nothing ahead.
     """
     begin = time.perf_counter()
     fd, done = os.open(path, OLD), 0
@@ -131,7 +131,7 @@ def read(path: str, size: int) -> list[float]:
 
 
 def direct(path: str, size: int) -> list[float]:
-    """As `read`, past the memory of the client as well, where there is such a way."""
+    """As `read`, with O_DIRECT, if supported, to bypass the client's cache too."""
     begin = time.perf_counter()
     try:
         fd = os.open(path, OLD | os.O_DIRECT)
@@ -151,7 +151,7 @@ def direct(path: str, size: int) -> list[float]:
 
 
 def renew(path: str, _size: int) -> list[float]:
-    """Seconds of writing the last byte again: no other node's client keeps what it had of it."""
+    """Return the seconds to rewrite the last byte, which invalidates other clients' caches."""
     start = time.perf_counter()
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
@@ -178,7 +178,7 @@ def work(
     found: list[list[float]],
     errors: list[str],
 ) -> None:
-    """Do the job with one name after the other."""
+    """Run the job on each name in turn, at least once, until the time limit or an error."""
     try:
         for name in names:
             if time.monotonic() > until and found:
@@ -194,7 +194,7 @@ def work(
 
 
 def answer(asked: dict[str, Any]) -> dict[str, object]:
-    """Answer to one line: the names are dealt out to so many streams at one time."""
+    """Return the reply to a request; `streams` threads share its names."""
     if asked["do"] == "about":
         pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return {"cores": os.cpu_count() or 1, "memory": pages, "machine": machine()}
@@ -235,7 +235,7 @@ def answer(asked: dict[str, Any]) -> dict[str, object]:
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Answer requests until standard input ends."""
     os.chdir(sys.argv[1])
     for line in sys.stdin:
         try:

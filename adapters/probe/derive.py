@@ -1,4 +1,4 @@
-"""From what the probe saw to the numbers of a cluster file; in seconds, bytes, bytes per second."""
+"""Parameters of a cluster file from the probe's samples; in seconds, bytes, bytes per second."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tracehint.analyzer.predict.cluster import TABLES, Number, Range
 from tracehint.schemas.wording import plural
 
 HOST = "machine"
-QUIET = 0.5  # of the processors that others may use while the store's work is measured
-LEAST_S = 0.1  # of a step: the counters go by hundredths
+MAX_OTHER_LOAD = 0.5  # maximum share of processors in other use while the store's work is measured
+MIN_STEP_S = 0.1  # minimum duration of a step: counters have a resolution of 0.01 s
 
 
 def one_machine(seen: Seen) -> bool:
-    """Whether all nodes of the probe, at least two, are one machine."""
+    """Whether all nodes of the probe, at least two, run on one machine."""
     return len(seen.machines) > 1 and len(set(seen.machines)) == 1 and bool(seen.machines[0])
 
 
 def processors(seen: Seen, missing: list[str]) -> list[Known]:
-    """The machine that all nodes share, and what files and bytes take of its processors."""
+    """Derive the shared machine of all nodes, and processor time per file and per byte."""
     known = [name for name in seen.machines if name]
     if not one_machine(seen):
         if len(set(known)) < len(known):
@@ -31,20 +31,20 @@ def processors(seen: Seen, missing: list[str]) -> list[Known]:
         return []
     idle = statistics.median(w.busy / w.seconds for w in seen.work["rest"])
     source = f"all {seen.nodes} nodes are one machine; {idle:.2g} are busy with nothing to do"
-    free = max(seen.cores - idle, seen.cores * (1 - QUIET))
+    free = max(seen.cores - idle, seen.cores * (1 - MAX_OTHER_LOAD))
     found = [
         Known("nodes", "host", HOST, "they run on the same kernel: equal boot ids"),
         Known("hosts", "name", HOST, "as in `host`"),
         Known("hosts", "processors", exact(free), source),
     ]
-    if idle > QUIET * seen.cores:
+    if idle > MAX_OTHER_LOAD * seen.cores:
         missing.append("the store's work on the processors: others used most of them")
         return found
-    return found + _files(seen, idle) + _bytes(seen, idle)
+    return found + _derive_file_costs(seen, idle) + _derive_byte_costs(seen, idle)
 
 
-def _files(seen: Seen, idle: float) -> list[Known]:
-    costs = [_subtract_idle(w, idle) / w.amount for w in _long(seen.work["calls"])]
+def _derive_file_costs(seen: Seen, idle: float) -> list[Known]:
+    costs = [_subtract_idle(w, idle) / w.amount for w in _select_long_steps(seen.work["calls"])]
     if not costs:
         return []
     middle = statistics.median(costs)
@@ -54,15 +54,15 @@ def _files(seen: Seen, idle: float) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _bytes(seen: Seen, idle: float) -> list[Known]:
-    steps = _long(seen.work["bytes"])
+def _derive_byte_costs(seen: Seen, idle: float) -> list[Known]:
+    steps = _select_long_steps(seen.work["bytes"])
     if len(steps) < 2:
         return []
     amounts = np.array([[w.amount, w.over] for w in steps])
     moved, over = np.linalg.lstsq(
         amounts, np.array([_subtract_idle(w, idle) for w in steps]), rcond=None
     )[0]
-    if over < 0 or moved < 0:  # the steps cannot tell the two apart
+    if over < 0 or moved < 0:  # the steps do not separate the two costs
         moved, over = sum(_subtract_idle(w, idle) for w in steps) / float(amounts[:, 0].sum()), 0.0
     source = f"processors in {plural(len(steps), 'step')} that moved bytes"
     return [
@@ -72,8 +72,8 @@ def _bytes(seen: Seen, idle: float) -> list[Known]:
     ]
 
 
-def _long(steps: Sequence[ProcessorWork]) -> list[ProcessorWork]:
-    return [w for w in steps if w.seconds >= LEAST_S and w.amount > 0]
+def _select_long_steps(steps: Sequence[ProcessorWork]) -> list[ProcessorWork]:
+    return [w for w in steps if w.seconds >= MIN_STEP_S and w.amount > 0]
 
 
 def _subtract_idle(work: ProcessorWork, idle: float) -> float:
@@ -81,12 +81,12 @@ def _subtract_idle(work: ProcessorWork, idle: float) -> float:
 
 
 MODEL_ERROR = 0.17
-MODEL_SAID = "90 % of 156 runs on two stores differed by at most so much: docs/reference/gain.md"
-SLOWER = 0.7  # a rate below this share of another one is a limit of its own
+MODEL_SOURCE = "90 % of 156 runs on two stores differed by at most so much: docs/reference/gain.md"
+SLOWER = 0.7  # a rate below this share of another is a limit of its own
 
 
 def derive(seen: Seen) -> tuple[list[Known], list[str]]:
-    """Derived parameters, and those that could not be measured, with the reason."""
+    """Return the derived parameters, and those that could not be measured, with the reason."""
     found = [
         Known("nodes", "count", exact(seen.nodes), "nodes of the probe: set your own"),
         Known("nodes", "cores", exact(seen.slots or seen.cores),
@@ -94,19 +94,19 @@ def derive(seen: Seen) -> tuple[list[Known], list[str]]:
         Known("nodes", "memory_gb", exact(seen.memory), "memory of a node"),
     ]  # fmt: skip  # a table
     missing = [f"{step}: the time was over" for step in seen.skipped]
-    found += _links(seen, missing)
-    found += _rates(seen, missing)
-    found += _law(seen, missing)
-    found += _metadata(seen, missing)
-    found += _overheads(seen)
+    found += _derive_links(seen, missing)
+    found += _derive_rates(seen, missing)
+    found += _derive_law(seen, missing)
+    found += _derive_metadata(seen, missing)
+    found += _derive_overheads(seen)
     found += processors(seen, missing)
-    found += _jobs(seen)
-    found.append(Known("model", "error", exact(MODEL_ERROR), MODEL_SAID))
+    found += _derive_jobs(seen)
+    found.append(Known("model", "error", exact(MODEL_ERROR), MODEL_SOURCE))
     missing.append("reading from disks: needs more data than the memory of the servers holds")
     return found, missing
 
 
-def _links(seen: Seen, missing: list[str]) -> list[Known]:
+def _derive_links(seen: Seen, missing: list[str]) -> list[Known]:
     into, out = seen.samples["link_in"], seen.samples["link_out"]
     if not into:
         missing.append("the link: no node read a file of another one")
@@ -123,11 +123,11 @@ def _links(seen: Seen, missing: list[str]) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _rates(seen: Seen, missing: list[str]) -> list[Known]:
+def _derive_rates(seen: Seen, missing: list[str]) -> list[Known]:
     found = []
     alone, together = seen.samples["local"], seen.samples["local_all"]
     shared = bool(alone and len(together) > 1 and statistics.median(together) < SLOWER * min(alone))
-    # what nodes that share processors get at once is that limit, and not each one's own
+    # concurrent rates of nodes that share processors show their shared limit, not each node's
     local = [*alone, *seen.samples["local_write"], *([] if shared else together)]
     remote = [*seen.samples["remote"], *seen.samples["remote_write"]]
     if local:
@@ -149,8 +149,8 @@ def _rates(seen: Seen, missing: list[str]) -> list[Known]:
     return found
 
 
-def _law(seen: Seen, missing: list[str]) -> list[Known]:
-    """Who holds the small files that the first node wrote, in their order."""
+def _derive_law(seen: Seen, missing: list[str]) -> list[Known]:
+    """Derive the placement law from the holders of the first node's small files, in order."""
     laws = seen.laws
     if not laws or seen.nodes < 2:
         missing.append("where files go: there was one node")
@@ -162,7 +162,7 @@ def _law(seen: Seen, missing: list[str]) -> list[Known]:
     source = f"{sum(0 in who for who in firsts)} of {len(firsts)} files on the node that wrote them"
     if all(0 in who for who in firsts):
         return [Known("store", "law", "local", source), Known("store", "copies", copies, source)]
-    turn = _period(firsts)
+    turn = _find_period(firsts)
     law = "rotate" if turn else "random"
     why = f"{source}; " + (f"the same again after {turn}" if turn else "in no order")
     return [
@@ -171,8 +171,8 @@ def _law(seen: Seen, missing: list[str]) -> list[Known]:
     ]
 
 
-def _period(places: Sequence[tuple[int, ...]]) -> int:
-    """After how many files the same nodes come again, nearly always; 0: never."""
+def _find_period(places: Sequence[tuple[int, ...]]) -> int:
+    """Return the number of files after which the nodes repeat (90 % of pairs); 0: never."""
     for turn in range(2, len(places) // 2 + 1):
         pairs = list(zip(places, places[turn:], strict=False))
         if len(set(places[:turn])) > 1 and sum(a == b for a, b in pairs) >= 0.9 * len(pairs):
@@ -180,16 +180,16 @@ def _period(places: Sequence[tuple[int, ...]]) -> int:
     return 0
 
 
-def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
-    """A call alone takes its service and a wait in client and network; all at once the service
-    alone decides."""
+def _derive_metadata(seen: Seen, missing: list[str]) -> list[Known]:
+    """Derive times of calls: a lone call takes service time plus waits in client and network; the
+    rate of concurrent calls depends on the service time alone."""
     s = seen.samples
     if not s["creates"] or not s["opens"] or not s["small_reads"]:
         missing.append("calls of all nodes at once")
         return []
     local, remote = s["small_read_local"], s["small_read"]
-    create, look = _service(s["creates"], s["create"]), _service(s["opens"], s["open"])
-    request = _service(s["small_reads"], local or remote, servers=seen.nodes)
+    create, look = _service_time(s["creates"], s["create"]), _service_time(s["opens"], s["open"])
+    request = _service_time(s["small_reads"], local or remote, servers=seen.nodes)
     over = SMALL / statistics.median(s["link_in"]) if s["link_in"] else 0.0
     latency = 0.0
     if local and remote:
@@ -213,8 +213,8 @@ def _metadata(seen: Seen, missing: list[str]) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _overheads(seen: Seen) -> list[Known]:
-    """Bytes over the links beside those of one reader's files."""
+def _derive_overheads(seen: Seen) -> list[Known]:
+    """Derive delays and link traffic beyond those of one reader's files."""
     found = []
     if full := seen.samples["create_full"]:
         alone = statistics.median(seen.samples["create"])
@@ -229,8 +229,8 @@ def _overheads(seen: Seen) -> list[Known]:
     return found
 
 
-def _jobs(seen: Seen) -> list[Known]:
-    """How the batch system starts tasks."""
+def _derive_jobs(seen: Seen) -> list[Known]:
+    """Derive the times in which the batch system starts tasks."""
     delays, intervals = seen.samples["job_delay"], seen.samples["job_interval"]
     if not intervals:
         return []
@@ -242,9 +242,9 @@ def _jobs(seen: Seen) -> list[Known]:
     ]  # fmt: skip  # a table
 
 
-def _service(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:
-    """Seconds of one call in the service: what all at once get, but no longer than a call alone
-    takes in all (then something else than the service slows them when all call)."""
+def _service_time(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:
+    """Return the service time of one call: by the rate of concurrent calls, but at most the time of
+    a lone call (beyond it, something other than the service slows concurrent calls)."""
     most = statistics.median(alone)
     return _spread([min(servers / rate, most) for rate in rates])
 
@@ -254,7 +254,7 @@ def _subtract(spread: Range, known: float) -> Range:
 
 
 def _spread(values: Sequence[float]) -> Range:
-    """Of many samples the middle 80 %, of few all; the value is the median."""
+    """Return the median and range of samples: the middle 80 % of ten or more, else all."""
     middle = statistics.median(values)
     if len(values) < 10:
         return Range(min(values), middle, max(values))
@@ -265,7 +265,7 @@ def _spread(values: Sequence[float]) -> Range:
 def cluster_text(
     name: str, base: str | None, found: Sequence[Known], missing: Sequence[str]
 ) -> str:
-    """TOML: every number with what it was measured from, and what was not measured."""
+    """Return the cluster file (TOML): each number with its source, and what is missing."""
     lines = ["# Measured by `tracehint calibrate`: ranges are [low, usual, high]."]
     lines += [f"# Not measured: {what}." for what in missing]
     lines += [f'base = "{base}"'] if base else []
@@ -282,13 +282,13 @@ def _value(known: Known) -> str:
         return f'"{known.value}"'
     field = TABLES[known.table][0][known.key]
     assert isinstance(field, Number)
-    low, value, high = (_clamp(x / field.unit, field) for x in _three(known.value))
+    low, value, high = (_clamp(x / field.unit, field) for x in _list_bounds(known.value))
     if field.whole:
         return str(round(value))
     return f"{value:.4g}" if low == high else f"[{low:.4g}, {value:.4g}, {high:.4g}]"
 
 
-def _three(known: Range) -> tuple[float, float, float]:
+def _list_bounds(known: Range) -> tuple[float, float, float]:
     return known.low, known.value, known.high
 
 

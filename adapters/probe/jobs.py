@@ -1,4 +1,4 @@
-"""How a batch system starts jobs: measured with a few that only write down when they began."""
+"""How fast a batch system starts jobs: measured with a few that only record their start time."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pathlib import Path
 
 from tracehint.adapters.probe.measurements import Seen
 
-ALONE, BURST = 3, 10  # jobs one at a time, and at once
-LIMIT_S = 30.0  # until all of them have begun
-_LOOK_S = 0.05
+ALONE, BURST = 3, 10  # jobs submitted one at a time, and all at once
+LIMIT_S = 30.0  # until all of them have started
+_POLL_S = 0.05
 _TIMEOUT_S = 20
 _JOB = "date +%s%N >{name}.part && mv {name}.part {name}"
 
 
 def measure_jobs(seen: Seen, directory: Path, hosts: Sequence[str]) -> None:
-    """Seconds from submitting a job to its begin, and between the begins of jobs that wait; slots
-    of the nodes. Nothing where there is no Slurm. `directory`: one that all nodes see."""
+    """Record the seconds from submission to start of a job, the seconds between starts of queued
+    jobs, and the nodes' slots; nothing without Slurm. `directory`: visible to all nodes."""
     if shutil.which("sbatch") is None:
         return
     until, jobs = time.monotonic() + LIMIT_S, list[str]()
     try:
-        seen.slots = _slots(hosts)
+        seen.slots = _count_slots(hosts)
         for number in range(ALONE):
             begin = time.time()
             (started,) = _start_times(directory, [f"j{number}"], jobs, until)
@@ -42,25 +42,25 @@ def measure_jobs(seen: Seen, directory: Path, hosts: Sequence[str]) -> None:
 def _start_times(
     directory: Path, names: Sequence[str], jobs: list[str], until: float
 ) -> list[float]:
-    """When each of new jobs began, by the clock of its node. Raises TimeoutError, and what
-    `sbatch` fails with."""
+    """Submit a job per name and return their start times, by the clocks of their nodes. Raises
+    TimeoutError, and SubprocessError if `sbatch` fails."""
     for name in names:
         path = directory / name
         words = ("--parsable", "--output=/dev/null", "--chdir=/", "--ntasks=1", "--time=1")
         done = _run_tool("sbatch", *words, f"--wrap={_JOB.format(name=shlex.quote(str(path)))}")
         done.check_returncode()
         jobs.append(done.stdout.partition(";")[0].strip())
-    left = {directory / name for name in names}
-    while left:
+    waiting = {directory / name for name in names}
+    while waiting:
         if time.monotonic() > until:
             raise TimeoutError
-        time.sleep(_LOOK_S)
-        left -= set(directory.iterdir())  # listed afresh: a store's client remembers what is absent
+        time.sleep(_POLL_S)
+        waiting -= set(directory.iterdir())  # listed afresh: clients cache that a name is absent
     return [int((directory / name).read_text()) / 1e9 for name in names]
 
 
-def _slots(hosts: Sequence[str]) -> int:
-    """Processors that jobs get on each of the nodes at least; 0: not known."""
+def _count_slots(hosts: Sequence[str]) -> int:
+    """Return the minimum number of processors for jobs over the nodes; 0: unknown."""
     words = ("--noheader", "--Node", "--format=%c")
     found = _run_tool("sinfo", *words, f"--nodes={','.join(hosts)}").stdout.split()
     found = found or _run_tool("sinfo", *words).stdout.split()

@@ -1,4 +1,4 @@
-"""What a probe measured, as its steps record it and as a cluster file states it."""
+"""Records of a probe: the samples of its steps, and parameters of a cluster file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tracehint.analyzer.predict.cluster import Range
 
 @dataclass(frozen=True)
 class Known:
-    """A number of the file, or a word: its place, what was measured, and from what."""
+    """A parameter of the cluster file: its table and key, its range or word, and its source."""
 
     table: str
     key: str
@@ -19,14 +19,14 @@ class Known:
 
 
 def exact(value: float) -> Range:
-    """A number without a range."""
+    """Return a range of a single value."""
     return Range(value, value, value)
 
 
 @dataclass(frozen=True)
 class ProcessorWork:
-    """Seconds that the processors of a machine worked, in so many seconds, for so many bytes or
-    calls of its nodes; `over`: bytes that came in over their links."""
+    """Processor seconds (`busy`) of a machine in `seconds` of time, for `amount` bytes or calls of
+    its nodes; `over`: bytes received over their links."""
 
     busy: float
     seconds: float
@@ -38,8 +38,8 @@ class ProcessorWork:
 class Seen:
     """Samples by name: seconds of calls (`create`, `close`, `open`, `small_read_local`, ...), calls
     per second of all nodes together (`creates`, `opens`), bytes per second (`local`, `remote`,
-    `link_in`, `link_out`, ...). `where`: big file -> nodes that hold it; `laws`: of the small files
-    of one node in their order, who holds them; `shares`: bytes over the links by bytes written."""
+    `link_in`, `link_out`, ...). `where`: big file -> nodes that hold it; `laws`: nodes that hold
+    each small file of the first node; `shares`: bytes received over the links per byte written."""
 
     nodes: int
     cores: int
@@ -48,19 +48,19 @@ class Seen:
     samples: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     where: dict[str, list[int]] = field(default_factory=dict)
     laws: list[list[int]] = field(default_factory=list)
-    keeps: bool = False  # clients have a memory that no `fadvise` empties
+    keeps: bool = False  # clients have a cache that `fadvise` does not drop
     shares: list[float] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    machines: list[str] = field(default_factory=list)  # of each node; "": not known
-    slots: int = 0  # of a node, as the batch system says; 0: there is none
+    machines: list[str] = field(default_factory=list)  # boot id of each node; "": unknown
+    slots: int = 0  # of a node, from the batch system; 0: no batch system
     work: dict[str, list[ProcessorWork]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def writing(self) -> str:
-        """The agent's job that writes until the node is rid of the bytes."""
+        """The agent's job that writes until the bytes have left the node."""
         return "stored" if self.keeps else "write"
 
     @property
     def looking(self) -> str:
-        """The agent's job that reads a few bytes of what may have been read before."""
+        """The agent's job that reads a few bytes that the client may have cached."""
         return "direct" if self.keeps else "read"

@@ -1,9 +1,9 @@
-"""What every store adapter offers, in three narrow parts, and the records that pass between them.
+"""The interface of store adapters, in three narrow parts, and the records that they exchange.
 
-A *setting* is a hint in the store's own words: a key (an attribute name, or a tool's property)
-and its bytes. A store says as data what it can express (`capabilities`), turns hints into settings
-(`Translator`), and reads, sets and takes back a setting on an open descriptor (`Setter`). Where a
-store can tell the location of a file it is a `Locator` as well; callers test for it.
+A *setting* is a hint in the store's terms: a key (an attribute name, or a tool's property) and its
+bytes. A store lists what it can express (`capabilities`), translates hints to settings
+(`Translator`), and reads, sets and removes a setting on an open descriptor (`Setter`). A store
+that reports the location of a file is also a `Locator`; callers test for it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ NOT_RUN = "not run"
 
 
 class About(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row of the stores' table, in words for people."""
+    """One row of the stores' table, as text for users."""
 
     state: State = "translated"
-    tried: str = NOT_RUN  # version and month; NOT_RUN where this project never had the store
+    tried: str = NOT_RUN  # version and month; NOT_RUN: never run by this project
     who: str = ""
     read_back: str = ""
     undo: str = ""
     cost: str = ""
-    source: str = ""  # where the grammar was taken from
-    instead: str = ""  # what helps there where the store takes nothing
-    tools: tuple[str, ...] = ()  # programs that are needed
+    source: str = ""  # source of the grammar
+    instead: str = ""  # alternative for a store without hints
+    tools: tuple[str, ...] = ()  # required programs
 
     def warning(self, title: str) -> str:
-        """What every output for such a store says first; "" for one that was run."""
+        """Return the first line of outputs for a store that was never run; "" otherwise."""
         if self.tried != NOT_RUN or self.state == "nothing" or not self.source:
             return ""
         return f"{title}: {NOT_RUN} by this project, translated from {self.source}"
@@ -59,18 +59,18 @@ class Capability:
     """How well a store expresses one hint, and when it acts on it."""
 
     level: Level
-    how: str = ""  # for people; empty only for "full" without remark
+    how: str = ""  # remark as text; may be empty for "full"
     acts: tuple[Acts, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One hint in the store's own words."""
+    """One hint in the store's terms."""
 
     key: str
     value: bytes
-    hint: str  # name=value of the neutral hint, for people
-    by_name: bool = False  # in a script's table it stands as a plain name: for a tool, or @host
+    hint: str  # name=value of the neutral hint, for messages
+    by_name: bool = False  # a plain name in a script's table: for a tool, or with @host
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,36 +84,36 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """Where the bytes of a file lie."""
+    """The location of a file's bytes."""
 
     nodes: tuple[str, ...]
     detail: Mapping[str, object]
 
 
 class Translator(Protocol):
-    """The part of a store that needs no store: names and capabilities."""
+    """The part of an adapter that works without a running store."""
 
     @property
     def name(self) -> str:
-        """What --store takes."""
+        """Name for --store."""
         ...
 
     @property
     def title(self) -> str:
-        """One line for people."""
+        """Title of one line."""
         ...
 
     @property
     def about(self) -> About:
-        """Whether it was run, who may set hints, how to read and take them back."""
+        """Whether it was run, who may set hints, how to read and undo them."""
         ...
 
     def capabilities(self) -> Mapping[str, Capability]:
-        """Row of VOCABULARY -> what the store makes of it; a missing row means none."""
+        """Map rows of VOCABULARY to the store's support; a missing row means none."""
         ...
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """The settings for one file or directory, and what the store cannot express."""
+        """Return the settings of one file or directory, and what the store cannot express."""
         ...
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
@@ -125,15 +125,15 @@ class Setter(Protocol):
     """Settings on an open descriptor, which cannot be swapped for another file meanwhile."""
 
     def read(self, fd: int, key: str) -> bytes | None:
-        """The value that the store itself reports; None: not set. Raises OSError."""
+        """Return the value that the store reports; None: not set. Raises OSError."""
         ...
 
     def write(self, fd: int, key: str, value: bytes) -> None:
-        """Set it. Raises OSError."""
+        """Set the value. Raises OSError."""
         ...
 
     def remove(self, fd: int, key: str) -> None:
-        """Take it back; no error where it is not set. Raises OSError."""
+        """Remove the setting; no error if it is not set. Raises OSError."""
         ...
 
 
@@ -143,57 +143,57 @@ class Store(Translator, Setter, Protocol):
 
 @runtime_checkable
 class BatchLocator(Protocol):
-    """A Locator whose store answers for many files as fast as for one."""
+    """A Locator that locates many files as fast as one."""
 
     def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
-        """`locate` for each. Raises OSError when any of them cannot be asked about."""
+        """Locate each file. Raises OSError if the store cannot be asked about any of them."""
         ...
 
 
 @runtime_checkable
 class Judge(Protocol):
-    """A store where several values mean the same hint."""
+    """A store in which several values satisfy the same setting."""
 
     def fits(self, setting: Setting, got: bytes | None) -> bool:
-        """Whether the value that the store reports says what the setting asks for."""
+        """Whether the value that the store reports satisfies the setting."""
         ...
 
 
 @runtime_checkable
 class Locator(Protocol):
-    """A store that can tell where a file's bytes lie."""
+    """A store that reports the location of a file's bytes."""
 
     def locate(self, fd: int) -> Location | None:
-        """The nodes of an open file; None: the store does not say for this one."""
+        """Return the nodes of an open file; None: not reported for this one."""
         ...
 
 
 @runtime_checkable
 class NameLocator(Protocol):
-    """A Locator whose store may have no mount: its files are asked for by name then."""
+    """A Locator whose store may have no mount: its files are then located by name."""
 
     @property
     def mounted(self) -> bool:
-        """Whether files are opened as files of a file system."""
+        """Whether files are accessible through a mounted file system."""
         ...
 
     def locate_name(self, name: str) -> Location | None:
-        """`locate` by name. Raises OSError."""
+        """Locate a file by name. Raises OSError."""
         ...
 
 
 @runtime_checkable
 class NodeBound(Protocol):
-    """A store that puts a file on nodes when it is made, by the host that makes it."""
+    """A store that places a file at its creation, depending on the creating host."""
 
     def for_script(self) -> Store:
-        """The store for a script that may run on any host."""
+        """Return the store for a script that may run on any host."""
         ...
 
 
 @dataclass(frozen=True)
 class Document:
-    """A whole text for a store that takes no setting per file: a policy, rules, a list."""
+    """One text for a store without settings per file: a policy, rules, a list."""
 
     text: bytes
     records: int
@@ -202,20 +202,20 @@ class Document:
 
 @runtime_checkable
 class Documented(Protocol):
-    """A store whose hints are one document, given to its administrator or its next run."""
+    """A store whose hints are one document, for its administrator or its next run."""
 
     def document(self, hints: HintFile, plan: TagPlan) -> Document:
-        """The document for all targets; raises UsageError where it has nothing to say."""
+        """Return the document for all targets; raises UsageError if it would be empty."""
         ...
 
 
 def prepare_for_script(store: Store) -> Store:
-    """The store as a script needs it that may run on another node."""
+    """Return the store for a script, which may run on another node."""
     return store.for_script() if isinstance(store, NodeBound) else store
 
 
 def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
-    """The hints that do nothing on a file that holds data: its bytes are not moved for them."""
+    """Return the hints without effect on a file that holds data: its bytes are not moved."""
     if not isinstance(store, NodeBound):
         return {}
     rows = store.capabilities()
@@ -226,25 +226,25 @@ def too_late(store: Store, hints: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def says(store: Store, key: str, value: bytes, got: bytes | None) -> bool:
-    """Whether what the store reports is this very value, however the store puts it."""
+def reports_value(store: Store, key: str, value: bytes, got: bytes | None) -> bool:
+    """Whether the store reports this value, in any of its forms."""
     if isinstance(store, Judge):
         return store.fits(Setting(key=key, value=value, hint=""), got)
     return got == value
 
 
 def script_value(setting: Setting) -> bytes:
-    """The value as it stands in a script's table: hexadecimal, or a plain name."""
+    """Return the value as written in a script's table: hexadecimal, or a plain name."""
     return setting.value if setting.by_name else b"0x" + setting.value.hex().encode()
 
 
 def capability_key(name: str, value: str) -> str:
-    """The row of the vocabulary that a hint belongs to: `DP=scatter|4` -> `DP=scatter`."""
+    """Return the row of the vocabulary for a hint: `DP=scatter|4` -> `DP=scatter`."""
     return f"DP={value.partition('|')[0]}" if name == "DP" else name
 
 
 def merge_gaps(gaps: Iterable[Gap]) -> dict[Gap, int]:
-    """Each different gap and how often it occurred, in order of first occurrence."""
+    """Count each distinct gap, in order of first occurrence."""
     counts: dict[Gap, int] = {}
     for gap in gaps:
         counts[gap] = counts.get(gap, 0) + 1
@@ -255,14 +255,14 @@ Translated = tuple[list[Setting], list[Gap]]
 
 
 def translate_once(store: Translator) -> Callable[[Target], Translated]:
-    """`store.translate` of a target; equal hints have the same lists, which are not to be changed.
+    """Return a cached `store.translate`; equal hints share lists, which must not be changed.
 
-    It remembers as many answers as there are different hints.
+    The cache holds one result per kind and distinct hints.
     """
     known: dict[tuple[object, ...], Translated] = {}
     same: dict[
         tuple[str, int], tuple[Mapping[str, str], Translated]
-    ] = {}  # the hints stay there as well
+    ] = {}  # with the hints: their ids stay unique
 
     def translated(target: Target) -> Translated:
         place = target.kind, id(target.hints)

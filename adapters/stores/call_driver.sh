@@ -2,13 +2,13 @@
 #@EVIDENCE@
 # usage: sh THIS-SCRIPT [--dry-run | --undo] [--quiet] [DIRECTORY]
 #
-# Runs the store's tools on the files and directories of the table. --undo runs what takes it back,
-# where the tool has something for that.
-# This text is the same in every script. Names and values stand in the table only: records of 16
-# fields, each ended by a NUL byte: what it is for (set or undo), kind (D directory, F file, C file
-# that the tool makes, N name in a store without mount), path, a remark for people, and 12 arguments,
-# empty ones left out; @path in an argument stands for the path, @host for the name of this node.
-# Arguments are passed on as they are: none of them is ever shell text.
+# Runs the store's tools on the files and directories of the table. --undo runs the commands that
+# reverse this, for tools that have one.
+# This text is the same in every script. Names and values are in the table only: records of 16
+# fields, each terminated by a NUL byte: purpose (set or undo), kind (D directory, F file, C file
+# that the tool creates, N name in a store without mount), path, a remark, and 12 arguments, without
+# empty ones; @path in an argument is replaced by the path, @host by the name of this node.
+# Arguments are passed unchanged: none of them is ever shell text.
 # DIRECTORY (default: the current one) is not used for a store without mount.
 
 #@OPTIONS@

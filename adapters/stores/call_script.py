@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 SLOTS = 12  # arguments of a call, program included
-_MARK = "@path"
-# Tools without a mount read patterns or command lines of their own.
-_PLAIN = re.compile(rb"([A-Za-z0-9_.+=,~-][A-Za-z0-9_.+=,~/-]*)?")
-_ODD = "the tool could take its name for a pattern: only letters, digits and . _ + = , ~ - pass"
-_MAKES = "the tool makes the file: give --create, or let its directory's default do it"
+_PATH_MARK = "@path"
+# Tools for stores without a mount may interpret names as patterns or command lines.
+_SAFE_NAME = re.compile(rb"([A-Za-z0-9_.+=,~-][A-Za-z0-9_.+=,~/-]*)?")
+_UNSAFE = "the tool could take its name for a pattern: only letters, digits and . _ + = , ~ - pass"
+_TOOL_CREATES = "the tool makes the file: give --create, or let its directory's default do it"
 
 
 def make_call_script(
@@ -52,12 +52,12 @@ def make_call_script(
         gaps += missing
         for setting in settings:
             if target.kind == "file" and store.creates(setting) and not target.create:
-                gaps.append(Gap(hint=setting.hint, level="none", reason=_MAKES))
+                gaps.append(Gap(hint=setting.hint, level="none", reason=_TOOL_CREATES))
                 continue
-            if not store.mounted and not _PLAIN.fullmatch(target.path):
-                gaps.append(Gap(hint=setting.hint, level="none", reason=_ODD))
+            if not store.mounted and not _SAFE_NAME.fullmatch(target.path):
+                gaps.append(Gap(hint=setting.hint, level="none", reason=_UNSAFE))
                 continue
-            made = _records(store, target, setting)
+            made = _encode_records(store, target, setting)
             if max(map(len, made)) > MAX_RECORD:
                 skipped += 1
             else:
@@ -73,19 +73,19 @@ def make_call_script(
     return Script(text, table, calls, skipped, counted)
 
 
-def _records(store: CommandStore, target: Target, setting: Setting) -> list[bytes]:
-    """The call that sets, and the one that takes back where there is one."""
+def _encode_records(store: CommandStore, target: Target, setting: Setting) -> list[bytes]:
+    """Return the record of the call that sets, and of the one that undoes it, if any."""
     path = target.path if store.mounted else f"{store.base_path()}/".encode() + target.path
     remark = f"{setting.key} ({setting.hint}, {target.rule})"
-    calls = {"set": store.argv(setting, _MARK)}
+    calls = {"set": store.argv(setting, _PATH_MARK)}
     if not (target.kind == "file" and store.creates(setting)):
-        calls["undo"] = store.unset_argv(setting, _MARK)
+        calls["undo"] = store.unset_argv(setting, _PATH_MARK)
     return [
         b"".join(
             field + b"\0"
             for field in (
-                purpose.encode(), _kind(store, target, setting), path or b"",
-                comment(remark)[:200].encode("ascii"), *_slots(argv),
+                purpose.encode(), _encode_kind(store, target, setting), path or b"",
+                comment(remark)[:200].encode("ascii"), *_pad_arguments(argv),
             )
         )
         for purpose, argv in calls.items()
@@ -93,7 +93,7 @@ def _records(store: CommandStore, target: Target, setting: Setting) -> list[byte
     ]  # fmt: skip  # a table
 
 
-def _slots(argv: list[str]) -> list[bytes]:
+def _pad_arguments(argv: list[str]) -> list[bytes]:
     if len(argv) > SLOTS:
         raise UsageError(
             f"a call of {argv[0]} has more than {SLOTS} arguments", "Shorten the table's command."
@@ -101,7 +101,7 @@ def _slots(argv: list[str]) -> list[bytes]:
     return [part.encode() for part in argv] + [b""] * (SLOTS - len(argv))
 
 
-def _kind(store: CommandStore, target: Target, setting: Setting) -> bytes:
+def _encode_kind(store: CommandStore, target: Target, setting: Setting) -> bytes:
     if not store.mounted:
         return b"N"
     if target.kind == "directory":

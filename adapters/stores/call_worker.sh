@@ -1,7 +1,7 @@
 #!/bin/sh
-# The worker of call_driver.sh, for some records as arguments. It stands there in single quotes, so it
-# has none. It goes into each directory, looks where it is, and names what lies there without a /.
-# Descriptor 7 is the directory that was given.
+# The worker of call_driver.sh; its arguments are records. It is embedded there in single quotes, so
+# it must not contain any. It changes to each directory, checks that it is the right one, and names
+# files in it without a /. Descriptor 7 is the directory given to the script.
 
 LC_ALL=C
 export LC_ALL
@@ -18,7 +18,7 @@ fail() { # path, why
     failed=1
     show "FAILED: $1  $2" >&2
 }
-enter() { # path: go to the directory that holds it; its last part is left in $part
+enter() { # path: change to its directory; $part: its last component
     case $1 in /* | .. | ../* | */.. | */../*) return 1 ;; esac
     cd -P /proc/self/fd/7 || return 1
     rest=$1/ way=
@@ -29,10 +29,10 @@ enter() { # path: go to the directory that holds it; its last part is left in $p
         cd -P "./$part" 2>/dev/null && [ "$PWD" = "$root/$way" ] || return 1
     done
 }
-closed() { # as root: nobody else can exchange names here
+closed() { # as root: no other user can replace names here
     [ "$uid" != 0 ] || [ -n "$(find . -prune -user 0 ! -perm -020 ! -perm -002 2>/dev/null)" ]
 }
-reach() { # kind, path: $where is what the tool is given; 1: refused, 2: not there, or there already
+reach() { # kind, path: sets $where, for the tool; 1: refused, 2: missing, or exists already
     case $1 in
     N)
         where=$2
@@ -52,10 +52,10 @@ reach() { # kind, path: $where is what the tool is given; 1: refused, 2: not the
     fi
     [ -n "$dry" ] || closed
 }
-allowed() { # argument: of a form that a table has
+allowed() { # argument: only characters that a table uses
     case $1 in *[!A-Za-z0-9_.:,=@/+-]*) return 1 ;; esac
 }
-call() { # path, remark, arguments: run them, empty ones left out
+call() { # path, remark, arguments: run them without empty ones
     path=$1 remark=$2
     shift 2
     left=$#

@@ -2,7 +2,7 @@
 
 A layout acts on a file that never held data, or through the directory in which a file is created.
 Pools of nodes (for local and collocated placement) are made by the admin and named by a --map file.
-Where a pool has its objects the monitors tell, in one conversation for any number of files.
+The monitors report the location of objects, over one connection for any number of files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from tracehint.adapters.stores.base import About, Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.grammar import number_of
-from tracehint.adapters.stores.places import NAME, NO_DEFAULT, Placing
+from tracehint.adapters.stores.places import NAME, NO_DIRECTORY_DEFAULT, Placing
 from tracehint.errors import MissingDependencyError, UsageError
 
 if TYPE_CHECKING:
@@ -39,27 +39,27 @@ class Question:
     words: Mapping[str, str] = field(default_factory=dict)
 
     def line(self) -> str:
-        """For `ceph`; every word must be a plain name."""
+        """Return the input line for `ceph`; every word must be a plain name."""
         return " ".join([self.prefix, *self.words.values()])
 
     def data(self) -> bytes:
-        """For librados."""
+        """Return the JSON command for librados."""
         return json.dumps({"prefix": self.prefix, **self.words, "format": "json"}).encode()
 
 
 def ask_ceph(questions: Sequence[Question]) -> list[str]:
-    """An answer in JSON for each. Raises OSError with Ceph's words, or MissingDependencyError."""
+    """Return a JSON answer for each. Raises OSError (Ceph's message), MissingDependencyError."""
     try:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
-        return _by_tool(questions)
+        return _ask_by_tool(questions)
     with _connect(library) as cluster:
-        return [_answer(library, cluster, question) for question in questions]
+        return [_send_question(library, cluster, question) for question in questions]
 
 
 @contextmanager
 def _connect(library: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
-    """A connection as `client.admin`, with the configuration that CEPH_CONF names, or the usual."""
+    """Connect as user CEPH_ID (admin), with the configuration CEPH_CONF, or the default one."""
     cluster = ctypes.c_void_p()
     user = os.environ.get("CEPH_ID", "admin").encode()
     _check(library.rados_create(ctypes.byref(cluster), user), "no client of Ceph can be made")
@@ -69,14 +69,14 @@ def _connect(library: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
         for option in (b"rados_mon_op_timeout", b"client_mount_timeout"):
             library.rados_conf_set(cluster, option, b"%d" % TIMEOUT_S)
         _check(library.rados_connect(cluster), "Ceph's monitors cannot be reached")
-        # Without authentication a question may overtake the map that names the cluster.
+        # Without authentication a command may be sent before the map that names the cluster.
         _check(library.rados_wait_for_latest_osdmap(cluster), "Ceph's map does not come")
         yield cluster
     finally:
         library.rados_shutdown(cluster)
 
 
-def _answer(library: ctypes.CDLL, cluster: ctypes.c_void_p, question: Question) -> str:
+def _send_question(library: ctypes.CDLL, cluster: ctypes.c_void_p, question: Question) -> str:
     command = (ctypes.c_char_p * 1)(question.data())
     out, message = ctypes.c_void_p(), ctypes.c_void_p()
     length, said_length = ctypes.c_size_t(), ctypes.c_size_t()
@@ -105,8 +105,8 @@ def _check(code: int, what: str) -> None:
         raise OSError(-code, f"{what} ({errno.errorcode.get(-code, -code)})")
 
 
-def _by_tool(questions: Sequence[Question]) -> list[str]:
-    """One start of `ceph` for all of them."""
+def _ask_by_tool(questions: Sequence[Question]) -> list[str]:
+    """Answer all questions with one call of `ceph`."""
     if shutil.which("ceph") is None:
         raise MissingDependencyError(
             "neither librados nor ceph is installed", "Debian: apt-get install ceph-common"
@@ -125,7 +125,7 @@ def _by_tool(questions: Sequence[Question]) -> list[str]:
     return out
 
 
-MAX_ASKED = 4096  # objects of one file; more than that are sampled evenly, which is reported
+MAX_OBJECTS = 4096  # objects of one file; more than that are sampled evenly, which is reported
 FIELDS = ("stripe_unit", "stripe_count", "object_size")
 
 Ask = Callable[[Sequence[Question]], list[str]]  # questions -> an answer in JSON for each
@@ -133,7 +133,7 @@ Ask = Callable[[Sequence[Question]], list[str]]  # questions -> an answer in JSO
 
 @dataclass(frozen=True)
 class Striping:
-    """A layout, in bytes and objects."""
+    """A layout: `unit` and `size` of objects in bytes, `count` of objects per stripe."""
 
     unit: int
     count: int
@@ -141,20 +141,20 @@ class Striping:
 
 
 def objects(striping: Striping, length: int) -> Sequence[int]:
-    """Numbers of the objects that hold the first `length` bytes of a file; holes are counted."""
+    """Return the numbers of objects for the first `length` bytes of a file, holes included."""
     if length <= 0 or striping.unit <= 0 or striping.count <= 0:
         return range(0)
     units = -(-length // striping.unit)
     per_object = max(1, striping.size // striping.unit)
     full, rest = divmod(units, per_object * striping.count)
-    last = min(rest, striping.count)  # objects of the last round that got a unit
+    last = min(rest, striping.count)  # objects with a unit in the last stripe
     return range(full * striping.count + last)
 
 
 def locate_files(fds: Sequence[int], ask: Ask) -> list[Location | None]:
-    """Hosts of the OSDs that hold each open file's objects, those with most objects first.
+    """Return the hosts of the OSDs that hold each open file's objects, most objects first.
 
-    One conversation with the monitors for all of them. Raises OSError.
+    All files are looked up over one connection to the monitors. Raises OSError.
     """
     files = [_objects_of(fd) for fd in fds]
     asked = [command for _, commands, _ in files for command in commands]
@@ -162,7 +162,7 @@ def locate_files(fds: Sequence[int], ask: Ask) -> list[Location | None]:
         return [None] * len(files)
     answers = iter(ask([*asked, Question("osd tree")]))
     acting = [json.loads(next(answers))["acting"] for _ in asked]
-    host = _hosts(json.loads(next(answers))["nodes"])
+    host = _map_hosts(json.loads(next(answers))["nodes"])
     out: list[Location | None] = []
     at = 0
     for pool, commands, total in files:
@@ -178,7 +178,7 @@ def locate_files(fds: Sequence[int], ask: Ask) -> list[Location | None]:
 
 
 def _objects_of(fd: int) -> tuple[str, list[Question], int]:
-    """(pool, the question for each object, number of objects) of an open file."""
+    """Return (pool, questions for its objects, number of objects) of an open file."""
     info = os.fstat(fd)
     fields = fields_of(os.getxattr(fd, "ceph.file.layout"))
     pool, space = fields.get("pool", ""), fields.get("pool_namespace", "")
@@ -186,7 +186,7 @@ def _objects_of(fd: int) -> tuple[str, list[Question], int]:
         raise OSError(errno.EINVAL, "the name of its pool is not allowed in a command")
     striping = Striping(*(int(fields[name]) for name in FIELDS))
     numbers = objects(striping, info.st_size)
-    step = max(1, -(-len(numbers) // MAX_ASKED))
+    step = max(1, -(-len(numbers) // MAX_OBJECTS))
     where = {"nspace": space} if space else {}
     asked = [
         Question("osd map", {"pool": pool, "object": f"{info.st_ino:x}.{n:08x}", **where})
@@ -196,12 +196,12 @@ def _objects_of(fd: int) -> tuple[str, list[Question], int]:
 
 
 def fields_of(value: bytes) -> dict[str, str]:
-    """The fields of a layout as Ceph prints it."""
+    """Parse the fields of a layout as Ceph prints it."""
     return dict(part.partition("=")[::2] for part in os.fsdecode(value).split(" "))
 
 
-def _hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
-    """OSD -> name of its host in the CRUSH map."""
+def _map_hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
+    """Return a function from an OSD to its host's name in the CRUSH map."""
     table: dict[int, str] = {}
     for node in tree:
         children = node.get("children")
@@ -213,8 +213,8 @@ def _hosts(tree: Sequence[Mapping[str, object]]) -> Callable[[int], str]:
 UNIT = 64 << 10  # stripe units are multiples of it
 MAX_OBJECT = 128 << 20  # osd_max_object_size
 DEFAULT_OBJECT = 4 << 20
-PIN, SPREAD = "ceph.dir.pin", "ceph.dir.pin.distributed"
-UNSET = {PIN: b"-1", SPREAD: b"0"}  # pins always have a value; this one means none
+PIN, DISTRIBUTED_PIN = "ceph.dir.pin", "ceph.dir.pin.distributed"
+UNSET = {PIN: b"-1", DISTRIBUTED_PIN: b"0"}  # pins always have a value; this one means none
 KEYS = frozenset(
     f"ceph.{kind}.layout{part}" for kind in ("file", "dir") for part in ("", ".pool")
 ) | {*UNSET}
@@ -273,9 +273,9 @@ ABOUT = About(
 
 @dataclass(frozen=True)
 class CephFs(Placing):
-    """The adapter; `places` names the pools, `ask` puts questions to the monitors.
+    """The CephFS adapter; `places` names the pools.
 
-    `ask` takes questions and returns JSON for each.
+    `ask` sends questions to the monitors and returns JSON for each.
     """
 
     name: str = "cephfs"
@@ -288,12 +288,12 @@ class CephFs(Placing):
         return CAPABILITIES
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """At most a striping, a pool and a pin; a placement goes before a number of copies."""
+        """Return at most a striping, a pool and a pin; a placement overrides a replication."""
         settings: dict[str, Setting] = {}
         gaps: list[Gap] = []
         folder = kind == "directory"
         layout = f"ceph.{'dir' if folder else 'file'}.layout"
-        blocks = _layout(hints)
+        blocks = _make_striping(hints)
         for name, value in sorted(hints.items()):
             row, words = capability_key(name, value), f"{name}={value}"
             pool = self._pool(row, value, folder)
@@ -329,12 +329,12 @@ class CephFs(Placing):
         return None
 
     def _pin(self, row: str, value: str) -> tuple[str, bytes] | None:
-        """Which metadata server has a directory, where there are several."""
+        """Return the pin of a directory to metadata servers; None: no pin."""
         site = self.places.of_site(value) if row == "Metadata" else None
         if site is not None:
             return PIN, site.encode()
         if self.places.ranks > 1 and row == "DP=distribute":
-            return SPREAD, b"1"
+            return DISTRIBUTED_PIN, b"1"
         if self.places.ranks > 1 and row == "DP=collocation":
             rank = zlib.crc32(os.fsencode(value.partition("|")[2])) % self.places.ranks
             return PIN, b"%d" % rank
@@ -342,7 +342,7 @@ class CephFs(Placing):
 
     def _why_not(self, row: str, folder: bool) -> str:
         if row == "DP=local" and folder and self.late:
-            return NO_DEFAULT
+            return NO_DIRECTORY_DEFAULT
         if row == "Replication" and not self.places.reads_spread:
             return _NO_SPREAD
         if row == "Metadata" and not folder:
@@ -351,14 +351,14 @@ class CephFs(Placing):
         return known.how if known else "unknown hint"
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
-        """Layouts and pins are all that is ever set."""
+        """Accept only layouts and pins."""
         if key not in KEYS:
             raise UsageError(
                 f"{key[:80]!r} is no layout or pin of CephFS", "Use the store it is for."
             )
 
     def read(self, fd: int, key: str) -> bytes | None:
-        """A layout in the order in which it is written here; None: inherited, or no pin."""
+        """Return a pin, or a layout with FIELDS in order; None: inherited, or no pin."""
         try:
             value = os.getxattr(fd, key)
         except OSError as error:
@@ -373,7 +373,7 @@ class CephFs(Placing):
         return " ".join(f"{name}={fields.get(name, '')}" for name in FIELDS).encode()
 
     def write(self, fd: int, key: str, value: bytes) -> None:
-        """Set it; Ceph refuses a file that was ever written."""
+        """Set the value; Ceph rejects it for a file that was ever written."""
         try:
             os.setxattr(fd, key, value)
         except OSError as error:
@@ -384,7 +384,7 @@ class CephFs(Placing):
             raise
 
     def remove(self, fd: int, key: str) -> None:
-        """A directory goes back to what it inherits; a file's layout can only be changed."""
+        """Make a directory inherit again; a file's layout can only be changed."""
         if key in UNSET:
             os.setxattr(fd, key, UNSET[key])
             return
@@ -395,17 +395,17 @@ class CephFs(Placing):
                 raise
 
     def locate(self, fd: int) -> Location | None:
-        """Hosts of the OSDs that hold the file's objects, those with most objects first."""
+        """Return the hosts of the OSDs that hold the file's objects, most objects first."""
         return self.locate_all([fd])[0]
 
     def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
-        """`locate` for many files in one conversation with the monitors."""
+        """Locate many files over one connection to the monitors."""
         return locate_files(fds, self.ask)
 
 
-def _layout(hints: Mapping[str, str]) -> tuple[str, str] | None:
-    """Striping for a block size, and for whole regions where the file is scattered; None: there is
-    no block size, or one of them is no number."""
+def _make_striping(hints: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return (striping, hint) for a block size, or for whole regions if the file is scattered;
+    None: no block size, or a value is not a number."""
     block = number_of(hints.get("BlockSize", ""))
     placement = hints.get("DP", "")
     scattered = placement.startswith("scatter|")

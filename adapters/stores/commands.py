@@ -1,8 +1,8 @@
-"""Stores whose settings are made by a tool: a table of words, and the calls that say them.
+"""Stores with command-line tools: tables of words (named values), and the calls that set them.
 
 All words of one object go into one call (`lfs setstripe -c 1 -S 1048576 DIR`). A setting's value
-is the words in a fixed order (`count=1 size=1048576`): every one is checked against its grammar
-before it becomes an argument, also when it comes back from a journal.
+is its words in a fixed order (`count=1 size=1048576`): each is checked against its grammar before
+it becomes an argument, also when it is read from a journal.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tracehint.adapters.stores.grammar import (
     HOST,
     bytes_of,
     check_word,
-    read_words,
+    join_words,
+    parse_words,
     same_words,
-    say_words,
 )
 from tracehint.adapters.stores.table import Table
 from tracehint.errors import InputError, MissingDependencyError, UsageError
@@ -41,7 +41,7 @@ TIMEOUT_S = 30
 def run_tool(
     argv: Sequence[str], *, fd: int | None = None, fds: Sequence[int] = (), remedy: str = ""
 ) -> str:
-    """The answer of a tool that may use the descriptors; raises OSError with the tool's words."""
+    """Return the output of a tool that inherits the descriptors; raises OSError (its message)."""
     if shutil.which(argv[0]) is None:
         raise MissingDependencyError(
             f"{argv[0]} is not installed", remedy or "Run it where the store's tools are."
@@ -66,18 +66,18 @@ def run_tool(
 
 
 def fd_path(fd: int) -> str:
-    """A path that names the open descriptor in a tool that inherits it."""
+    """Return a path to the open descriptor for a tool that inherits it."""
     return f"/proc/self/fd/{fd}"
 
 
-OPTIONS, PATH, SERVER = "{options}", "{path}", "{server}"  # places in an argument vector
-# Tools without a mount read patterns or command lines of their own.
+OPTIONS, PATH, SERVER = "{options}", "{path}", "{server}"  # placeholders in an argument vector
 _PROGRAM = re.compile(r"[a-z][a-z0-9_-]{0,40}")
+# Tools for stores without a mount may interpret names as patterns or command lines.
 PLAIN_NAME = re.compile(r"([A-Za-z0-9_.+=,~/-][A-Za-z0-9_.+=,~/-]*)?")
 
 
 def _check_regex(text: str) -> None:
-    """Raise ValueError for a text that is no regular expression with one group."""
+    """Raise ValueError unless the text is a regular expression with one group."""
     try:
         groups = re.compile(text).groups
     except re.error as error:
@@ -87,18 +87,18 @@ def _check_regex(text: str) -> None:
 
 
 def _check_call(argv: Sequence[str]) -> None:
-    """Raise ValueError for an argument vector without the plain name of a program."""
+    """Raise ValueError unless the argument vector starts with a plain program name."""
     if not argv or not _PROGRAM.fullmatch(argv[0]):
         raise ValueError(f"{list(argv)!r:.80} is no argument vector of a program")
 
 
 class NamedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One named value of a command: its kind (a key of grammar.KINDS, or words with | between), its
-    arguments with `{}`, how the tool prints it."""
+    """One named value of a command: its kind (a key of grammar.KINDS, or alternatives separated by
+    |), its arguments with `{}`, and how the tool prints it."""
 
     kind: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_|]+\Z")]
     option: Annotated[tuple[str, ...], Meta(min_length=1)]
-    read: str = ""  # regular expression with one group, over what `get` answers
+    read: str = ""  # regular expression with one group, for the output of `get`
     means: dict[str, str] = {}
 
     def __post_init__(self) -> None:
@@ -107,13 +107,13 @@ class NamedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ObjectCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The argument vectors that set, read and take back the words of one object."""
+    """The argument vectors that set, read and unset the words of one object."""
 
     set: tuple[str, ...]
     words: dict[str, NamedValue] = {}
     get: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
-    creates: bool = False  # a file is made by the call: it must not be there
+    creates: bool = False  # the call creates the file, which must not exist
 
     def __post_init__(self) -> None:
         for argv in filter(None, (self.get, self.unset)):
@@ -123,12 +123,12 @@ class ObjectCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError(f"set has no place for {OPTIONS}")
 
     def kinds(self) -> Mapping[str, str]:
-        """Word -> kind."""
+        """Map words to their kinds."""
         return {name: word.kind for name, word in self.words.items()}
 
 
 class AskPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The call that tells where a file lies, and how it names a node (one group)."""
+    """The call that prints a file's location, and the pattern of a node in it (one group)."""
 
     call: tuple[str, ...]
     node: str
@@ -140,18 +140,18 @@ class AskPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStore(Table):
-    """A store with tools. `mounted`: the tools take paths of a mounted file system."""
+    """A store with tools. `mounted`: the tools accept paths of a mounted file system."""
 
     commands: Mapping[str, ObjectCommand]
     mounted: bool = True
     ask_place: AskPlace | None = None
 
     def for_script(self) -> Self:
-        """For a script that may run on any node."""
+        """Return the store for a script that may run on any node."""
         return replace(self, late=True)
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """One setting for each command that has something to say."""
+        """Return one setting for each command with words for these hints, and the gaps."""
         translated, gaps = super().translate(hints, kind)
         settings = []
         for name, command in self.commands.items():
@@ -162,25 +162,25 @@ class CommandStore(Table):
             if mine:
                 hint = ", ".join(dict.fromkeys(one.hint for one in mine))
                 key = f"{self.name}:{name}"
-                settings.append(Setting(key=key, value=say_words(words), hint=hint))
+                settings.append(Setting(key=key, value=join_words(words), hint=hint))
         return settings, gaps
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
-        """The table's commands are all that is ever run."""
+        """Accept only the table's commands."""
         self._command(key)
 
     def argv(self, setting: Setting, path: str) -> list[str]:
-        """The call that says the setting for `path`; raises InputError for a value of no word."""
+        """Return the call that makes the setting on `path`; raises InputError for a bad value."""
         command = self._command(setting.key)
-        words = read_words(setting.value, command.kinds())
+        words = parse_words(setting.value, command.kinds())
         return self._fill_words(command.set, path, self.options(command, words))
 
     def unset_argv(self, setting: Setting, path: str) -> list[str]:
-        """The call that takes it back; empty where the tool has none."""
+        """Return the call that unsets it; empty if the tool has none."""
         return self._fill_words(self._command(setting.key).unset, path, [])
 
     def options(self, command: ObjectCommand, words: Mapping[str, str]) -> list[str]:
-        """The arguments of the words, in the order of the table."""
+        """Return the arguments of the words, in the order of the table."""
         return [
             part.replace("{}", words[name])
             for name, word in command.words.items()
@@ -194,15 +194,15 @@ class CommandStore(Table):
         return any(SERVER in part for vector in vectors for part in vector)
 
     def base_path(self) -> str:
-        """What stands before a path where the store has no mount."""
+        """Return the prefix of paths in a store without mount."""
         return self.places.base
 
     def creates(self, setting: Setting) -> bool:
-        """Whether the call makes the file itself."""
+        """Whether the call creates the file itself."""
         return self._command(setting.key).creates
 
     def words_in(self, command: ObjectCommand, answer: str) -> dict[str, str]:
-        """The words in what the tool printed, sizes in bytes; a value of another kind is none."""
+        """Parse the words in a tool's output, sizes in bytes; invalid values are skipped."""
         found = {}
         for name, word in command.words.items():
             match = re.search(word.read, answer, re.MULTILINE) if word.read else None
@@ -218,41 +218,41 @@ class CommandStore(Table):
         return found
 
     def read(self, fd: int, key: str) -> bytes | None:
-        """The words as the tool reports them; None: none of them. Raises OSError."""
-        return self._read(key, self._place(fd), fd)
+        """Return the words as the tool reports them; None: none of them. Raises OSError."""
+        return self._read_words(key, self._descriptor_path(fd), fd)
 
     def read_name(self, name: str, key: str) -> bytes | None:
-        """The same by a name of a store without mount. Raises OSError."""
-        return self._read(key, self._path_of(name), None)
+        """As `read`, by a name in a store without mount. Raises OSError."""
+        return self._read_words(key, self._make_path(name), None)
 
-    def _read(self, key: str, path: str, fd: int | None) -> bytes | None:
+    def _read_words(self, key: str, path: str, fd: int | None) -> bytes | None:
         command = self._command(key)
         if not command.get:
             raise OSError(errno.ENOTSUP, f"{self.title} cannot be asked about it")
         found = self.words_in(command, run_tool(self._fill_words(command.get, path, []), fd=fd))
-        return say_words(found) if found else None
+        return join_words(found) if found else None
 
     def write(self, fd: int, key: str, value: bytes) -> None:
-        """Run the tool. Raises OSError."""
+        """Run the tool that sets the value. Raises OSError."""
         if self._command(key).creates and stat.S_ISREG(os.fstat(fd).st_mode):
             reason = "the tool makes the file itself: only a script (emit --create) can set it"
             raise OSError(errno.EEXIST, reason)
         setting = Setting(key=key, value=value, hint="")
-        run_tool(self.argv(setting, self._place(fd)), fd=fd)
+        run_tool(self.argv(setting, self._descriptor_path(fd)), fd=fd)
 
     def remove(self, fd: int, key: str) -> None:
-        """Run what takes it back. Raises OSError where the tool has nothing for that."""
-        argv = self.unset_argv(Setting(key=key, value=b"", hint=""), self._place(fd))
+        """Run the call that unsets it. Raises OSError, also if the tool has none."""
+        argv = self.unset_argv(Setting(key=key, value=b"", hint=""), self._descriptor_path(fd))
         if not argv:
             raise OSError(errno.ENOTSUP, "it cannot be undone, only changed")
         run_tool(argv, fd=fd)
 
     def fits(self, setting: Setting, got: bytes | None) -> bool:
-        """Whether the tool reports what was asked for; any node's own place is local."""
+        """Whether the reported words satisfy the setting; any node's own place is local."""
         kinds = self._command(setting.key).kinds()
         if got is None:
             return False
-        wanted, found = read_words(setting.value, kinds), read_words(got, kinds)
+        wanted, found = parse_words(setting.value, kinds), parse_words(got, kinds)
         if "DP=local" in setting.hint:
             wanted = {
                 name: found[name]
@@ -263,14 +263,14 @@ class CommandStore(Table):
         return same_words(wanted, found)
 
     def locate(self, fd: int) -> Location | None:
-        """The nodes of an open file; None: the store does not say. Raises OSError."""
-        return self._parse_location(self._place(fd), fd) if self.ask_place else None
+        """Return the nodes of an open file; None: not reported. Raises OSError."""
+        return self._parse_location(self._descriptor_path(fd), fd) if self.ask_place else None
 
     def locate_name(self, name: str) -> Location | None:
-        """The nodes of a file of a store without mount, by its name there. Raises OSError."""
-        return self._parse_location(self._path_of(name), None)
+        """Return the nodes of a file, by its name in a store without mount. Raises OSError."""
+        return self._parse_location(self._make_path(name), None)
 
-    def _path_of(self, name: str) -> str:
+    def _make_path(self, name: str) -> str:
         if not PLAIN_NAME.fullmatch(name):
             raise OSError(errno.EINVAL, "the tool could take its name for a pattern")
         return name if name.startswith("/") else f"{self.base_path()}/{name}"
@@ -291,7 +291,7 @@ class CommandStore(Table):
             raise UsageError(f"{key[:80]!r} is no setting of {self.name}", "Use its own store.")
         return self.commands[name]
 
-    def _place(self, fd: int) -> str:
+    def _descriptor_path(self, fd: int) -> str:
         if not self.mounted:
             raise OSError(errno.ENOTSUP, f"{self.title} has no mount: use the script of emit")
         return fd_path(fd)

@@ -1,7 +1,7 @@
-"""Stores that take one document, not settings per file: a policy, rules of paths, a list of files.
+"""Stores with one document instead of settings per file: a policy, path rules, a list of files.
 
-What a hint means there is a table of rows as for attributes; `render` puts the words of all targets
-into the document. Names are held to letters that no such language reads as its own.
+A table of rows translates hints, as for attributes; `render` writes the words of all targets to the
+document. Names are limited to characters without a meaning in these languages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CheckedTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentStore(Table, ABC):
-    """A store of that kind; `kinds` is what each word may look like."""
+    """Base of stores with a document; `kinds`: the grammar of each word."""
 
     kinds: Mapping[str, str]
 
@@ -49,16 +49,16 @@ class DocumentStore(Table, ABC):
     def render(
         self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
-        """(the document without its head, number of its records); adds what it cannot say."""
+        """Return (document, number of its records); appends what it cannot express to `gaps`."""
 
     def head(self) -> list[str]:
-        """The first lines, as a comment of the document's language gets them."""
+        """Return the first lines, with characters that are safe in any comment."""
         warning = self.about.warning(self.title)
         lines = [f"tracehint {__version__}: storage hints for {self.title}", warning]
         return [re.sub(r"[^A-Za-z0-9 ,.:()_-]", " ", line) for line in lines if line]
 
     def document(self, hints: HintFile, plan: TagPlan) -> Document:
-        """The document for all targets; raises UsageError where it has nothing to say."""
+        """Return the document for all targets; raises UsageError if it would be empty."""
         gaps: list[Gap] = []
         checked = []
         for target in plan.targets:
@@ -79,22 +79,22 @@ class DocumentStore(Table, ABC):
         return Document(text.encode("ascii"), records, counted)
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
-        """Nothing is set file by file."""
+        """Raise UsageError: nothing is set per file."""
         raise UsageError(
             f"{self.title} takes a document, not settings of files",
             f"Write it with tracehint emit --store {self.name} -o FILE.",
         )
 
     def read(self, fd: int, key: str) -> bytes | None:
-        """Nothing can be read file by file."""
+        """Raise OSError: nothing can be read per file."""
         raise OSError(errno.ENOTSUP, f"{self.title} takes a document")
 
     def write(self, fd: int, key: str, value: bytes) -> None:
-        """Nothing is set file by file."""
+        """Raise OSError: nothing is set per file."""
         raise OSError(errno.ENOTSUP, f"{self.title} takes a document")
 
     def remove(self, fd: int, key: str) -> None:
-        """Nothing is set file by file."""
+        """Raise OSError: nothing is set per file."""
         raise OSError(errno.ENOTSUP, f"{self.title} takes a document")
 
 
@@ -106,12 +106,12 @@ _WRITE_BACK = (
 
 @dataclass(frozen=True, kw_only=True)
 class Hercules(DocumentStore):
-    """Hercules: a configuration per type of task that writes."""
+    """Hercules: one configuration per type of writing task."""
 
     def render(
         self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
-        """Task type -> keys of its hercules.conf; a task whose files differ gets none."""
+        """Render the keys of hercules.conf per task type; if its files differ, none."""
         makers = {rule.id: rule.producer or "" for rule in hints.rules}
         wanted: dict[str, dict[str, str]] = {}
         conflicts: set[str] = set()
@@ -138,7 +138,7 @@ class TaskVine(DocumentStore):
     def render(
         self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
-        """A record per file: the call, and its arguments by name."""
+        """Render a record per file: the call, and its arguments by name."""
         files = [{"path": one.path, **one.words} for one in checked if one.target.kind == "file"]
         return _json(self, "tracehint.taskvine/1", files=files), len(files)
 
@@ -150,7 +150,7 @@ class JuiceFs(DocumentStore):
     def render(
         self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
-        """A path per line, below the mount; a list has no comments."""
+        """Render a path per line, below the mount; a list has no comments."""
         lines = [f"{self.places.base}/{one.path}" for one in checked]
         return "".join(f"{line}\n" for line in lines), len(lines)
 
@@ -163,7 +163,7 @@ def _json(store: DocumentStore, schema: str, **parts: object) -> str:
 
 
 def hercules(places: Places) -> Hercules:
-    """Policies RR and LOCAL as src/policies.c parses them; BLOCK_SIZE in KiB."""
+    """Return the store; policies RR and LOCAL as in src/policies.c, BLOCK_SIZE in KiB."""
     return Hercules(
         name="hercules", title="Hercules / IMSS (hercules.conf per task)", places=places,
         targets=("file",), about=_HERCULES,
@@ -205,7 +205,7 @@ _HERCULES = About(
 
 
 def taskvine(places: Places) -> TaskVine:
-    """Declarations as in ndcctools.taskvine."""
+    """Return the store, with declarations as in ndcctools.taskvine."""
     return TaskVine(
         name="taskvine", title="TaskVine (declarations per file)", places=places,
         targets=("file",), about=_TASKVINE,
@@ -240,7 +240,7 @@ _TASKVINE = About(
 
 
 def juicefs(places: Places) -> JuiceFs:
-    """The warm-up list."""
+    """Return the store of warm-up lists."""
     return JuiceFs(
         name="juicefs", title="JuiceFS (warm-up list)", places=places, targets=("file",),
         kinds={"warm": "1"}, about=_JUICEFS,

@@ -3,15 +3,15 @@
 # usage: sh THIS-SCRIPT [--dry-run | --undo] [--quiet] [DIRECTORY]
 #
 # Sets the attributes of the table on the files and directories below DIRECTORY (default: the
-# current one). Running it again changes nothing. --undo takes back what it set, where nobody
-# changed it since, and removes files that it made and nobody wrote to; so does apply --undo.
-# Names and values stand in the table only: records of five fields, each ended by a NUL byte: kind
-# (D directory, M directory to be made, F file, C file to be made), path, attribute, value in
-# hexadecimal, and a remark for people; the first one is S, store, prefix. An attribute mfs:sclass
-# is a storage class of MooseFS, @host in its value the name of the node that this runs on.
-# tracehint-tag reads it and opens each file below DIRECTORY, so that no link and no exchanged
-# directory leads out. It is a static program that needs nothing else: the one that TRACEHINT_TAG
-# names, that of the tracehint that wrote this script, or the one on the PATH.
+# current one). Running it again changes nothing. --undo restores values that were not changed
+# since, and removes files that the script created and that are still empty; so does apply --undo.
+# Names and values are in the table only: records of five fields, each terminated by a NUL byte:
+# kind (D directory, M directory to create, F file, C file to create), path, attribute, value in
+# hexadecimal, and a remark; the first one is S, store, prefix. The attribute mfs:sclass is a
+# storage class of MooseFS; @host in its value is replaced by the name of this node.
+# tracehint-tag reads the table and opens each file below DIRECTORY, so that no link and no replaced
+# directory leads out. It is a static program without dependencies: the one that TRACEHINT_TAG
+# names, the one of the tracehint that wrote this script, or the one on the PATH.
 
 #@OPTIONS@
 
@@ -29,10 +29,10 @@ if [ ! -x "$program" ]; then
 fi
 
 uid=$(id -u)
-own() { # path: of the caller, and nobody else may write there
+own() { # path: owned by the caller and not writable by others
     [ -n "$(find "$1" -prune -user "$uid" ! -perm -020 ! -perm -002 2>/dev/null)" ]
 }
-trusted() { # program: neither it nor a directory above it can be exchanged by others
+trusted() { # program: others can replace neither it nor a directory above it
     real=$(readlink -f -- "$1") && [ -f "$real" ] || return 1
     while own "$real" || [ -n "$(find "$real" -prune -type d -user 0 -perm -1000 2>/dev/null)" ]; do
         [ "$real" != / ] || return 0

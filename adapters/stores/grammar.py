@@ -1,7 +1,7 @@
-"""The grammar of every value that reaches a tool or a policy: checked here, or left out.
+"""The grammar of every value that reaches a tool or a policy: others are rejected or left out.
 
-A *word* is one named value of a command (`size=1048576`). Its kind decides what it may look like;
-nothing that a hint file, a map or a journal says passes in any other form.
+A *word* is one named value of a command (`size=1048576`). Its kind defines its form; values of a
+hint file, a map or a journal are accepted in no other form.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from tracehint.adapters.stores.places import NAME, Places
 from tracehint.errors import InputError
 from tracehint.schemas.fields import Positive
 
-# kind of a word -> what its value must look like
+# kind of a word -> pattern of its value
 KINDS: dict[str, re.Pattern[str]] = {
     "count": re.compile(r"-1|[0-9]{1,9}"),
     "size": re.compile(r"[1-9][0-9]{0,17}"),
     "name": NAME,
     "class": re.compile(r"[A-Z]{1,2}(_[0-9]{1,2}(P[0-9])?G)?([0-9]{1,4}|X)"),  # of DAOS objects
 }  # fmt: skip  # a table
-HOST = "@host"  # in a name: stands for the node that a script runs on
+HOST = "@host"  # in a name: placeholder for the node that a script runs on
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([bkmgt]?)(?:ib?|b)?", re.IGNORECASE)
 _REMEDY = "The grammar of stores' values is in docs/reference/stores.md."
 
 
 class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a number of bytes may lie: rounded up to a multiple or a power of two, then bounded."""
+    """The values of a store for a number of bytes: multiples or powers of two, within bounds."""
 
     multiple: Positive = 1
     power2: bool = False
     least: Positive = 1
     most: Positive = 1 << 60
-    divide: Positive = 1  # the store counts in units of so many bytes
+    divide: Positive = 1  # unit of the store, in bytes
 
     def fit(self, value: int) -> int:
-        """The nearest value at or above `value` that the store takes, or its largest one."""
+        """Return the smallest valid value for at least `value` bytes, or the largest one."""
         value = max(-(-value // self.divide), self.least)
         value = -(-value // self.multiple) * self.multiple
         if self.power2:
@@ -50,12 +50,12 @@ class Grid(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def number_of(text: str) -> int | None:
-    """A hint's number, of at most 18 plain digits; None: it is none."""
+    """Parse a hint's number, of at most 18 plain digits; None: not a number."""
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def bytes_of(text: str) -> int | None:
-    """A number of bytes as tools print it (`1048576`, `512K`, `1.0MiB`); None: it is none.
+    """Parse a number of bytes as tools print it (`1048576`, `512K`, `1.0MiB`); None: invalid.
 
     >>> bytes_of("512K"), bytes_of("1.5MiB")
     (524288, 1572864)
@@ -65,7 +65,7 @@ def bytes_of(text: str) -> int | None:
 
 
 def check_word(kind: str, name: str, value: str) -> str:
-    """`value` if a word of that kind may have it; raises InputError."""
+    """Return `value` if it is valid for the kind of word; raises InputError otherwise."""
     pattern = KINDS.get(kind)
     allowed = pattern.fullmatch(value) if pattern else value in kind.split("|")
     if not allowed:
@@ -73,13 +73,13 @@ def check_word(kind: str, name: str, value: str) -> str:
     return value
 
 
-def say_words(words: Mapping[str, str]) -> bytes:
-    """Words as one value: `count=1 size=65536`, in the order of their names."""
+def join_words(words: Mapping[str, str]) -> bytes:
+    """Join words to one value: `count=1 size=65536`, sorted by name."""
     return " ".join(f"{name}={words[name]}" for name in sorted(words)).encode("ascii")
 
 
-def read_words(value: bytes, kinds: Mapping[str, str]) -> dict[str, str]:
-    """Inverse of `say_words`, each word checked. Raises InputError."""
+def parse_words(value: bytes, kinds: Mapping[str, str]) -> dict[str, str]:
+    """Parse a value of `join_words` and check each word. Raises InputError."""
     found: dict[str, str] = {}
     for part in value.decode("ascii", "replace").split(" "):
         name, equals, text = part.partition("=")
@@ -91,7 +91,7 @@ def read_words(value: bytes, kinds: Mapping[str, str]) -> dict[str, str]:
 
 
 def same_words(wanted: Mapping[str, str], got: Mapping[str, str]) -> bool:
-    """Whether what was asked for is what a tool reports; -1 (as many as there are) is any count."""
+    """Whether a tool reports the wanted words; -1 (all that exist) matches any count."""
     return all(
         name in got and (got[name] == value or (value == "-1" and got[name].isdecimal()))
         for name, value in wanted.items()
@@ -112,11 +112,11 @@ _NO_PLACE = {
 
 
 class MissingError(Exception):
-    """A field has no value; the text says why, for people."""
+    """A field has no value; the message is the reason."""
 
 
 class Field(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A value of the table's own: which plain field it is made of, and its grid or its words."""
+    """A field that a table defines: its plain source field, and its grid or its words."""
 
     of: PlainField
     map: dict[str, str] = {}
@@ -124,7 +124,7 @@ class Field(Grid, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class HintFields:
-    """What one hint's templates may use."""
+    """The fields that one hint's templates may use."""
 
     value: str
     hints: Mapping[str, str]
@@ -132,7 +132,7 @@ class HintFields:
     late: bool = False
 
     def text(self, name: str, fields: Mapping[str, Field]) -> str:
-        """The value of one field; raises MissingError."""
+        """Return the value of one field; raises MissingError."""
         if name in fields:
             number = self.text(fields[name].of, {})
             if fields[name].map:
@@ -169,12 +169,12 @@ class HintFields:
 
 
 def fill(template: str, known: HintFields, fields: Mapping[str, Field]) -> str:
-    """The template with its fields' values; raises MissingError."""
+    """Return the template with the values of its fields; raises MissingError."""
     return _FIELD.sub(lambda found: known.text(found[1], fields), template)
 
 
 def unknown_field(template: str, fields: Mapping[str, Field]) -> bool:
-    """Whether the template holds a brace that is no field."""
+    """Whether the template has a brace that is not part of a known field."""
     names = {*PLAIN, *PLACED, *fields}
     rest = _FIELD.sub(lambda found: "" if found[1] in names else "{", template)
     return "{" in rest or "}" in rest

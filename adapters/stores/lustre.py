@@ -1,9 +1,8 @@
-"""Lustre: layouts of directories and of files that `lfs setstripe` makes.
+"""Lustre: layouts of directories, and of files that `lfs setstripe` creates.
 
 Grammar of lfs-setstripe(1) and lfs-getstripe(1); no Lustre was run. Composite layouts: small files
-on the metadata server where the --map file allows it (small), and in a directory of scattered files
-wide striping only behind the first region, so that a small file there costs one object, not one on
-every server.
+on the metadata server if the --map file allows it (small); in a directory of scattered files, wide
+striping only after the first region, so that a small file there has one object, not one per server.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracehint.adapters.stores.base import About, Acts, Gap, Setting
 from tracehint.adapters.stores.commands import CommandStore, NamedValue, ObjectCommand
-from tracehint.adapters.stores.grammar import HOST, Field, read_words, say_words
+from tracehint.adapters.stores.grammar import HOST, Field, join_words, parse_words
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.table import Row, express_fully, express_nearly, no
 from tracehint.errors import InputError
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
     from tracehint.adapters.plan import Kind
 
 _LINE = re.compile(r"^ *(?:- )?([a-z_.]+): *(\S*) *$", re.MULTILINE)
-_MAX = 4 << 20  # letters of an answer that are looked at
+_MAX_ANSWER = 4 << 20  # characters of a tool's output that are parsed
 _PATTERN_MDT = "mdt"
 
 
 def components(text: str) -> list[dict[str, str]]:
-    """Keys and values of each component; one entry for a plain layout."""
+    """Parse keys and values of the layout's head and components; one entry: a plain layout."""
     found: list[dict[str, str]] = [{}]
-    for key, value in _LINE.findall(text[:_MAX]):
+    for key, value in _LINE.findall(text[:_MAX_ANSWER]):
         if key == "lcme_id":
             found.append({})
         found[-1].setdefault(key, value)
@@ -39,7 +38,7 @@ def components(text: str) -> list[dict[str, str]]:
 
 
 def layout_words(text: str) -> dict[str, str]:
-    """`count`, `size`, `pool`, `mirrors`, `mdt`, `narrow` as in `lustre.WORDS`."""
+    """Parse a layout to `count`, `size`, `pool`, `mirrors`, `mdt`, `narrow` as in WORDS."""
     head, *parts = components(text)
     first_mirror = parts[0].get("lcme_mirror_id") if parts else None
     mine = [part for part in parts if part.get("lcme_mirror_id") == first_mirror]
@@ -65,9 +64,9 @@ _KEYS = {"count": "lmm_stripe_count", "size": "lmm_stripe_size", "pool": "lmm_po
 _FORMS = {"count": r"-1|[0-9]{1,9}", "size": r"[1-9][0-9]{0,17}", "pool": r"[A-Za-z0-9_.-]{1,15}"}
 
 
-UNIT = 64 << 10  # sizes and ends are multiples of it
+UNIT = 64 << 10  # stripe sizes and component ends are multiples of it
 MAX_MIRRORS = 16
-MAX_POOL = 15  # letters of a pool's name
+MAX_POOL = 15  # characters of a pool's name
 _SIZES: dict[str, Any] = {"multiple": UNIT, "least": UNIT, "most": (4 << 30) - UNIT}
 NEW: tuple[Acts, ...] = ("directory", "creation")
 
@@ -112,7 +111,7 @@ ROWS: dict[str, Row] = {
     ),
 }  # fmt: skip  # a table
 
-# -1 or the number of OSTs; the options are put together in `Lustre.options`
+# count: -1 or the number of OSTs; `_Lustre.options` assembles the options
 WORDS = {
     "count": NamedValue(kind="count", option=("-c", "{}")),
     "size": NamedValue(kind="size", option=("-S", "{}")),
@@ -141,24 +140,24 @@ FIELDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Lustre(CommandStore):
-    """The adapter; `places` names pools and the largest file on the metadata server."""
+    """The Lustre adapter; `places` names pools and the largest file on the metadata server."""
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """One layout at most; only a directory's has components, and never with mirrors."""
+        """Return the settings; a layout has components only for a directory without mirrors."""
         settings, gaps = super().translate(hints, kind)
         for place, setting in enumerate(settings):
             if self._command(setting.key) is not LAYOUT:
                 continue
-            words = read_words(setting.value, LAYOUT.kinds())
+            words = parse_words(setting.value, LAYOUT.kinds())
             if kind == "file" or "mirrors" in words:
                 words.pop("narrow", None)
             elif self.places.small:
                 words["mdt"] = str(self.places.small)
-            settings[place] = replace(setting, value=say_words(words))
+            settings[place] = replace(setting, value=join_words(words))
         return settings, gaps
 
     def options(self, command: ObjectCommand, words: Mapping[str, str]) -> list[str]:
-        """A plain layout, or components from the start of the file to its end (-1)."""
+        """Return the options of a plain layout, or of components to the end of the file (-1)."""
         if command is not LAYOUT:
             return super().options(command, words)
         if len(words.get("pool", "").replace(HOST, "")) > MAX_POOL:
@@ -182,7 +181,7 @@ class _Lustre(CommandStore):
         return [*mirrors, *parts, "-E", "-1", *plain]
 
     def words_in(self, command: ObjectCommand, answer: str) -> dict[str, str]:
-        """The words of a layout as `lfs getstripe -y` prints it."""
+        """Parse the words of a layout as `lfs getstripe -y` prints it."""
         return layout_words(answer) if command is LAYOUT else super().words_in(command, answer)
 
 
@@ -191,7 +190,7 @@ def _select_word(words: Mapping[str, str], name: str) -> dict[str, str]:
 
 
 def lustre(places: Places) -> CommandStore:
-    """The store of a site."""
+    """Return the Lustre store of a site."""
     return _Lustre(
         name="lustre",
         title="Lustre (lfs setstripe)",

@@ -1,7 +1,7 @@
 """MooseFS: storage classes. A goal of n copies is the storage class named `n`.
 
-Set and read by MooseFS's own tools (attributes are stored and ignored). The tools take paths, so
-the open descriptor is named through /proc/self/fd. Facts tried with 3.0.117.
+Classes are set and read by MooseFS's own tools (attributes are stored but ignored). The tools
+require paths, so the open descriptor is named by /proc/self/fd. Tested with 3.0.117.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tracehint.adapters.stores.base import About, Capability, Gap, Location, Setting, capability_key
 from tracehint.adapters.stores.commands import fd_path, run_tool
 from tracehint.adapters.stores.grammar import number_of
-from tracehint.adapters.stores.places import NAME, NO_DEFAULT, Placing
+from tracehint.adapters.stores.places import NAME, NO_DIRECTORY_DEFAULT, Placing
 from tracehint.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ ABOUT = About(
 
 @dataclass(frozen=True)
 class MooseFs(Placing):
-    """The adapter; `places` names the storage classes of nodes."""
+    """The MooseFS adapter; `places` names the storage classes of nodes."""
 
     name: str = "moosefs"
     title: str = "MooseFS (storage classes and goals)"
@@ -82,16 +82,16 @@ class MooseFs(Placing):
         return CAPABILITIES
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """One storage class at most. Where a file has a place and several copies, and the site
-        names no class for both (`with_copies`), the copies decide: whoever asks for them counts
-        on reading them everywhere, and a place then says but where the first one lies."""
+        """Return at most one storage class. If a file has a place and several copies, and the site
+        has no class for both (`with_copies`), the copies decide: their readers run on all nodes,
+        and a place would only determine the first copy."""
         gaps: list[Gap] = []
         wanted: dict[str, tuple[str, str]] = {}  # hint -> its row of the table, class
         for name, value in sorted(hints.items()):
             key = capability_key(name, value)
             place, row = self._place(key, value), CAPABILITIES.get(key)
             if key == "DP=local" and self.late and kind == "directory":
-                gaps.append(Gap(hint=key, level="none", reason=NO_DEFAULT))
+                gaps.append(Gap(hint=key, level="none", reason=NO_DIRECTORY_DEFAULT))
             elif place is not None and row is not None:
                 wanted[f"{name}={value}"] = (key, place)
             elif key != "ReplicationSemantics" or value != "pessimistic":
@@ -105,7 +105,7 @@ class MooseFs(Placing):
         return [chosen], gaps + refused
 
     def _choose_class(self, wanted: Mapping[str, tuple[str, str]]) -> tuple[Setting, list[Gap]]:
-        """The class for these hints, and which of them it does not say."""
+        """Return the class for these hints, and the gaps."""
         copies = next((h for h, (key, n) in wanted.items() if key == "Replication"), None)
         placed = next((h for h, (key, n) in wanted.items() if key != "Replication"), None)
         number = wanted[copies][1] if copies else "1"
@@ -114,12 +114,12 @@ class MooseFs(Placing):
             gaps.append(Gap(hint="Replication", level="approximate", reason=f"at most {number}"))
         if copies is None or placed is None:
             hint = placed or copies or ""
-            return _setting(hint, wanted[hint][1]), gaps
+            return _to_setting(hint, wanted[hint][1]), gaps
         both = self.places.of_place_with(wanted[placed][1], int(number))
         if number == "1" or both is not None:
-            return _setting(placed, both if number != "1" and both else wanted[placed][1]), gaps
+            return _to_setting(placed, both if number != "1" and both else wanted[placed][1]), gaps
         reason = f"{copies} decides the class; with_copies of --map names classes for both"
-        return _setting(copies, number), [
+        return _to_setting(copies, number), [
             *gaps,
             Gap(hint=wanted[placed][0], level="none", reason=reason),
         ]
@@ -135,12 +135,12 @@ class MooseFs(Placing):
         return None
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
-        """Storage classes are all that is ever set."""
+        """Accept only storage classes."""
         if key != KEY:
             raise UsageError(f"{key[:80]!r} is no setting of MooseFS", "Use the store it is for.")
 
     def read(self, fd: int, key: str) -> bytes | None:
-        """The storage class, as `mfsgetsclass` reports it."""
+        """Return the storage class that `mfsgetsclass` reports."""
         return _run_on_descriptor(["mfsgetsclass"], fd).strip().strip("'").encode()
 
     def write(self, fd: int, key: str, value: bytes) -> None:
@@ -151,28 +151,28 @@ class MooseFs(Placing):
         _run_on_descriptor(["mfssetsclass", name], fd)
 
     def remove(self, fd: int, key: str) -> None:
-        """There is always a class; undo sets the one from before."""
+        """Raise OSError: a file always has a class; undo sets the former one."""
         raise OSError(errno.ENOTSUP, "a storage class cannot be removed, only changed")
 
     def locate(self, fd: int) -> Location | None:
-        """Chunk servers that hold valid copies, those with most copies first."""
-        return _location(_run_on_descriptor(["mfsfileinfo"], fd))
+        """Return the chunk servers that hold valid copies, most copies first."""
+        return _parse_location(_run_on_descriptor(["mfsfileinfo"], fd))
 
     def locate_all(self, fds: Sequence[int]) -> list[Location | None]:
-        """`locate` for many files, with one tool."""
+        """Locate many files with one call of the tool."""
         paths = [fd_path(fd) for fd in fds]
         text = run_tool(["mfsfileinfo", *paths], fds=fds, remedy=_REMEDY)
         parts = _FILE.split(text)[1:]
         if parts[::2] != paths:
             raise OSError(errno.EIO, "mfsfileinfo does not answer for each file")
-        return [_location(part) for part in parts[1::2]]
+        return [_parse_location(part) for part in parts[1::2]]
 
 
-def _setting(hint: str, place: str) -> Setting:
+def _to_setting(hint: str, place: str) -> Setting:
     return Setting(key=KEY, value=place.encode(), hint=hint, by_name=True)
 
 
-def _location(text: str) -> Location | None:
+def _parse_location(text: str) -> Location | None:
     copies = copies_of(text)
     nodes = sorted(dict.fromkeys(copies), key=lambda node: -copies.count(node))
     if not nodes:
@@ -183,12 +183,12 @@ def _location(text: str) -> Location | None:
 
 
 def copies_of(text: str) -> list[str]:
-    """Addresses in what `mfsfileinfo` says, once per valid copy of a chunk."""
+    """Return the addresses that `mfsfileinfo` prints, once per valid copy of a chunk."""
     return _COPY.findall(text)
 
 
 def _run_on_descriptor(command: list[str], fd: int) -> str:
-    """Run a tool on the descriptor; its answer after the path. Raises OSError with its words."""
+    """Run a tool on the descriptor; return its output after the path. Raises OSError."""
     path = fd_path(fd)
     answer = run_tool([*command, path], fd=fd, remedy=_REMEDY)
     return answer.removeprefix(f"{path}:")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What driver.sh and call_driver.sh begin with: options, the directory, the table.
+# The start of driver.sh and call_driver.sh: options, directory and table.
 
 set -eu
 mode=set dry='' quiet='' dir=.

@@ -1,17 +1,17 @@
-"""Where hints that name a node or a group really go: a small table that the site's admin writes.
+"""The --map file of a site's administrator: classes, pools and servers for nodes and groups.
 
 local = "node_{host}"               # storage class or pool of a client's own node
-groups = ["node_A", "node_B"]       # DP=collocation|g goes to one of these, chosen by g; a plan's
-                                    # first part to the first: in the order of the host file
-copies = { 2 = "data_2", 3 = "data_3" }   # pools with so many copies (CephFS)
-with_copies = "{place}_{copies}"    # class of one of the above with so many copies (MooseFS)
+groups = ["node_A", "node_B"]       # DP=collocation|g selects one of these by g; part n of a
+                                    # plan selects the n-th, in the order of the host file
+copies = { 2 = "data_2", 3 = "data_3" }   # pools by number of copies (CephFS)
+with_copies = "{place}_{copies}"    # class of a place above with that many copies (MooseFS)
 reads_spread = true                 # clients read from all copies, not from the first only (CephFS)
 ranks = 2                           # metadata servers that directories may be pinned to (CephFS)
 sites = { paris = "0", lyon = "1" }  # metadata server of each site (CephFS: rank, Lustre: MDT)
-small = 1048576                     # files up to it may lie on the metadata server (Lustre)
-server = "head:9000"                # whom the tools of a store without mount ask
-base = "/wf/run7"                   # where DIRECTORY lies in the name space of such a store
-pool = "system"                     # where all other files go (Storage Scale)
+small = 1048576                     # files up to this size may be on the metadata server (Lustre)
+server = "head:9000"                # server for the tools of a store without mount
+base = "/wf/run7"                   # path of DIRECTORY in the name space of such a store
+pool = "system"                     # pool of all other files (Storage Scale)
 port = 8080                         # of the data nodes (SeaweedFS)
 """
 
@@ -73,24 +73,24 @@ class Places(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("with_copies is a plain name with {place} and {copies}")
 
     def of_place_with(self, place: str, copies: int) -> str | None:
-        """The place that also keeps so many copies; None where the site names none."""
+        """Return the variant of the place with that many copies; None: the site names none."""
         if not self.with_copies:
             return None
         return self.with_copies.replace("{place}", place).replace("{copies}", str(copies))
 
     def of_copies(self, copies: int) -> str | None:
-        """The place with at least so many copies, else with most; None where that is no use."""
+        """Return the place with at least that many copies, else with most; None: no benefit."""
         if not self.copies or not self.reads_spread:
             return None
         enough = (n for n in sorted(self.copies) if n >= copies)
         return self.copies[next(enough, max(self.copies))]
 
     def of_site(self, site: str) -> str | None:
-        """The metadata server of a site, by its number."""
+        """Return the number of a site's metadata server."""
         return self.sites.get(site)
 
     def of_host(self, *, late: bool = False) -> str | None:
-        """The place of the node that this runs on; with `late`, `@host` stands for its name."""
+        """Return the place of this node; with `late`, `@host` is the placeholder for its name."""
         if not self.local:
             return None
         if late:
@@ -99,14 +99,14 @@ class Places(Struct, frozen=True, forbid_unknown_fields=True):
         return self.local.replace("{host}", host)
 
     def is_local(self, place: bytes) -> bool:
-        """Whether it is the place of some node: after a run every file has its writer's."""
+        """Whether it is the place of any node: after a run every file has its writer's."""
         before, mark, after = self.local.partition("{host}")
         pattern = re.escape(before) + (NAME.pattern + re.escape(after) if mark else "")
         return bool(self.local) and re.fullmatch(pattern.encode(), place) is not None
 
     def of_group(self, group: str) -> str | None:
-        """The place of a group: the same for the same name, spread over all places; of a part of a
-        plan the one with its number, as its tasks get their node (place.parts)."""
+        """Return the place of a group by the checksum of its name; for a part of a plan, by the
+        part's number, which also determines the node of its tasks (place.parts)."""
         if not self.groups:
             return None
         part = part_of(group)
@@ -115,25 +115,25 @@ class Places(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_places(path: Path | None) -> Places:
-    """Read a map; raises InputError."""
+    """Read a map file; None: an empty map. Raises InputError."""
     return Places() if path is None else _FILE.record(path, Places)
 
 
-NO_DEFAULT = "every task has its own node: set on its files, not on a directory"
+NO_DIRECTORY_DEFAULT = "every task has its own node: set on its files, not on a directory"
 
 
 @dataclass(frozen=True)
 class Placing:
-    """`places` names the classes or pools."""
+    """Base of adapters with `places`: the names of classes or pools."""
 
     places: Places
-    late: bool = False  # leave the host to the script that runs there
+    late: bool = False  # the script that runs on the host fills in its name
 
     def for_script(self) -> Self:
-        """For a script that may run on any node."""
+        """Return the store for a script that may run on any node."""
         return replace(self, late=True)
 
     def fits(self, setting: Setting, got: bytes | None) -> bool:
-        """Whether what the store reports is what was asked for; any node's own place is local."""
+        """Whether the reported value satisfies the setting; any node's own place is local."""
         local = setting.hint == "DP=local" and got is not None and self.places.is_local(got)
         return local or got == setting.value

@@ -1,6 +1,6 @@
-"""The stores by name: the tables in `tables/`, the adapters below, or the user's own TOML file,
-which holds attributes or the words of commands. Every key is checked.
-"""
+"""Stores by name: tables in `tables/`, adapters with code, or a user's TOML file.
+
+A table holds attributes or the words of commands; every key is checked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Pair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class HintRow(Pair, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of [hints]: itself a pair, or several in `set`."""
+    """A row of [hints]: one pair, or several in `set`."""
 
     set: tuple[Pair, ...] = ()
     level: Level = "full"
@@ -66,7 +66,7 @@ class StoreTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     locate: AskPlace | None = None
 
 
-# Programs that run others, or text as a program.
+# Programs that start other programs or interpret text as a program.
 _STARTERS = {
     *SHELLS, *INTERPRETERS, *MULTI_CALL, *WRAPPERS, "chroot", "csh", "doas", "ed", "expect",
     "find", "fish", "gdb", "git", "make", "nsenter", "parallel", "pwsh", "runuser", "sed",
@@ -78,11 +78,11 @@ _STARTERS = {
 def load_table(
     path: Path, *, prefix: str | None = None, places: Places | None = None
 ) -> TableStore | CommandStore:
-    """Read a table; raises InputError naming what is wrong with it.
+    """Read a table; raises InputError naming the problem.
 
-    One that a configuration names, and no user typed, may not start a shell or an interpreter.
+    A table that a configuration file names must not start a shell or an interpreter.
     """
-    store = _table(_FILE.record(path, StoreTable), str(path), prefix, places or Places())
+    store = _build_store(_FILE.record(path, StoreTable), str(path), prefix, places or Places())
     if isinstance(path, ConfiguredPath) and isinstance(store, CommandStore):
         calls = [c for one in store.commands.values() for c in (one.set, one.get, one.unset)]
         calls += [store.ask_place.call] if store.ask_place else []
@@ -95,7 +95,7 @@ def load_table(
     return store
 
 
-def _table(
+def _build_store(
     data: StoreTable, origin: str, prefix: str | None, places: Places
 ) -> TableStore | CommandStore:
     if wrong := {*data.fields} & {*PLAIN}:
@@ -139,7 +139,7 @@ def _row(where: str, key: str, raw: HintRow, table: StoreTable) -> Row:
     )
 
 
-TABLES = Path(__file__).parent / "tables"  # a TOML file that is put there is a store
+TABLES = Path(__file__).parent / "tables"  # each TOML file in it is a store
 
 # name -> adapter with code of its own
 ADAPTERS: dict[str, Callable[[Places], Store]] = {
@@ -150,14 +150,14 @@ ADAPTERS: dict[str, Callable[[Places], Store]] = {
 
 
 def names(tables: Path = TABLES) -> list[str]:
-    """Every store that --store takes by name."""
+    """Return the names of all built-in stores, for --store."""
     return sorted([*(path.stem for path in tables.glob("*.toml")), *ADAPTERS])
 
 
 def open_store(
     name: str, *, prefix: str | None = None, places: Path | None = None, tables: Path = TABLES
 ) -> Store:
-    """The store of that name, or of that TOML file; raises UsageError for an unknown one.
+    """Return the store of that name, or of that TOML file; raises UsageError if unknown.
 
     `places` is a --map file: names of classes, pools and servers of the site.
     """

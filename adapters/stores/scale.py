@@ -1,8 +1,8 @@
 """IBM Storage Scale: a placement policy for `mmchpolicy`. Not run; grammar of IBM's documentation.
 
-At creation a rule sees the last part of a name, not its path. So rules go by that part: a rule of
-the hint file as `NAME LIKE`, with `%` for its placeholders. The first rule that fits wins, and a
-policy without a DEFAULT rule makes every other creation fail: this one always ends with it.
+At creation a policy rule matches the last component of a path only. So a rule of the hint file
+becomes `NAME LIKE` on that component, with `%` for its placeholders. The first matching rule wins,
+and a policy without a DEFAULT rule makes every other creation fail: this one always ends with it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 20  # of a policy file
 NEW: tuple[Acts, ...] = ("creation",)
 _NAME = r"[A-Za-z0-9_.+=~-]"
-# every line of a policy that is written here; nothing else passes
+# form of each line of a policy; other lines are rejected
 _RULE = re.compile(
     r"RULE 'th[0-9]{1,6}' SET POOL '[A-Za-z0-9_.-]{1,255}'( REPLICATE\([123]\))?"
     rf" WHERE NAME LIKE '({_NAME}|%|\\_)+' ESCAPE '\\'|/\*[A-Za-z0-9 ,.:()_-]*\*/"
@@ -57,12 +57,12 @@ ROWS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScalePolicy(DocumentStore):
-    """The adapter; `places.pool` is where everything else goes."""
+    """The Storage Scale adapter; `places.pool`: the pool of all other files."""
 
     def render(
         self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
-        """One rule per name pattern and value, most specific first, then the default."""
+        """Render one rule per name pattern, most specific first, then the default."""
         default = self.places.pool
         if not default:
             raise UsageError(
@@ -70,7 +70,7 @@ class ScalePolicy(DocumentStore):
                 'Name the pool of all other files in a --map file: pool = "system".',
             )
         templates = {rule.id: rule.template for rule in hints.rules}
-        rules: dict[str, str] = {}  # name pattern -> what it says
+        rules: dict[str, str] = {}  # name pattern -> its SET clause
         files = [one for one in checked if one.target.kind == "file"]
         for one in files:
             pattern = _pattern(templates.get(one.target.rule, ""), one.path)
@@ -103,7 +103,7 @@ def _words(one: CheckedTarget, default: str) -> str:
 
 
 def _pattern(template: str, path: str) -> str | None:
-    """The last part of a name as a LIKE pattern; None: it has letters that are not written."""
+    """Return the last component of the template, or else of the path, as a LIKE pattern."""
     name = path.rpartition("/")[2].encode()
     parts = parse(template).parts if template else (name,)
     text = "".join("%" if isinstance(p, str) else p.decode("latin-1") for p in parts)
@@ -118,7 +118,7 @@ def _regex(pattern: str) -> str:
 
 
 def check_policy(text: str) -> str:
-    """`text` if it is a policy of the form above; raises InputError."""
+    """Return `text` if it is a policy of the form above; raises InputError otherwise."""
     *rules, last, end = ["", *text.split("\n")]
     if end or not _DEFAULT.fullmatch(last) or len(text) > MAX_BYTES:
         raise InputError("the policy does not end with its DEFAULT rule", "Use fewer rules.")
@@ -129,7 +129,7 @@ def check_policy(text: str) -> str:
 
 
 def storage_scale(places: Places) -> ScalePolicy:
-    """The store of a site."""
+    """Return the Storage Scale store of a site."""
     return ScalePolicy(
         name="storage-scale", title="IBM Storage Scale (placement policy)", about=ABOUT, rows=ROWS,
         fields={"copies": Field(of="value", least=1, most=3)}, places=places,

@@ -1,8 +1,8 @@
 """The script that sets attributes: one fixed text (driver.sh) and a NUL-delimited table.
 
-No name and no value from a trace becomes shell text. The table is a file beside the script, or,
-where the script must be one file (standard output), base64 in a here-document, whose alphabet
-cannot end it. Comments pass `escape.comment`, an allow-list of characters.
+No name and no value from a trace becomes shell text. The table is a file beside the script, or, if
+the script must be one file (standard output), base64 in a here-document, whose delimiter is not
+valid base64. Comments pass `escape.comment`, an allow-list of characters.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 MAX_RECORD = 5000  # bytes: 20 records must fit into one argument list of xargs (128 KiB)
 TAGGER = "tracehint-tag"
 _BUILT = Path(__file__).resolve().parent.parent / "tag" / "bin" / TAGGER
-_BESIDE = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
+_EXTERNAL = """case $0 in /*) self=$0 ;; *) self=$(pwd)/$0 ;; esac
 table() { cat -- "$self.data"; }
 if [ ! -r "$self.data" ]; then
     echo "cannot read the table of this script: it must be beside it and end in .data" >&2
     exit 2
 fi"""
-_INSIDE = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
+_EMBEDDED = "table() {\n    base64 -d <<'END-OF-TABLE'\n%s\nEND-OF-TABLE\n}"
 
 
 @dataclass(frozen=True)
 class Script:
-    """The script's text and its table; `skipped` are paths too long for a record."""
+    """The script's text and its table; `skipped`: settings too long for a record."""
 
     text: str
     table: bytes
@@ -74,7 +74,7 @@ def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -
         kind = id(settings), target.rule
         if kind not in endings:  # `translated` returns the same list for the same settings
             endings[kind] = settings, [_encode_rule(setting, target.rule) for setting in settings]
-        start = _kind(target) + b"\0" + (target.path or b".") + b"\0"
+        start = _encode_kind(target) + b"\0" + (target.path or b".") + b"\0"
         for ending in endings[kind][1]:
             if len(start) + len(ending) > MAX_RECORD:
                 skipped += 1
@@ -92,29 +92,29 @@ def make_script(hints: HintFile, plan: TagPlan, store: Store, *, inside: bool) -
 
 
 def find_tagger() -> Path | None:
-    """The built `tracehint-tag`: of this package, beside the interpreter, or on the path."""
+    """Return the `tracehint-tag` of this package, beside the interpreter, or on the path."""
     found = shutil.which(TAGGER)
     places = [_BUILT, Path(sys.executable).parent / TAGGER, *([Path(found)] if found else [])]
     return next((place for place in places if place.is_file()), None)
 
 
 def _encode_rule(setting: Setting, rule: str) -> bytes:
-    """What is the same in all records of a setting that a rule gives."""
+    """Return the fields that all records of a rule's setting share."""
     remark = comment(f"{setting.key} ({setting.hint}, {rule})")[:200].encode("ascii")
     return b"".join(part + b"\0" for part in (setting.key.encode(), script_value(setting), remark))
 
 
 def fill_driver(name: str, table: bytes, *, inside: bool) -> str:
-    """A driver with its options, and its table as a file beside it or as base64 in its text."""
+    """Return a driver with its options, and its table beside it or as base64 in its text."""
     text = shell_part(name).replace("#@OPTIONS@", shell_body("options.sh").rstrip())
-    beside = _INSIDE % base64.encodebytes(table).decode().rstrip("\n") if inside else _BESIDE
-    return text.replace("#@TABLE@", beside)
+    source = _EMBEDDED % base64.encodebytes(table).decode().rstrip("\n") if inside else _EXTERNAL
+    return text.replace("#@TABLE@", source)
 
 
 def nothing_to_say(
     plan: TagPlan, store: Translator, gaps: dict[Gap, int], skipped: int
 ) -> UsageError:
-    """Why there is no setting to write."""
+    """Return the error with the reason why there is no setting to write."""
     if not plan.targets:
         return UsageError(
             "the rules name no concrete file, so there is nothing to write",
@@ -136,17 +136,17 @@ def nothing_to_say(
 
 
 def shell_part(name: str) -> str:
-    """A part of the script."""
+    """Read a part of the script."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def shell_body(name: str) -> str:
-    """A part that stands within another one, without its first comment."""
+    """Read a part to embed in another one, without its first comment."""
     return shell_part(name).partition("\n\n")[2]
 
 
 def _rule_evidence(rule: Rule) -> str:
-    """What the rule was learned from, and what it is worth."""
+    """Return the rule's tasks, evidence, savings and confidence as text."""
     makers = ", ".join(rule.producers or (rule.producer or "",)).strip(", ") or "an input"
     words = [f"{makers} -> {', '.join(rule.consumers) or 'nobody'}"]
     evidence = rule.evidence
@@ -158,13 +158,13 @@ def _rule_evidence(rule: Rule) -> str:
     return ", ".join([*words, f"confidence {rule.confidence:.2f}"])
 
 
-def _kind(target: Target) -> bytes:
+def _encode_kind(target: Target) -> bytes:
     letters = {("directory", False): b"D", ("directory", True): b"M", ("file", False): b"F"}
     return letters.get((target.kind, target.create), b"C")
 
 
 def evidence(hints: HintFile, plan: TagPlan, store: Translator, gaps: dict[Gap, int]) -> str:
-    """Comment lines: each rule with its pattern, hints, evidence, and the number of files."""
+    """Return comment lines: each rule with pattern, hints, evidence and number of files."""
     files = Counter(t.rule for t in plan.targets if t.kind == "file")
     warning = store.about.warning(store.title)
     lines = [f"tracehint {__version__}: storage hints for {store.title}", warning, ""]

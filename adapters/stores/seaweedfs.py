@@ -1,7 +1,7 @@
 """SeaweedFS: rules of path prefixes for `weed shell`. Not run here; its syntax was tried by hand.
 
-A rule that names a data node which is down blocks everybody who writes below its prefix. So every
-node is asked before a document is written (a TCP connection), and a dead one refuses it.
+A rule that names an unreachable data node blocks all writers below its prefix. So every node is
+checked (a TCP connection) before a document is written; an unreachable one is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracehint.hintgen.hints.model import HintFile
 
 TIMEOUT_S = 2.0
-MAX_COPIES = 10  # on servers of one rack: the last digit of its code
+MAX_COPIES = 10  # on servers of one rack: the last digit of the replication code
 _RULE = re.compile(
     r"fs\.configure -locationPrefix=(/[A-Za-z0-9_.+=~-]+)+/?( -dataNode=[A-Za-z0-9.-]+:[0-9]{1,5})?"
     r"( -replication=00[0-9])? -apply|# [A-Za-z0-9 ,.:()_-]*"
@@ -53,8 +53,8 @@ ROWS = {
 }  # fmt: skip  # a table
 
 
-def answers(host: str, port: int) -> bool:
-    """Whether something listens there."""
+def is_listening(host: str, port: int) -> bool:
+    """Whether a server listens on the port."""
     try:
         with socket.create_connection((host, port), TIMEOUT_S):
             return True
@@ -64,14 +64,14 @@ def answers(host: str, port: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class SeaweedRules(DocumentStore):
-    """The adapter; `alive` tells whether a data node can be written to."""
+    """The SeaweedFS adapter; `alive`: whether a data node is reachable."""
 
-    alive: Callable[[str, int], bool] = answers
+    alive: Callable[[str, int], bool] = is_listening
 
     def render(
         self, checked: Sequence[CheckedTarget], hints: HintFile, gaps: list[Gap]
     ) -> tuple[str, int]:
-        """A line per target; its longest prefix wins when a file is written."""
+        """Render a rule per target; the longest matching prefix applies to a file."""
         for node in sorted({one.words["node"] for one in checked if "node" in one.words}):
             if not self.alive(node, self.places.port):
                 raise UsageError(
@@ -94,7 +94,7 @@ class SeaweedRules(DocumentStore):
 
 
 def check_rules(text: str) -> str:
-    """`text` if every line is a rule of the form above; raises InputError."""
+    """Return `text` if every line is a rule of the form above; raises InputError otherwise."""
     for line in text.splitlines():
         if not _RULE.fullmatch(line):
             raise InputError(f"{line[:80]!r} is no rule", 'Give a --map file with base = "/path".')
@@ -102,7 +102,7 @@ def check_rules(text: str) -> str:
 
 
 def seaweedfs(places: Places) -> SeaweedRules:
-    """The store of a site."""
+    """Return the SeaweedFS store of a site."""
     return SeaweedRules(
         name="seaweedfs", title="SeaweedFS (rules of path prefixes)", about=ABOUT, rows=ROWS,
         fields={"copies": Field(of="value", least=1, most=MAX_COPIES)}, places=places,

@@ -1,8 +1,8 @@
-"""Hints that cannot survive a run like a recorded one: what is set beforehand goes with the file.
+"""Hints that are set before a run and lost in it, according to a recorded run.
 
-Seen in the bundle's table of names: a program that deletes a file and makes it anew, or renames
-another one over it, leaves a file without the hint. A file that is cut to nothing and written
-again (`>`) keeps it.
+Derived from the bundle's table `names`: a program that deletes and recreates a file, or renames
+another file over it, leaves a file without the hint. A file that is truncated and rewritten (`>`)
+keeps it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tracehint.schemas.wording import plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# op of the table `names` -> (which of its names loses the hint, in words)
-_LOSING: dict[str, tuple[tuple[str, str], ...]] = {
+# op in table `names` -> (column of the name that loses the hint, reason)
+_LOSS_EVENTS: dict[str, tuple[tuple[str, str], ...]] = {
     "unlink": (("path", "deleted"),),
     "rename": (("new_path", "replaced by a rename"), ("path", "moved away by a rename")),
     "exchange": (("path", "exchanged by a rename"), ("new_path", "exchanged by a rename")),
@@ -30,14 +30,14 @@ _LOSING: dict[str, tuple[tuple[str, str], ...]] = {
 
 @dataclass(frozen=True)
 class Lost:
-    """Why a hint that is set before the run is gone after it: the first event that took it."""
+    """The first event that removes a hint that was set before the run."""
 
     why: str
-    program: str  # that did it; "" where the recording does not know
+    program: str  # that caused it; "" if not recorded
 
 
 def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
-    """Those of the paths (below the data root) whose hints a run like `run` takes away.
+    """Return the paths (below the data root) whose hints a run like `run` removes.
 
     Raises BundleError.
     """
@@ -49,15 +49,15 @@ def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
     from tracehint.schemas.tables import TABLES
 
     events = read_bundle(run, without=TABLES.keys() - {"names"}).tables["names"]
-    if not pc.any(pc.is_in(events.column("op"), pa.array(_LOSING))).as_py():
+    if not pc.any(pc.is_in(events.column("op"), pa.array(_LOSS_EVENTS))).as_py():
         return {}
     bundle = read_bundle(run, without=("metadata_ops", "attributes", "marks"))
     roots = data_roots(bundle)
     names = bundle.tables["names"].sort_by("seq")
     wanted = pa.array(sorted(paths), pa.binary())
-    programs = _programs(bundle.tables["processes"])
+    programs = _read_programs(bundle.tables["processes"])
     found: dict[bytes, tuple[int, Lost]] = {}
-    for op, sides in _LOSING.items():
+    for op, sides in _LOSS_EVENTS.items():
         rows = names.filter(pc.equal(names.column("op"), op))
         for side, why in sides:
             short = relative_paths(rows.column(side).combine_chunks(), roots)
@@ -69,13 +69,13 @@ def lost_in(run: Path, paths: Collection[bytes]) -> dict[bytes, Lost]:
     return {path: lost for path, (_, lost) in found.items()}
 
 
-def _programs(processes: pa.Table) -> Mapping[int, str]:
+def _read_programs(processes: pa.Table) -> Mapping[int, str]:
     rows = processes.select(["proc", "exe"]).to_pylist()
     return {r["proc"]: to_text(r["exe"].rpartition(b"/")[2]) for r in rows if r["exe"]}
 
 
 def explain_losses(lost: Mapping[bytes, Lost], of: int) -> list[str]:
-    """What people have to know of `of` hinted files, a line each reason."""
+    """Return report lines, one per reason; `of`: number of hinted files."""
     if not lost:
         return []
     lines = [

@@ -1,4 +1,4 @@
-"""Stores that are nothing but a table: a TOML file says which attribute carries which hint.
+"""Stores that are defined by a table alone: a TOML file maps hints to attributes.
 
 The format is documented in docs/reference/stores.md; `tables/orangefs.toml` is the example.
 """
@@ -55,7 +55,7 @@ def check_attribute(name: str, *, allow_trusted: bool) -> None:
 
 
 def get_value(fd: int, name: str) -> bytes | None:
-    """Value of an attribute of an open file; None: not set, or not supported there."""
+    """Return an attribute of an open file; None: not set, or not supported there."""
     try:
         return os.getxattr(fd, name)
     except OSError as error:
@@ -70,7 +70,7 @@ def set_value(fd: int, name: str, value: bytes) -> None:
 
 
 def remove_value(fd: int, name: str) -> None:
-    """Remove an attribute; no error where it is not set."""
+    """Remove an attribute; no error if it is not set."""
     try:
         os.removexattr(fd, name)
     except OSError as error:
@@ -93,33 +93,33 @@ class Row:
 
 
 def no(how: str) -> Row:
-    """A hint that the store cannot express, and why."""
+    """Return the row of a hint that the store cannot express; `how`: the reason."""
     return Row(Capability(level="none", how=how), ())
 
 
 def express_nearly(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
-    """A hint that is expressed as nearly as the store allows: words and their templates."""
+    """Return the row of a hint expressed approximately; `pairs`: words and their templates."""
     return Row(Capability(level="approximate", how=how, acts=acts), pairs, **more)
 
 
 def express_fully(how: str, acts: tuple[Acts, ...], *pairs: tuple[str, str], **more: Any) -> Row:
-    """A hint that is expressed exactly."""
+    """Return the row of a hint expressed exactly."""
     return Row(Capability(level="full", how=how, acts=acts), pairs, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What a table says of its hints; `translate` is the same for attributes and commands."""
+    """A store's table of hints; `translate` serves attributes and commands."""
 
     name: str
     title: str
     rows: Mapping[str, Row]
     about: About = field(default_factory=About)
-    prefix: str = ""  # stands before every attribute name
+    prefix: str = ""  # of every attribute name
     targets: tuple[Kind, ...] = KINDS
     fields: Mapping[str, Field] = field(default_factory=dict)
     places: Places = field(default_factory=Places)
-    late: bool = False  # leave the host to the script that runs there
+    late: bool = False  # the script that runs on the host fills in its name
     note: str = ""
 
     def capabilities(self) -> Mapping[str, Capability]:
@@ -128,7 +128,7 @@ class Table:
         return {k: self.rows[k].capability if k in self.rows else missing for k in VOCABULARY}
 
     def translate(self, hints: Mapping[str, str], kind: Kind) -> tuple[list[Setting], list[Gap]]:
-        """Settings of one file or directory; the first setting of an attribute stays."""
+        """Return the settings of one file or directory; the first one of an attribute counts."""
         settings: dict[str, Setting] = {}
         gaps: list[Gap] = []
         present = {capability_key(n, v) for n, v in hints.items()}
@@ -153,7 +153,7 @@ class Table:
         return list(settings.values()), gaps
 
     def _gap(self, key: str, present: set[str], kind: Kind) -> Gap | None:
-        """What is lost when this hint is set on this kind of object; None: nothing."""
+        """Return the gap of a hint on this kind of object; None: it is expressed exactly."""
         row = self.rows.get(key)
         if row is None:
             return Gap(hint=key, level="none", reason="the store has no such setting")
@@ -173,12 +173,12 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class TableStore(Table):
-    """A store made from a table of attributes. `location` names the nodes of a file."""
+    """A store made from a table of attributes. `location`: attribute with a file's nodes."""
 
     location: str = ""
 
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
-        """Only the attributes of this table may be written, and never a dangerous name space."""
+        """Accept only attributes of this table, and no dangerous name space."""
         check_attribute(key, allow_trusted=allow_trusted)
         if key not in {self.prefix + a for r in self.rows.values() for a, _ in r.attributes}:
             raise InputError(
@@ -187,7 +187,7 @@ class TableStore(Table):
             )
 
     def read(self, fd: int, key: str) -> bytes | None:
-        """The attribute's value, or None."""
+        """Return the attribute's value, or None."""
         return get_value(fd, key)
 
     def write(self, fd: int, key: str, value: bytes) -> None:
@@ -199,7 +199,7 @@ class TableStore(Table):
         remove_value(fd, key)
 
     def locate(self, fd: int) -> Location | None:
-        """Nodes that the store's location attribute names, separated by commas or spaces."""
+        """Return the nodes in the location attribute, separated by commas or spaces."""
         value = get_value(fd, self.location) if self.location else None
         if value is None:
             return None

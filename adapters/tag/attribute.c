@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Extended attributes: the value that a record stands for, set where it is not so already. */
+/* Extended attributes: decode, read, compare and set values. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -58,8 +58,8 @@ int value_of(const char *name, const char *text, struct value *v)
 	return 0;
 }
 
-/* Ceph adds the pool to a layout; here it is an attribute of its own. */
-static void without_pool(const char *name, struct value *v)
+/* Remove the pool that Ceph adds to a layout; here it is a separate attribute. */
+static void strip_pool(const char *name, struct value *v)
 {
 	size_t n = strlen(name);
 	char *pool;
@@ -90,7 +90,7 @@ int value_now(int fd, const char *name, struct value *v)
 	v->set = true;
 	v->length = (size_t)n;
 	v->bytes[n] = 0;
-	without_pool(name, v);
+	strip_pool(name, v);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Opening and making files below the working directory, with no way out of it. */
+/* Open and create files below the working directory, never outside of it. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -11,11 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Without openat2: every component by itself, no link followed. */
-static int open_by_hand(const char *path, int flags, mode_t mode)
+/* Without openat2: open each component without following links. */
+static int open_by_component(const char *path, int flags, mode_t mode)
 {
 	char part[256];
-	int here = AT_FDCWD;
+	int folder = AT_FDCWD;
 
 	for (;;) {
 		size_t n = strcspn(path, "/");
@@ -28,18 +28,18 @@ static int open_by_hand(const char *path, int flags, mode_t mode)
 		} else {
 			memcpy(part, path, n);
 			part[n] = 0;
-			fd = openat(here, part,
+			fd = openat(folder, part,
 				    last ? flags | O_NOFOLLOW
 					 : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 				    last ? mode : 0);
 		}
 		int error = errno;
-		if (here != AT_FDCWD)
-			close(here);
+		if (folder != AT_FDCWD)
+			close(folder);
 		errno = error;
 		if (fd < 0 || last)
 			return fd;
-		here = fd;
+		folder = fd;
 		path += n + 1;
 	}
 }
@@ -54,7 +54,7 @@ int open_beneath(const char *path, int flags, mode_t mode)
 	int fd = syscall(__NR_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = open_by_hand(path, flags, mode);
+		fd = open_by_component(path, flags, mode);
 	return fd;
 }
 

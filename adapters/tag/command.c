@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The task's command: in the place of this program, or as its child. */
+/* Run the task's command: in place of this program, or as its child. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -20,7 +20,7 @@ int become(char **command)
 
 static volatile sig_atomic_t child;
 
-static void pass_on(int number)
+static void forward_signal(int number)
 {
 	if (child > 0)
 		kill(child, number);
@@ -40,11 +40,11 @@ int run(char **command)
 	}
 	if (pid < 0) {
 		perror("tracehint-tag: fork");
-		return 126 << 8; /* as wait would say it */
+		return 126 << 8; /* as a wait status */
 	}
 	child = pid;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		signal(numbers[i], pass_on);
+		signal(numbers[i], forward_signal);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

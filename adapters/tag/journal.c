@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What was set and made, in .tracehint/journal below the working directory: the lines that
- * adapters/apply/journal.py describes, so that `tracehint apply --undo` takes back what a script
- * did, and the reverse. Somebody else may have put the file there: only a plain file of our own in
- * a plain directory of our own is used.
+ * The journal of changes, .tracehint/journal below the working directory, in the format of
+ * adapters/apply/journal.py, so that `tracehint apply --undo` can undo a script, and vice versa.
+ * Another user may have planted the file: only a regular file of the caller in a directory of the
+ * caller is used.
  */
 #define _GNU_SOURCE
 #include "script.h"
@@ -23,31 +23,31 @@
 #define MAX_JOURNAL (1L << 30)
 #define MAX_LINE (2 * (MAX_PATH + 2 * MAX_VALUE) + MAX_NAME + 64)
 
-static int refused(const char *name, const char *why)
+static int refuse(const char *name, const char *why)
 {
 	fprintf(stderr, "cannot use %s: %s; move %s away\n", name, why, FOLDER);
 	return -1;
 }
 
-/* -1 after a message, unless nobody but the caller can have written there. */
+/* Print a message and return -1 unless only the caller can have written to it. */
 static int check_own(int fd, bool file, const char *name)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return refused(name, strerror(errno));
+		return refuse(name, strerror(errno));
 	if (file && !S_ISREG(st.st_mode))
-		return refused(name, "it is no regular file");
+		return refuse(name, "it is no regular file");
 	if (st.st_uid != geteuid())
-		return refused(name, "it belongs to another user");
+		return refuse(name, "it belongs to another user");
 	if (st.st_mode & 022)
-		return refused(name, "others may write to it");
+		return refuse(name, "others may write to it");
 	if (file && st.st_nlink != 1)
-		return refused(name, "it has several hard links");
+		return refuse(name, "it has several hard links");
 	return 0;
 }
 
-/* Drop a last line that a crash cut off, so that the next one stands alone. */
+/* Remove a last line that a crash cut off, so that the next line starts cleanly. */
 static int end_cut_line(int fd)
 {
 	static char tail[MAX_LINE];
@@ -67,20 +67,20 @@ int journal_open(struct journal *j, bool create)
 
 	j->fd = -1;
 	if (create && mkdir(FOLDER, 0700) < 0 && errno != EEXIST)
-		return refused(FOLDER, strerror(errno));
+		return refuse(FOLDER, strerror(errno));
 	j->folder = open(FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (j->folder < 0)
-		return errno == ENOENT ? 0 : refused(FOLDER, strerror(errno));
+		return errno == ENOENT ? 0 : refuse(FOLDER, strerror(errno));
 	if (check_own(j->folder, false, FOLDER) < 0)
 		return -1;
 	j->fd = openat(j->folder, FILE_NAME, flags | (create ? O_CREAT : 0), 0600);
 	if (j->fd < 0)
-		return errno == ENOENT ? 0 : refused(JOURNAL, strerror(errno));
+		return errno == ENOENT ? 0 : refuse(JOURNAL, strerror(errno));
 	if (check_own(j->fd, true, JOURNAL) < 0)
 		return -1;
 	if (flock(j->fd, LOCK_EX | LOCK_NB) < 0)
-		return refused(JOURNAL, "another apply is at work below this directory");
-	return end_cut_line(j->fd) < 0 ? refused(JOURNAL, strerror(errno)) : 0;
+		return refuse(JOURNAL, "another apply is at work below this directory");
+	return end_cut_line(j->fd) < 0 ? refuse(JOURNAL, strerror(errno)) : 0;
 }
 
 static char *put_hex(char *to, const void *bytes, size_t size)
@@ -114,7 +114,7 @@ int journal_add(struct journal *j, const struct change *c)
 	return done == end - line ? 0 : -1;
 }
 
-/* The value of a field; false where it is none. */
+/* Parse the value of a field; false: not a value. */
 static bool read_value(const char *text, struct value *v)
 {
 	v->length = 0;

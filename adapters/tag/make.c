@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Making files and directories. What root makes in somebody's directory is given to the owner of
- * that directory, who may exchange names there at any moment: a file is given away by the
- * descriptor that made it, a directory while it lies in a folder that only root may enter.
+ * Create files and directories. Those that root creates are given to the owner of their parent
+ * directory, who may replace names there at any moment: a file changes its owner through the
+ * descriptor that created it, a directory while it is in a folder that only root may enter.
  */
 #define _GNU_SOURCE
 #include "script.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define STAGING ".tracehint.new" /* adapters/apply/applier.py uses the same */
-#define FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static ino_t inode_of(int fd)
 {
@@ -53,8 +53,8 @@ ino_t make_empty(const char *path)
 	return made;
 }
 
-/* Without RENAME_NOREPLACE (NFS) a directory replaces an empty directory at most. */
-static int move(int from, const char *old, int to, const char *name)
+/* Without RENAME_NOREPLACE (NFS) a race can at most replace an empty directory. */
+static int rename_new(int from, const char *old, int to, const char *name)
 {
 	struct stat st;
 
@@ -77,8 +77,8 @@ static ino_t make_staged(int folder, int staging, const char *name)
 	snprintf(new, sizeof(new), "%d", (int)getpid());
 	if (mkdirat(staging, new, 0777) < 0)
 		return 0;
-	int fd = openat(staging, new, FLAGS);
-	if (fd >= 0 && give_away(fd, folder) == 0 && move(staging, new, folder, name) == 0)
+	int fd = openat(staging, new, FOLDER_FLAGS);
+	if (fd >= 0 && give_away(fd, folder) == 0 && rename_new(staging, new, folder, name) == 0)
 		made = inode_of(fd);
 	int error = errno;
 	if (fd >= 0)
@@ -96,11 +96,11 @@ static ino_t make_as_root(int folder, const char *name)
 
 	if (mkdirat(folder, STAGING, 0700) < 0 && errno != EEXIST)
 		return 0;
-	int staging = openat(folder, STAGING, FLAGS);
+	int staging = openat(folder, STAGING, FOLDER_FLAGS);
 	if (staging < 0)
 		return 0;
 	if (fstat(staging, &st) == 0 && (st.st_uid != geteuid() || st.st_mode & 077))
-		errno = EPERM; /* planted */
+		errno = EPERM; /* planted by another user */
 	else
 		made = make_staged(folder, staging, name);
 	int error = errno;

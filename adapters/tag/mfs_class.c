@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* MooseFS is set by its own tool. It takes paths: the open files are named through /proc. */
+/* Storage classes of MooseFS. Its tool sets them by path: open files are named by /proc. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int assign(const int *fds, int count, const char *name)
+static int assign_class(const int *fds, int count, const char *name)
 {
 	char paths[MAX_BATCH][32], class[MAX_CLASS],
 		*words[MAX_BATCH + 3] = {"mfssetsclass", class};
@@ -40,7 +40,7 @@ void class_set(struct batch *b)
 	int error = EINVAL;
 
 	if (b->count && class_name(b->value, name, sizeof(name)) == 0)
-		error = assign(b->fds, b->count, name);
+		error = assign_class(b->fds, b->count, name);
 	if (b->count && error)
 		complain("cannot set a storage class", error);
 	while (b->count)
@@ -49,11 +49,11 @@ void class_set(struct batch *b)
 
 int class_put(int fd, const char *name)
 {
-	return assign(&fd, 1, name);
+	return assign_class(&fd, 1, name);
 }
 
-/* What the tool says after the path: a name, perhaps in quotes. */
-static void name_in(char *text, char *out, size_t size)
+/* Extract the name, perhaps in quotes, that the tool prints after the path. */
+static void extract_name(char *text, char *out, size_t size)
 {
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
@@ -90,7 +90,7 @@ int class_get(int fd, char *out, size_t size)
 	close(ends[0]);
 	if (!error && (waitpid(pid, &status, 0) != pid || status))
 		error = EIO;
-	name_in(text, out, size);
+	extract_name(text, out, size);
 	return error;
 }
 

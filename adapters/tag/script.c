@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * tracehint-tag script set|dry|undo [quiet]: the work of a script of `tracehint emit` (adapters/
+ * tracehint-tag script set|dry|undo [quiet]: executes a script of `tracehint emit` (adapters/
  * stores/driver.sh) below the working directory, with its table on standard input: records of five
- * fields ended by NUL bytes: kind (D directory, M directory to be made, F file, C file to be made),
- * path, attribute, value, remark. Before them S: the store in the place of the path, and its prefix.
+ * NUL-terminated fields: kind (D directory, M directory to create, F file, C file to create), path,
+ * attribute, value, remark. The first record is S, with the store as path and prefix as attribute.
  *
- * Exit status: 0 fine, 1 something failed, 2 the journal cannot be used.
+ * Exit status: 0 success, 1 something failed, 2 the journal cannot be used.
  */
 #define _GNU_SOURCE
 #include "script.h"
@@ -18,31 +18,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void print(FILE *out, const char *text)
+static void print_text(FILE *out, const char *text)
 {
 	for (; *text; text++)
 		putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
 }
 
-static void line(FILE *out, const char *verb, const char *path, const char *remark)
+static void print_line(FILE *out, const char *verb, const char *path, const char *remark)
 {
 	fprintf(out, "%s ./", verb);
-	print(out, path);
+	print_text(out, path);
 	fputs("  ", out);
-	print(out, remark);
+	print_text(out, remark);
 	putc('\n', out);
 }
 
 void say(const struct job *j, const char *verb, const char *path, const char *remark)
 {
 	if (!j->quiet)
-		line(stdout, verb, path, remark);
+		print_line(stdout, verb, path, remark);
 }
 
 void fail(struct job *j, const char *path, const char *why)
 {
 	j->failed = true;
-	line(stderr, "FAILED:", path, why);
+	print_line(stderr, "FAILED:", path, why);
 }
 
 bool may_set(const char *name)
@@ -107,7 +107,7 @@ const char *why_not(int error)
 	}
 }
 
-/* The line of what was just made; -1 and errno. */
+/* Append the journal line of a created file or directory; -1 and errno. */
 static int add_made(struct job *j, const char *path, ino_t inode)
 {
 	static struct change c;
@@ -117,7 +117,7 @@ static int add_made(struct job *j, const char *path, ino_t inode)
 	return inode ? journal_add(&j->journal, &c) : -1;
 }
 
-/* Make the directories above the path, or the path too. */
+/* Create missing directories above the path; with `all`, the path too. */
 static int make_folders(struct job *j, const char *path, bool all)
 {
 	char way[MAX_PATH];
@@ -138,7 +138,7 @@ static int make_folders(struct job *j, const char *path, bool all)
 	}
 }
 
-/* Open the target; where it is not there, make it if it is to be made. -1: done with it. */
+/* Open the target; create a missing one of kind M or C. -1: nothing more to do. */
 static int open_target(struct job *j, const struct row *r)
 {
 	bool makes = r->kind[0] == 'M' || r->kind[0] == 'C';
@@ -166,7 +166,7 @@ static int open_target(struct job *j, const struct row *r)
 	return fd;
 }
 
-/* The line of a change, before it is made; -1 and errno. */
+/* Append the journal line of a change, before it is made; -1 and errno. */
 static int add_set(struct job *j, const struct row *r, const struct value *was,
 		   const struct value *want)
 {
@@ -178,7 +178,7 @@ static int add_set(struct job *j, const struct row *r, const struct value *was,
 	return journal_add(&j->journal, &c);
 }
 
-/* The line before the changes of a store; its prefix stands in the place of an old value. */
+/* Append the session line before the changes of a store; the prefix is its old value. */
 static void add_session(struct job *j, const struct row *r)
 {
 	static struct change c;
@@ -192,7 +192,7 @@ static void add_session(struct job *j, const struct row *r)
 		fail(j, "", strerror(errno));
 }
 
-static void set(struct job *j, const struct row *r)
+static void apply_row(struct job *j, const struct row *r)
 {
 	struct value want, now;
 
@@ -214,7 +214,7 @@ static void set(struct job *j, const struct row *r)
 	close(fd);
 }
 
-/* One field: 1; 0 at the end of the table; -1 where it is cut off or too long. */
+/* Read a field: 1; 0 at the end of the table; -1 if it is cut off or too long. */
 static int read_field(char *out, size_t size)
 {
 	for (size_t n = 0; n < size; n++) {
@@ -258,7 +258,7 @@ int script(const char *mode, bool quiet)
 		else if (r.kind[0] == 'S')
 			add_session(&j, &r);
 		else
-			set(&j, &r);
+			apply_row(&j, &r);
 	}
 	if (got < 0)
 		fail(&j, "", "the table is cut off");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading the table of tags: its index and the records of one task. */
+/* Read the table of tags: its index and the records of one task. */
 #define _GNU_SOURCE
 #include "tag.h"
 
@@ -14,7 +14,7 @@
 #define HEADER_LEN 28
 #define INDEX_LEN 24
 
-/* Exactly so many bytes. Not mapped: a file that gets shorter meanwhile would end the task. */
+/* Read exactly `size` bytes. Not mapped: a file truncated meanwhile would end the task. */
 static bool read_at(int fd, char *out, size_t size, off_t at)
 {
 	for (size_t got = 0; got < size;) {
@@ -62,7 +62,7 @@ int table_open(struct table *t, const char *path, const char *task)
 	return found ? 0 : -1;
 }
 
-static const char *field(struct table *t)
+static const char *next_field(struct table *t)
 {
 	const char *start = t->data + t->at;
 	const char *nul = memchr(start, 0, t->end - t->at);
@@ -77,9 +77,9 @@ bool table_next(struct table *t, struct record *r)
 {
 	if (t->at >= t->end)
 		return false;
-	r->kind = field(t);
-	r->path = r->kind ? field(t) : NULL;
-	r->name = r->path ? field(t) : NULL;
-	r->value = r->name ? field(t) : NULL;
+	r->kind = next_field(t);
+	r->path = r->kind ? next_field(t) : NULL;
+	r->name = r->path ? next_field(t) : NULL;
+	r->value = r->name ? next_field(t) : NULL;
 	return r->value != NULL;
 }

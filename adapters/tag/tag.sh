@@ -1,19 +1,19 @@
 #!/bin/sh
-# Sets the hints of one task's files before the task runs, those of its outputs when it has ended,
-# and removes what was made for it and that it did not touch. This text is the same in every folder;
-# names and values stand in the file `table` beside it, which `helper` (tracehint-tag) reads.
+# Sets the hints of one task's files before the task runs, those of its outputs after it has ended,
+# and removes files created for it that it did not touch. This text is the same in every folder;
+# names and values are in the file `table` beside it, which `helper` (tracehint-tag) reads.
 #
-# Two ways: sourced by the task's own shell, with TRACEHINT_DIR and TRACEHINT_RULE set; or
+# Two uses: sourced by the task's own shell, with TRACEHINT_DIR and TRACEHINT_RULE set; or
 #     tag TASK COMMAND...
-# A hint is advice: whatever fails here never stops the task.
+# A hint is advice: a failure here never stops the task.
 
-_tracehint() { # set or clean; status 3: there is something to do afterwards
+_tracehint() { # set or clean; status 3: clean must run afterwards
     [ ! -x "$TRACEHINT_DIR/helper" ] ||
         "$TRACEHINT_DIR/helper" "$1" "$TRACEHINT_DIR/table" "$TRACEHINT_RULE"
 }
 
 if [ -n "${TRACEHINT_RULE-}" ]; then
-    _tracehint_home=$PWD # the task may go elsewhere
+    _tracehint_home=$PWD # the task may change directory
     _tracehint set || [ $? != 3 ] ||
         trap '(CDPATH= && cd -- "$_tracehint_home" 2>/dev/null && _tracehint clean) || :' EXIT
 else

@@ -3,23 +3,22 @@
  * tracehint-tag: set the hints of one task's files, before and after the task runs.
  *
  *   tracehint-tag set TABLE TASK               before the task
- *   tracehint-tag clean TABLE TASK             after it: tag its outputs, remove what it did not use
+ *   tracehint-tag clean TABLE TASK             after it: tag its outputs, remove unused files
  *   tracehint-tag run TABLE TASK COMMAND...    both, around a command
- *   tracehint-tag script set|dry|undo [quiet]  the work of a script of emit: script.c
+ *   tracehint-tag script set|dry|undo [quiet]  execute a script of emit: script.c
  *
  * TABLE is written by `tracehint emit --workflow-engine` (adapters/engines/tag_table.py): a line
  * "tracehint-tags 1 <number of tasks>", an index of "<offset> <length>" lines of fixed width, and
- * NUL-ended records kind, path, attribute, value in hexadecimal (a plain name for mfs:sclass and
- * for a pool of Ceph with @host). Kinds: D directory, F file, A file to be tagged after the task,
- * C file to be made, K file to be made and kept (several tasks write it). Directories are never made: a task that says `mkdir out` would
- * fail. Paths are below the working directory and are opened so that no link and no ".." can lead
- * out of it.
+ * NUL-terminated fields: kind, path, attribute, value in hexadecimal (a plain name for mfs:sclass
+ * and for a pool of Ceph with @host). Kinds: D directory, F file, A file to tag after the task, C
+ * file to create, K file to create and keep (several tasks write it). Directories are not created:
+ * a task that runs `mkdir out` would fail. Links and ".." cannot lead out of the working directory.
  *
- * A hint is advice: whatever fails here is one line on standard error and never stops the task.
- * A file that was made here gets the time stamp MARK, so that `clean` can tell whether anybody has
- * touched it, and so that it looks older than any input.
+ * A hint is advice: failures print one line on standard error and never stop the task.
+ * A created file gets the time stamp MARK, so that `clean` can detect whether it was touched, and
+ * so that it is older than any input.
  *
- * Exit status of set: 0 fine, 3 fine and `clean` has something to look at.
+ * Exit status of set: 0 success, 3 success and `clean` must run after the task.
  */
 #define _GNU_SOURCE
 #include "script.h"
@@ -42,7 +41,7 @@ void complain(const char *what, int error)
 	complained = true;
 }
 
-/* Kinds that are made before the task, which may replace them (sed -i, mv). */
+/* Whether the file is created before the task, which may replace it (sed -i, mv). */
 static bool is_made(const struct record *r)
 {
 	return r->kind[0] == 'C' || r->kind[0] == 'K';
@@ -57,8 +56,8 @@ static int open_target(const struct record *r, bool after)
 	return fd;
 }
 
-/* Set what is to be set before the task, or after it: kind A, and what was made once more, which
- * costs a look where it is set already. EXIT_MADE: clean() has work. */
+/* Set the attributes due before the task, or after it: kind A, and again those of created files,
+ * which costs a read if they are still set. EXIT_MADE: clean() has work. */
 static int tag(struct table t, bool after)
 {
 	struct record r;
@@ -98,8 +97,8 @@ static int tag(struct table t, bool after)
 	return made ? EXIT_MADE : 0;
 }
 
-/* Tag the task's outputs; remove files that were made here and that nobody touched: the task did
- * not write them. */
+/* Tag the task's outputs; remove created files that are still untouched: the task did not write
+ * them. */
 static void clean(struct table t)
 {
 	struct record r;
@@ -143,7 +142,7 @@ int main(int argc, char **argv)
 	int status = 0;
 	int fd = 0;
 
-	/* where a standard stream is closed, no file of ours may get its number; closed again by exec */
+	/* no file may get the number of a closed standard stream; exec closes these again */
 	while (fd >= 0 && fd < 3)
 		fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * --undo of a script: the changes in the journal that were made for the table's store, the last one
- * first. A value that was changed since is left, and of the attributes only those of the table are
- * set; what is left or refused keeps the journal where it is.
+ * --undo of a script: undoes the journal's changes for the table's store, last one first. Values
+ * that were changed since are left, and only attributes of the table are set; the journal is kept
+ * if any change is left or refused.
  */
 #define _GNU_SOURCE
 #include "script.h"
@@ -32,7 +32,7 @@ void remember_row(struct job *j, const struct row *r)
 		snprintf(j->keys[j->key_count++], MAX_NAME, "%s", r->name);
 }
 
-static int take_away(int fd, const char *name)
+static int unset(int fd, const char *name)
 {
 	if (!strcmp(name, "ceph.dir.pin")) /* pins always have a value */
 		return fsetxattr(fd, name, "-1", 2, 0);
@@ -43,7 +43,7 @@ static int take_away(int fd, const char *name)
 	return fremovexattr(fd, name) < 0 && errno != ENODATA ? -1 : 0;
 }
 
-/* False: it was left or refused. */
+/* Restore the old value; false: left or refused. */
 static bool restore(struct job *j, const struct change *c)
 {
 	struct value now;
@@ -62,11 +62,11 @@ static bool restore(struct job *j, const struct change *c)
 	if (value_now(fd, c->name, &now) < 0) {
 		fail(j, c->path, strerror(errno));
 	} else if (value_same(&now, &c->old)) {
-		/* it is so already */
+		/* already restored */
 	} else if (!value_same(&now, &c->new)) {
 		say(j, "left:", c->path, "it was changed since");
 		done = false;
-	} else if ((c->old.set ? value_put(fd, c->name, &c->old) : take_away(fd, c->name)) == 0) {
+	} else if ((c->old.set ? value_put(fd, c->name, &c->old) : unset(fd, c->name)) == 0) {
 		say(j, c->old.set ? "restored" : "unset", c->path, c->name);
 	} else if (errno == ENOTEMPTY) { /* a layout of Ceph */
 		say(j, "left:", c->path, "it holds data");
@@ -77,14 +77,14 @@ static bool restore(struct job *j, const struct change *c)
 	return done;
 }
 
-/* A directory that is still empty, or a file that nobody wrote to; false: it was left. */
+/* Remove a created directory or file that is still empty; false: left. */
 static bool unmake(struct job *j, const struct change *c)
 {
 	struct stat st;
 	const char *name, *left = NULL;
 	int fd = open_checked(c->path);
 
-	if (fd < 0) /* not there any more, or something else */
+	if (fd < 0) /* already removed, or another error */
 		return errno == ENOENT;
 	close(fd);
 	int folder = open_parent(c->path, &name);
@@ -102,7 +102,7 @@ static bool unmake(struct job *j, const struct change *c)
 	return !left;
 }
 
-/* The lines from `text` to `end`, a session's first, backwards; false: the journal is needed. */
+/* Undo the session in [text, end), last line first; false: the journal is still needed. */
 static bool undo_session(struct job *j, char *text, char *end)
 {
 	static struct change c;
