@@ -25,24 +25,45 @@ static char *first_window; /* the only one of most recordings */
 static TH_LARGE char *windows[WINDOWS];
 static const char *path;
 static unsigned long long window_size = WINDOW;
+static unsigned long long inode; /* of the mapped file */
 
 static char **window_at(unsigned long long i)
 {
 	return i ? &windows[i] : &first_window;
 }
 
-/* Open the arena under a high number. A low one may be closed or written to by another thread that
- * closes a descriptor twice or uses a closed one; then zeros for the arena would go to the file
- * that is opened next. */
 static int open_file(void)
 {
-	int fd = (int)th_open_trusted(path, O_RDWR | O_CLOEXEC | (nameless ? 0 : O_NOFOLLOW));
+	return (int)th_open_trusted(path, O_RDWR | O_CLOEXEC | (nameless ? 0 : O_NOFOLLOW));
+}
+
+static unsigned long long inode_of(int fd, unsigned long long *size)
+{
+	struct statx facts = {0};
+
+	if (th_failed(th_sys(__NR_statx, fd, "", 0x1000, STATX_SIZE | STATX_INO, &facts)))
+		return 0;
+	*size = facts.stx_size;
+	return facts.stx_ino;
+}
+
+/* Open the mapped arena again, under a high number; -1: failed. A low number is not safe: another
+ * thread that closes a descriptor twice closes it, and the number becomes that of a user's file. */
+static int open_again(void)
+{
+	unsigned long long size;
+	int fd = open_file();
 	long high = fd < 0 ? fd : th_sys(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
 
-	if (th_failed(high))
-		return fd;
-	th_sys(__NR_close, fd);
-	return (int)high;
+	if (!th_failed(high)) { /* else the program may not have as many */
+		th_sys(__NR_close, fd);
+		fd = (int)high;
+	}
+	if (fd >= 0 && inode_of(fd, &size) != inode) {
+		th_sys(__NR_close, fd);
+		return -1;
+	}
+	return fd;
 }
 
 static bool choose_path(const char *value)
@@ -121,12 +142,11 @@ bool arena_open(const char *value)
 
 	if (fd < 0)
 		return false;
-	struct statx facts;
+	unsigned long long size = 0;
 
 	choose_window();
-	/* a shorter file has no page to read */
-	if (!th_failed(th_sys(__NR_statx, fd, "", 0x1000, STATX_SIZE, &facts)) &&
-	    facts.stx_size >= sizeof(*arena))
+	inode = inode_of(fd, &size);
+	if (size >= sizeof(*arena)) /* a shorter file has no page to read */
 		arena = (struct th_arena *)map_window(fd, 0);
 	th_sys(__NR_close, fd);
 	if (arena) /* a write that changes nothing: one page fault instead of two */
@@ -153,7 +173,7 @@ static void write_zeros(int fd, unsigned long long at)
 static bool unit_make(unsigned long long unit)
 {
 	unsigned long long have = arena->allocated, end = (unit + 1) * TH_UNIT;
-	int fd = open_file();
+	int fd = open_again();
 	bool done = fd >= 0 && !th_failed(th_sys(__NR_fallocate, fd, 0, unit * TH_UNIT, TH_UNIT));
 
 	if (done)
@@ -223,7 +243,7 @@ static char *window_of(unsigned long long at)
 
 	if (window || at / window_size >= WINDOWS)
 		return window;
-	int fd = open_file();
+	int fd = open_again();
 
 	if (fd < 0)
 		return NULL;

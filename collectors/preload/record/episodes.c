@@ -81,20 +81,10 @@ struct th_episode *episode_part(struct rec *rec, const struct th_episode *from)
 	return ep;
 }
 
-/* Return the episode in which this thread counts. */
-struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd)
-{
-	unsigned long thread = this_thread();
-
-	return slot->owner == thread || !slot->ep ? slot->ep : episode_share(rec, slot, fd, thread);
-}
-
 /* Return the share of a thread that does not own the slot; it is created if there is none. */
-struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, unsigned long thread)
+static struct th_episode *episode_share(struct rec *rec, const struct th_episode *own, long fd,
+					unsigned long thread)
 {
-	struct th_episode *own = slot->ep;
-
-	slot->shared = 1;
 	unsigned long hash = (thread >> 6 ^ (unsigned long)fd * 0x9e3779b1UL) % TH_SHARES;
 
 	for (unsigned int i = 0; i < 16; i++) {
@@ -127,4 +117,16 @@ struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, un
 		__atomic_store_n(&place->thread, thread, __ATOMIC_RELEASE);
 	}
 	return ep;
+}
+
+/* Return the episode in which this thread counts; NULL: another thread has closed the file. */
+struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd)
+{
+	unsigned long thread = this_thread();
+	struct th_episode *own = __atomic_load_n(&slot->ep, __ATOMIC_ACQUIRE);
+
+	if (slot->owner == thread || !own)
+		return own;
+	slot->shared = 1;
+	return episode_share(rec, own, fd, thread);
 }

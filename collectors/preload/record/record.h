@@ -153,7 +153,6 @@ struct th_episode *episode_new(struct rec *rec, long fd, const struct statx *fac
 			       unsigned long flags, unsigned int state);
 struct th_episode *episode_part(struct rec *rec, const struct th_episode *from);
 struct th_episode *episode_of(struct rec *rec, struct slot *slot, long fd);
-struct th_episode *episode_share(struct rec *rec, struct slot *slot, long fd, unsigned long who);
 unsigned int path_of_fd(struct rec *rec, long fd);
 unsigned int path_asked(struct rec *rec, long fd, bool deleted);
 enum slot_kind slot_kind_of(long fd, const struct statx *facts, unsigned long flags);

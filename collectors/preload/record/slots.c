@@ -111,8 +111,10 @@ void slot_opened(struct rec *rec, long fd, unsigned int path, unsigned long flag
 	}
 	slot_closed(rec, fd); /* by a call that was not recorded */
 	slot_begin(rec, slot, fd, path, flags, state);
-	if (slot->kind == SLOT_FILE && (state & TH_EP_TRUNCATED))
-		run_add(rec, slot->ep, TH_OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
+	struct th_episode *ep = __atomic_load_n(&slot->ep, __ATOMIC_ACQUIRE);
+
+	if (ep && slot->kind == SLOT_FILE && (state & TH_EP_TRUNCATED))
+		run_add(rec, ep, TH_OP(TH_TRUNCATE, TH_HOW_OPEN, 0), 0, 0);
 }
 
 void slot_closed(struct rec *rec, long fd)
