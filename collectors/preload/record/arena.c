@@ -17,7 +17,6 @@
 #define CHUNK 4096U
 #define CHUNK_MOST 65536U
 #define MAX_FOLDER 4000
-#define HIGH_FD 60 /* the kernel's initial table has 64 entries: to enlarge it takes long */
 
 struct th_arena *arena;
 static bool nameless;	   /* an unnamed file: `path` is the recorder's descriptor in /proc */
@@ -25,7 +24,6 @@ static char *first_window; /* the only one of most recordings */
 static TH_LARGE char *windows[WINDOWS];
 static const char *path;
 static unsigned long long window_size = WINDOW;
-static unsigned long long inode; /* of the mapped file */
 
 static char **window_at(unsigned long long i)
 {
@@ -34,36 +32,7 @@ static char **window_at(unsigned long long i)
 
 static int open_file(void)
 {
-	return (int)th_open_trusted(path, O_RDWR | O_CLOEXEC | (nameless ? 0 : O_NOFOLLOW));
-}
-
-static unsigned long long inode_of(int fd, unsigned long long *size)
-{
-	struct statx facts = {0};
-
-	if (th_failed(th_sys(__NR_statx, fd, "", 0x1000, STATX_SIZE | STATX_INO, &facts)))
-		return 0;
-	*size = facts.stx_size;
-	return facts.stx_ino;
-}
-
-/* Open the mapped arena again, under a high number; -1: failed. A low number is not safe: another
- * thread that closes a descriptor twice closes it, and the number becomes that of a user's file. */
-static int open_again(void)
-{
-	unsigned long long size;
-	int fd = open_file();
-	long high = fd < 0 ? fd : th_sys(__NR_fcntl, fd, F_DUPFD_CLOEXEC, HIGH_FD);
-
-	if (!th_failed(high)) { /* else the program may not have as many */
-		th_sys(__NR_close, fd);
-		fd = (int)high;
-	}
-	if (fd >= 0 && inode_of(fd, &size) != inode) {
-		th_sys(__NR_close, fd);
-		return -1;
-	}
-	return fd;
+	return (int)th_open_own(path, O_RDWR | O_CLOEXEC | (nameless ? 0 : O_NOFOLLOW));
 }
 
 static bool choose_path(const char *value)
@@ -142,11 +111,12 @@ bool arena_open(const char *value)
 
 	if (fd < 0)
 		return false;
-	unsigned long long size = 0;
+	struct statx facts;
 
 	choose_window();
-	inode = inode_of(fd, &size);
-	if (size >= sizeof(*arena)) /* a shorter file has no page to read */
+	/* a shorter file has no page to read */
+	if (!th_failed(th_sys(__NR_statx, fd, "", 0x1000, STATX_SIZE, &facts)) &&
+	    facts.stx_size >= sizeof(*arena))
 		arena = (struct th_arena *)map_window(fd, 0);
 	th_sys(__NR_close, fd);
 	if (arena) /* a write that changes nothing: one page fault instead of two */
@@ -173,7 +143,7 @@ static void write_zeros(int fd, unsigned long long at)
 static bool unit_make(unsigned long long unit)
 {
 	unsigned long long have = arena->allocated, end = (unit + 1) * TH_UNIT;
-	int fd = open_again();
+	int fd = open_file();
 	bool done = fd >= 0 && !th_failed(th_sys(__NR_fallocate, fd, 0, unit * TH_UNIT, TH_UNIT));
 
 	if (done)
@@ -243,7 +213,7 @@ static char *window_of(unsigned long long at)
 
 	if (window || at / window_size >= WINDOWS)
 		return window;
-	int fd = open_again();
+	int fd = open_file();
 
 	if (fd < 0)
 		return NULL;
