@@ -16,7 +16,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.support.cli import TRACEHINT
+from tests.support.cli import TRACEHINT, inside
 from tests.support.cli import said as tracehint
 from tests.support.hints import json_schema, rule, save
 from tests.support.patience import until
@@ -559,3 +559,22 @@ def test_a_workflow_with_other_tasks_is_recorded_again(tmp_path: Path) -> None:
 )
 def test_what_starts_a_workflow_is_not_its_name(command: str) -> None:
     assert workflow_name(command.split()) == "makeflow"
+
+
+def test_a_batch_system_without_the_preload_library_stops_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on other machines than x86-64: the jobs are not recorded, the command runs."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "sbatch").write_text("#!/bin/sh\n")
+    (programs / "sbatch").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr("tracehint.collectors.preload.library.LIBRARY", tmp_path / "none.so")
+    monkeypatch.chdir(tmp_path)
+    done = inside("run", "--collector", "strace", "--", "touch", "made", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made").exists()
+    assert (
+        "jobs of a batch system are not recorded: the preload library is not built" in done.stderr
+    )

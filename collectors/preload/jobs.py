@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tracehint.collectors.hostinfo import SHARED, host_name
-from tracehint.collectors.preload.library import LIBRARY
-from tracehint.errors import InputError
+from tracehint.collectors.preload.library import LIBRARY, can_be_named
+from tracehint.errors import InputError, TracehintError
 from tracehint.schemas.recovery import JOB_SUFFIX
 from tracehint.schemas.writer import safe_host
 
@@ -59,7 +59,11 @@ def has_batch_system() -> bool:
 
 
 def jobs_environment(folder: Path) -> dict[str, str]:
-    """Return the variables that make jobs record into `folder`; empty: no usable Python path."""
+    """Return the variables that make jobs record into `folder`; empty: no usable Python path.
+    Raises TracehintError if the library cannot be preloaded."""
+    why, remedy = can_be_named()
+    if remedy:
+        raise TracehintError(why, remedy)
     if ":" in sys.executable or not sys.executable:
         return {}
     script = folder / _SCRIPT
