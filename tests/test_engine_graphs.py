@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -268,6 +269,23 @@ def test_make_children_with_and_without_the_data_base(tmp_path: Path) -> None:
         (19006, "cc"),
         (19007, "cc"),
     ]
+
+
+def test_files_of_each_level_of_a_recursive_make(tmp_path: Path) -> None:
+    """The log of a real make: a level is left while the level above it still prints."""
+    save(tmp_path, "Makefile", "all:\n\t$(MAKE) -C a\n")
+    save(
+        tmp_path,
+        "a/Makefile",
+        "all: mid\n\ndeep:\n\t$(MAKE) -C c\nmid: deep c/low\n\tcp c/low mid\n",
+    )
+    save(tmp_path, "a/c/Makefile", "low: src\n\tcp src low\n")
+    save(tmp_path, "a/c/src", "x")
+    printed = subprocess.run(["make", "-pn"], cwd=tmp_path, capture_output=True, check=False).stdout
+    rows = read_graph(save(tmp_path, "log", printed)).io.to_pylist()
+    found = {(r["path"].decode(), r["direction"]) for r in rows if b"/" in r["path"]}
+    assert {(f"{tmp_path}/a/c/low", "out"), (f"{tmp_path}/a/c/low", "in")} <= found
+    assert (f"{tmp_path}/a/mid", "out") in found and (f"{tmp_path}/mid", "out") not in found
 
 
 def test_parallel_joblog(tmp_path: Path) -> None:

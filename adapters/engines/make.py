@@ -25,7 +25,7 @@ from tracehint.analyzer.tasks.describe import type_of_text
 _CHILD = re.compile(
     r"(?:Putting|Live) child 0x[0-9a-f]+ \((.*)\) PID (\d{1,9})(?: on the chain\.)?\s*$"
 )
-_ENTER = re.compile(r"^\S*make(?:\[\d+\])?: (Entering|Leaving) directory '(.*)'$")
+_ENTER = re.compile(r"^(?:# )?\S*make(?:\[\d+\])?: (Entering|Leaving) directory '(.*)'$")
 _RECIPE = re.compile(r"^#  recipe to execute")
 _VARIABLE = re.compile(r"^([A-Za-z_.][\w.-]*) (:?=) (.*)$")
 _REFERENCE = re.compile(r"\$(?:\(([^()$\s]+)\)|\{([^{}$\s]+)\}|([@<^*+?]))")
@@ -116,16 +116,9 @@ def _add(
 def _read_children(lines: list[str]) -> dict[tuple[str, str], _Target]:
     """Return the pids of targets by (directory, name), from a recursive make's messages."""
     found: dict[tuple[str, str], _Target] = {}
-    folders: list[str] = []
-    for line in lines:
-        entered = _ENTER.match(line)
-        if entered and entered[1] == "Entering":
-            folders.append(entered[2])
-        elif entered and folders:
-            folders.pop()
+    for line, folder in _add_folders(lines):
         child = _CHILD.search(line)
         if child:
-            folder = folders[-1] if folders else ""
             target = found.setdefault((folder, child[1]), _Target(folder=folder))
             target.pids[int(child[2])] = None
     return found
@@ -135,14 +128,10 @@ def _read_database(lines: list[str]) -> tuple[dict[tuple[str, str], _Target], di
     """Return the explicit targets and variables of all databases in the text."""
     targets: dict[tuple[str, str], _Target] = {}
     variables: dict[str, str] = {}
-    folder = ""
     inside = skip = False
     current: _Target | None = None
     in_recipe = False
-    for line in _cut_lines(lines):
-        entered = _ENTER.match(line)
-        if entered:
-            folder = entered[2] if entered[1] == "Entering" else ""
+    for line, folder in _add_folders(lines):
         if line.startswith("# Make data base"):
             inside = True
         elif line.startswith("# Finished Make data base"):
@@ -166,9 +155,16 @@ def _read_database(lines: list[str]) -> tuple[dict[tuple[str, str], _Target], di
     return targets, variables
 
 
-def _cut_lines(lines: list[str]) -> Iterator[str]:
+def _add_folders(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield each line with the directory of the (recursive) make that printed it; "": the first."""
+    folders: list[str] = []
     for line in lines:
-        yield line[:_MAX_TEXT]
+        moved = _ENTER.match(line)
+        if moved and moved[1] == "Entering":
+            folders.append(moved[2])
+        elif moved and folders:
+            folders.pop()
+        yield line[:_MAX_TEXT], folders[-1] if folders else ""
 
 
 def _header(line: str, folder: str, targets: dict[tuple[str, str], _Target]) -> _Target | None:
