@@ -16,7 +16,7 @@ import pytest
 from tests.support.appliers import AS_ROOT, attributes, make_data
 from tests.support.hints import literal, rule, save
 from tests.support.users import OTHER, needs_root
-from tracehint.adapters.apply.journal import session_entry, to_line
+from tracehint.adapters.apply.journal import JournalEntry, from_line, session_entry, to_line
 from tracehint.cli import main
 from tracehint.hintgen.hints.model import Conditions, Rule
 
@@ -207,6 +207,14 @@ def test_attack_hostile_lines_in_the_journal(data: Path, hints: Path, secret: Pa
         run_apply(hints, data, "--undo")
         assert secret.exists()
         assert (data / "table.txt").exists()
+
+
+def test_the_largest_attribute_values_fit_into_a_line_of_the_journal() -> None:
+    largest = JournalEntry(
+        op="set", path=b"\xff" * 4095, key="user." + "k" * 250, old=b"o" * (64 << 10),
+        new=b"n" * (64 << 10), ino=(1 << 64) - 1,
+    )  # fmt: skip  # a table
+    assert from_line(to_line(largest)) == largest
 
 
 def test_undo_after_a_crash_at_any_moment(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tracehint.errors import InputError
 
 FOLDER, FILE = b".tracehint", b"journal"
 MAX_BYTES = 1 << 30
-MAX_LINE = 64 << 10
+MAX_LINE = 512 << 10  # two attribute values of at most 64 KiB and a path, in hexadecimal digits
 _OPS = frozenset({"session", "made", "set"})
 
 
