@@ -117,7 +117,6 @@ class Dispatcher:
     located: dict[int, int] = field(default_factory=dict)  # file -> node of its writer
     started: list[int] = field(default_factory=list)  # tasks per node
     most: int = 0  # largest number of waiting and running tasks
-    local: int = 0  # tasks that could only run here
     missed: list[int] = field(default_factory=list)  # per node, tasks that failed to start on it
 
     def __post_init__(self) -> None:
@@ -132,7 +131,7 @@ class Dispatcher:
     @property
     def seen(self) -> int:
         """Number of recognised tasks."""
-        return sum(self.started) + self.local
+        return sum(self.started)
 
     @property
     def unrecognised(self) -> bool:

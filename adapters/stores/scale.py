@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracehint.adapters.stores.base import About, Acts, Gap
-from tracehint.adapters.stores.document_stores import ODD_NAME, CheckedTarget, DocumentStore
+from tracehint.adapters.stores.document_stores import CheckedTarget, DocumentStore
 from tracehint.adapters.stores.grammar import Field
 from tracehint.adapters.stores.places import Places
 from tracehint.adapters.stores.table import express_nearly, no
@@ -74,10 +74,7 @@ class ScalePolicy(DocumentStore):
         files = [one for one in checked if one.target.kind == "file"]
         for one in files:
             pattern = _pattern(templates.get(one.target.rule, ""), one.path)
-            if pattern is None:
-                gaps.append(Gap(hint=one.target.pattern, level="none", reason=ODD_NAME))
-            else:
-                rules.setdefault(pattern, _words(one, default))
+            rules.setdefault(pattern, _words(one, default))
         order = sorted(rules, key=lambda name: (name.count("%"), -len(name), name))
         first = [(re.compile(_regex(name)), rules[name]) for name in order]
         for one in files:
@@ -102,7 +99,7 @@ def _words(one: CheckedTarget, default: str) -> str:
     return f"POOL '{one.words.get('pool', default)}'{copies}"
 
 
-def _pattern(template: str, path: str) -> str | None:
+def _pattern(template: str, path: str) -> str:
     """Return the last component of the template, or else of the path, as a LIKE pattern."""
     name = path.rpartition("/")[2].encode()
     parts = parse(template).parts if template else (name,)

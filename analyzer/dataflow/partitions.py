@@ -69,9 +69,6 @@ class Partitions:
         return Batch(low, high, self.objects.part(low, high), more, inside)
 
 
-if TYPE_CHECKING:
-    pass
-
 ROWS = 1 << 17  # accesses of one partition, unless one path has more
 
 

@@ -92,11 +92,6 @@ def _search(
     return ints(low), ints(high)
 
 
-def total(group_starts: Ints, values: Ints) -> Ints:
-    """Return the sum of the values of each group of sorted rows."""
-    return np.add.reduceat(values, group_starts) if len(group_starts) else ints([])
-
-
 def among(a: Ints, b: Ints, known_a: Ints, known_b: Ints) -> Bools:
     """Whether each pair (a, b) is one of the known pairs."""
     if not len(a) or not len(known_a):

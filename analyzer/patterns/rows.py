@@ -247,10 +247,6 @@ class Groups:
         """Return maxima, ignoring NaN."""
         return self.reduce(np.fmax, values, empty)
 
-    def any(self, flags: Bools) -> Bools:
-        """Whether any flag of each key is set."""
-        return np.asarray(self.reduce(np.logical_or, flags, False))
-
     def one(self, values: npt.NDArray[Any], empty: Any = UNKNOWN) -> npt.NDArray[Any]:
         """Return the value of the first row of each key."""
         found = np.full(self.count, empty, values.dtype)

@@ -112,7 +112,6 @@ class NameTree:
     def node(self, path: bytes) -> Node:
         """Return the path's node, created if new. Symbolic links are not followed."""
         node = self.root
-        fresh = False
         for part in path[1:].split(b"/", MAX_DEPTH) if path != b"/" else ():
             fresh = node.fresh
             child = node.children.get(part)

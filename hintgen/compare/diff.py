@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from tracehint.analyzer.model import Analysis
 
 
-if TYPE_CHECKING:
-    pass
-
 # code -> (name, severity)
 CHANGES: dict[str, tuple[str, str]] = {
     "DF001": ("changed-task-count", "warning"),

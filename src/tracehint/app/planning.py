@@ -269,13 +269,13 @@ def load_workload(
     """Load the workload of a run, an analysis, or a graph. Raises InputError, BundleError."""
     skip_pandas()
     from tracehint.analyzer.predict.cluster import Dispatch
-    from tracehint.analyzer.predict.learning import learn_times as taken
+    from tracehint.analyzer.predict.learning import learn_times
     from tracehint.analyzer.predict.workload import ScaleFactors, from_analysis
 
     analysis, notes = load_analysis(source), list[str]()
     runs = tuple(load_analysis(path) for path in learned)
     if runs:
-        analysis, notes = taken(analysis, runs)
+        analysis, notes = learn_times(analysis, runs)
     work = from_analysis(analysis, ScaleFactors(scale_bytes, scale_seconds))
     work.notes += notes
     if runs and work.dispatch == Dispatch():

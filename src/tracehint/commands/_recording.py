@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -90,10 +90,6 @@ def default_name(follow: Follow) -> tuple[str, ...]:
     """Return the words from which the bundle's name is made."""
     name = Path(follow.cgroup).name or "cgroup" if follow.cgroup else f"pid-{follow.pid}"
     return (name,)
-
-
-if TYPE_CHECKING:
-    pass
 
 
 class RecordError(TracehintError):
