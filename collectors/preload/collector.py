@@ -120,7 +120,9 @@ def _find_losses() -> list[str]:
         request.output.mkdir()
         ended = record(request)
         if ended.exit_status:
-            raise NotBegunError(f"a program below the library exits {ended.exit_status}", "")
+            raise NotBegunError(
+                f"a program with the library exits with status {ended.exit_status}", ""
+            )
         rows = read_bundle(request.output).tables["opens"].to_pylist()
     read, written = Counter[str](), Counter[str]()
     for row in rows:

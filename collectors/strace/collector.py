@@ -135,12 +135,12 @@ class StraceCollector:
 def _announcement(light: bool) -> str:
     if light:
         return (
-            "tracehint: strace, light mode: only open, exec and rename are seen; no byte counts, "
-            "so patterns have lower confidence."
+            "tracehint: strace, light mode: only open, exec and rename are recorded; no byte "
+            "counts, so patterns have lower confidence."
         )
     return (
         f"tracehint: strace: the run will be {COST}.\n"
-        "  Nearly free instead, without byte counts: --collector strace-light"
+        "  Low overhead, without byte counts: --collector strace-light"
     )
 
 
