@@ -221,7 +221,7 @@ def _convert(
 
 
 BTF = Path("/sys/kernel/btf/vmlinux")
-COST = "about 1.1 times the CPU time on small I/O, nothing measurable on computation"
+COST = "about 1.1 times the CPU time on small I/O, not measurable for computation"
 
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
 _REBUILD = (
@@ -278,10 +278,10 @@ def _check_loader() -> tuple[str, str]:
         )
     if not os.access(LOADER, os.X_OK):
         return (
-            f"{LOADER} may not be run by this user",
-            "Ask to be added to its group, or to be allowed to run it.",
+            f"{LOADER} is not executable by this user",
+            "Ask for membership in its group, or for permission to execute it.",
         )
-    return "the tracer is there", ""
+    return "the tracer is installed", ""
 
 
 def _read_build_note() -> str:
@@ -302,7 +302,7 @@ def _check_version() -> tuple[str, str]:
         return "the tracer is older than this program", _REBUILD
     if answer != str(VERSION):
         return f"the tracer writes version {answer:.20}, this program reads {VERSION}", _REBUILD
-    return "the tracer is of this version", ""
+    return "the tracer's version matches", ""
 
 
 def _ask_loader(question: str, seconds: float) -> subprocess.CompletedProcess[str] | str:
@@ -375,7 +375,7 @@ def _test_load() -> tuple[str, str]:
         return _check_privilege()
     first = done.stderr.strip().splitlines()[0] if done.stderr.strip() else "no message"
     return (
-        f"the kernel does not take the programs: {first.removeprefix('tracehint-rec: ')}",
+        f"the kernel rejects the programs: {first.removeprefix('tracehint-rec: ')}",
         "Use --collector preload or strace. In a container: --cap-add=BPF,PERFMON and a seccomp "
         "profile that allows bpf(2).",
     )
