@@ -125,7 +125,7 @@ def tables_of(
     state.losses["killed_recorder", "the machine was not asked what files there were"] += 1
     tables = finish(state, stats)
     if not tables["processes"].num_rows and stats.lines:
-        raise BundleError("no line of the log could be parsed", "Record the run again.")
+        raise BundleError("no line of the log was understood", "Record the run again.")
     roots = tables["processes"].filter(pc.is_null(tables["processes"]["parent"])).to_pylist()
     last = [r for r in roots if r["exit_code"] is not None or r["exit_signal"]]
     if last:

@@ -246,7 +246,7 @@ def read_arena(path: Path) -> NDArray[np.uint8]:
     """
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size < al.PAGE:
-            raise OSError("not a regular file, or too short")
+            raise OSError("no regular file, or too short")
         head = np.fromfile(path, al.HEAD_DT, 1)[0]
         used = min(int(head["used"]), int(head["allocated"]), path.stat().st_size)
         return np.fromfile(path, np.uint8, max(used, al.HEAD_DT.itemsize))
@@ -257,11 +257,11 @@ def read_arena(path: Path) -> NDArray[np.uint8]:
 def arena_of(data: NDArray[np.uint8]) -> Arena:
     """Find the chunks in the content of an arena. Raises BundleError."""
     if len(data) < al.HEAD_DT.itemsize:
-        raise BundleError("the arena is truncated", "Record the run again.")
+        raise BundleError("an arena is cut off", "Record the run again.")
     head = data[: al.HEAD_DT.itemsize].view(al.HEAD_DT)[0]
     if head["magic"] != al.MAGIC or head["version"] != al.VERSION:
         raise BundleError(
-            "the arena has another version", "Convert it with the tracehint that recorded it."
+            "an arena of another version", "Convert it with the tracehint that recorded."
         )
     data = data[: len(data) // al.PAGE * al.PAGE]
     return Arena(data, head, _chunks(data))

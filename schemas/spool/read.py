@@ -125,7 +125,7 @@ def _spool(
 def _check_version(start: dict[str, Any], what: str) -> None:
     if start.get("version") != VERSION:
         raise BundleError(
-            f"{what}: spool version {start.get('version')!r}, this program reads {VERSION}",
+            f"{what}: spool of version {start.get('version')!r}, this program reads {VERSION}",
             "Convert it with the tracehint that recorded it.",
         )
 
@@ -154,7 +154,7 @@ def _number(data: dict[str, Any], key: str) -> int:
 def _json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > 1 << 16 or not path.is_file():
-            raise ValueError("not a regular file, or too large")
+            raise ValueError("no regular file, or too large")
         data = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise BundleError(f"{path}: cannot be read: {error}", "Record the run again.") from None
