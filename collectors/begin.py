@@ -190,7 +190,7 @@ def default_bundle(command: tuple[str, ...], host: str = "") -> Path:
             continue
         except OSError as error:
             raise BundleError(
-                f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."
+                f"{path}: cannot be created: {error.strerror}", "Choose another place with -o."
             ) from None
         return path
-    raise BundleError(f"{base}: too many bundles of this name", "Choose a name with -o.")
+    raise BundleError(f"{base}: too many bundles with this name", "Choose a name with -o.")

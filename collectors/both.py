@@ -38,7 +38,7 @@ class BothCollectors:
             if not found.usable or found.incomplete:
                 why = found.incomplete or found.reason
                 return Availability(False, f"{name}: {why}", found.remedy)
-        return Availability(True, "ebpf and preload can record one run")
+        return Availability(True, "ebpf and preload can record the same run")
 
     def record(self, request: RecordRequest) -> RecordResult:
         """Record with both collectors and list the differences on stderr."""

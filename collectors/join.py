@@ -60,8 +60,8 @@ def set_aside(bundle: Bundle, folder: Path) -> BundlePart:
             _write_table_file(table, folder / name)
     except OSError as error:
         raise TracehintError(
-            f"{folder.parent}: {bundle.path.name} cannot be set aside: {error.strerror or error}",
-            "Name a directory with more room in TMPDIR.",
+            f"{folder.parent}: {bundle.path.name} cannot be buffered: {error.strerror or error}",
+            "Set TMPDIR to a directory with more space.",
         ) from None
     return _make_part(bundle, lambda name: _read_table_file(folder / name))
 
@@ -207,7 +207,7 @@ def refuse_twice(bundles: Sequence[Recorded]) -> None:
             other = known.setdefault(identity, bundle.path)
             if other is not bundle.path:
                 raise BundleError(
-                    f"{other} and {bundle.path} hold the same recording ({identity})",
+                    f"{other} and {bundle.path} contain the same recording ({identity})",
                     "Give each recording once: no copies, and no parts of a merged bundle.",
                 )
 

@@ -57,9 +57,9 @@ def safe_folder() -> Path:
         if is_safe(folder) and os.access(folder, os.W_OK | os.X_OK):
             return folder
     raise NotBegunError(
-        "no directory for temporary files that only root can change",
-        "Name one in TMPDIR: it and those above it belong to root, and others cannot write to them "
-        "or they are sticky.",
+        "no directory for temporary files whose path only root can change",
+        "Set TMPDIR to one: it and its parents must belong to root, and be sticky or not writable "
+        "by others.",
     )
 
 

@@ -56,7 +56,7 @@ def check(name: str, method: str = "check") -> Availability:
     collector = load(name)
     if collector is None:
         return Availability(
-            False, "not part of this installation", "Install a tracehint built with it."
+            False, "not part of this installation", "Install a tracehint build that includes it."
         )
     try:
         found: Availability = getattr(collector, method)()

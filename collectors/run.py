@@ -45,7 +45,7 @@ def working_directory() -> Path:
         return Path.cwd()
     except OSError:
         raise CollectorError(
-            "the working directory does not exist any more", "Change to one that exists."
+            "the working directory no longer exists", "Change to an existing directory."
         ) from None
 
 

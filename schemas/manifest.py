@@ -105,7 +105,7 @@ def read_manifest(bundle: Path) -> Manifest:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise BundleError(f"{path}: is no regular file", "Give a trace bundle.")
+            raise BundleError(f"{path}: is not a regular file", "Give a trace bundle.")
         if found.st_size > MAX_MANIFEST_BYTES:
             raise BundleError(f"{path}: manifest is larger than 64 MiB", "It is damaged.")
         data = path.read_bytes()
@@ -146,9 +146,9 @@ def parse_manifest(text: bytes, path: Path | str) -> Manifest:
         if any(
             isinstance(value, list | dict | float) for mount in mounts for value in mount.values()
         ):
-            raise ValueError("mounts have texts, numbers and flags")
+            raise ValueError("mount values must be strings, numbers or booleans")
         if not all(mount.keys() >= {"path", "fstype", "source"} for mount in mounts):
-            raise ValueError("mounts have path, type and source")
+            raise ValueError("a mount needs path, fstype and source")
     except (ValueError, RecursionError) as error:
         raise BundleError(f"{path}: damaged manifest: {error}", "Record the run again.") from None
     return manifest

@@ -22,7 +22,7 @@ def open_plain(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, own: 
     try:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
-            raise OSError(errno.EPERM, "is no regular file")
+            raise OSError(errno.EPERM, "is not a regular file")
         if own and info.st_uid != os.geteuid():
             raise OSError(errno.EPERM, "belongs to another user")
         if own and info.st_nlink > 1:

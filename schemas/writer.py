@@ -77,7 +77,7 @@ def make_folder(path: Path) -> HeldFolder:
         return held
     except OSError as error:
         raise BundleError(
-            f"{path}: cannot be made: {error.strerror}", "Choose another place with -o."
+            f"{path}: cannot be created: {error.strerror}", "Choose another place with -o."
         ) from None
 
 
@@ -219,7 +219,7 @@ def _write_part(part: pa.Table, bundle: HeldFolder, name: str, segment: int) -> 
     except (OSError, pa.ArrowException) as error:
         raise BundleError(
             f"{bundle / name / target.name}: cannot be written: {error}",
-            "Free some space or choose another place with -o; rows already written stay.",
+            "Free some space or choose another place with -o; rows already written are kept.",
         ) from None
 
 

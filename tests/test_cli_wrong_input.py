@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("notes.txt", "a file, not a trace bundle", "tracehint import notes.txt"),
         ("empty", "not a trace bundle", "tracehint import empty"),
         ("run.tracehint", "not the recording", "Give the recording: run.trace"),
-        ("absent.trace", "there is no such bundle", "tracehint profile -- COMMAND"),
+        ("absent.trace", "no such bundle", "tracehint profile -- COMMAND"),
     ],
 )
 def test_what_is_no_run(given: str, what: str, remedy: str, place: Path) -> None:
@@ -76,7 +76,7 @@ def test_an_analysis_is_no_recording(place: Path) -> None:
         ("analysis.json", "not a hint file", "tracehint hints analysis.json -o hints.json"),
         ("make.sh", "a program, not a hint file", "tracehint profile -- sh make.sh"),
         ("other.json", "a JSON file, not a hint file", "tracehint hints NAME.trace -o FILE"),
-        ("hints.json", "there is no such file", "There is run.tracehint/hints.json."),
+        ("hints.json", "no such file", "There is run.tracehint/hints.json."),
         ("empty", "a directory, not a hint file", "tracehint hints NAME.trace -o FILE"),
     ],
 )

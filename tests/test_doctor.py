@@ -182,5 +182,5 @@ def test_another_processor_has_no_library_and_no_hints_at_creation(
     text = inside("doctor", cwd=tmp_path).stdout
     recorded, _, hinted = text.partition("Hints at the creation of files")
     for part in (recorded, hinted):
-        assert "no  preload\n      the preload library is for x86-64 Linux only, this is" in part
+        assert "no  preload\n      the preload library supports only x86-64 Linux, this is" in part
     assert "`tracehint apply`" in " ".join(hinted.split())

@@ -35,7 +35,7 @@ def refused(folder: Path, *paths: Path) -> str:
     done = inside("merge", *map(str, paths), "-o", "twice.trace", cwd=folder)
     assert done.returncode == 2
     assert not (folder / "twice.trace").exists()
-    assert "hold the same recording" in done.stderr
+    assert "contain the same recording" in done.stderr
     return done.stderr
 
 

@@ -276,7 +276,7 @@ def test_a_place_that_is_not_ours_alone_is_refused(tmp_path: Path, node: Path, h
         place.touch()
     env = {**os.environ, "TRACEHINT_NODE_DIR": str(place)}
     done = run("--", "sh", "-c", "exit 8", env=env)
-    assert (done.returncode, "only this user can enter" in done.stderr or how == "a file") == (
+    assert (done.returncode, "only this user can access" in done.stderr or how == "a file") == (
         8,
         True,
     )

@@ -93,7 +93,7 @@ def test_what_others_put_there_is_named_once_and_the_command_runs(
     assert (place / "victim").read_text() == "precious"
     if name == "m":
         assert done.stderr.count("\n") == 1
-        assert "could not be noted" in done.stderr
+        assert "could not be recorded" in done.stderr
     else:
         assert (place / "m").read_text().endswith(" sh\n")
 

@@ -272,7 +272,7 @@ def test_a_library_of_another_version_is_named(
     older.write_bytes(LIBRARY.read_bytes().replace(b"tracehint arena ", b"tracehint arena 0"))
     monkeypatch.setattr("tracehint.collectors.preload.collector.LIBRARY", older)
     found = PreloadCollector().check()
-    assert found.reason == "libtracehint.so is of another version of tracehint"
+    assert found.reason == "libtracehint.so belongs to another version of tracehint"
     assert not found.usable and found.broken and "make tracer" in found.remedy
 
 

@@ -488,7 +488,7 @@ def test_a_kernel_that_refuses_the_tracer_only_at_the_start_leads_to_the_next(
     told = capfd.readouterr().err
     following = next(name for name in ("preload", "strace-light", "strace") if name in USABLE)
     assert f"collector {following}" in told
-    assert "not ebpf: the eBPF tracer could not begin" in told
+    assert "not ebpf: the eBPF tracer could not start" in told
     assert read_bundle(bundle).manifest.collector == following
     arguments[1:1] = ["--collector", "ebpf", "--force"]
     monkeypatch.setattr(sys, "argv", ["tracehint", *arguments])

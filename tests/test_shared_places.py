@@ -94,7 +94,7 @@ def test_pipes_in_a_bundle_of_somebody_else_hold_nobody(tmp_path: Path) -> None:
     assert len(read_bundle(bundle).tables["processes"]) == 1
     (bundle / "manifest.json").unlink()
     os.mkfifo(bundle / "manifest.json")
-    with pytest.raises(BundleError, match="no regular file"):
+    with pytest.raises(BundleError, match="not a regular file"):
         read_bundle(bundle)
 
 

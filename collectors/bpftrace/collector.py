@@ -25,7 +25,7 @@ class BpftraceCollector:
         for wrong, reason, remedy in (
             (
                 platform.system() != "Linux" or platform.machine() != "x86_64",
-                "the script knows the calls of x86-64 Linux only",
+                "the script supports only x86-64 Linux",
                 "Use --collector strace.",
             ),
             (
@@ -44,7 +44,7 @@ class BpftraceCollector:
             if wrong:
                 return Availability(False, reason, remedy, BPFTRACE_BLIND, COST)
         return Availability(
-            True, "bpftrace and the tracepoints are there", "", BPFTRACE_BLIND, COST
+            True, "bpftrace and the tracepoints are available", "", BPFTRACE_BLIND, COST
         )
 
     def record(self, request: RecordRequest) -> RecordResult:

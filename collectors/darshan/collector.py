@@ -56,7 +56,7 @@ class DarshanCollector:
         """Return whether libdarshan and the package that reads its logs are installed."""
         from tracehint.collectors.darshan.assembly import BLIND_TO
 
-        cost = "1.3 to 1.7 us per call with DXT, 1.2 to 1.7 ms per process (others' figures)"
+        cost = "1.3 to 1.7 us per call with DXT, 1.2 to 1.7 ms per process (published figures)"
         library = find_library()
         if library is None:
             return Availability(False, "no libdarshan.so found", REMEDY, BLIND_TO, cost)
@@ -79,7 +79,7 @@ class DarshanCollector:
         named = request.output / RAW_DIR  # by name: also valid without our /proc entry
         ended = run_child(command, _environment(request, library, logs, named))
         losses: dict[str, int] = {}
-        with report_failures(f"What Darshan wrote is in {named}."):
+        with report_failures(f"Darshan's logs are kept in {named}."):
             tables, facts = gather([logs])
             manifest.started_ns, manifest.ended_ns = facts.started_ns, facts.ended_ns
             manifest.blind_to, manifest.notes = facts.blind_to, facts.notes

@@ -245,7 +245,7 @@ def gather(sources: Sequence[Path]) -> tuple[dict[str, pa.Table], Manifest]:
         reasons = "; ".join(f"{path}: {why}" for path, why in sorted(bad)[:3])
         raise InputError(
             f"none of {len(logs)} Darshan logs can be read ({reasons})",
-            "Copy the logs again from where Darshan wrote them.",
+            "Copy the logs again from Darshan's log directory.",
         )
     facts.sort(key=lambda f: (f.start_ns, f.jobid, f.pid or 0, f.path))
     assembly = Assembly(facts)

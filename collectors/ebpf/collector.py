@@ -46,16 +46,16 @@ def keeps_spool(request: RecordRequest) -> bool:
     """Whether to keep the spool unconverted. Raises UsageError if that is not possible."""
     value = request.options.get("convert", "now")
     if value not in ("now", "later"):
-        raise UsageError(f"--option convert={value}: not known", "Give now or later.")
+        raise UsageError(f"--option convert={value}: unknown value", "Use now or later.")
     unlike = {
         "--keep-args": request.keep_args,
         "--args none": request.no_args,
-        "following what runs already": request.follow is not None,
+        "following running processes": request.follow is not None,
     }
     what = next((name for name, given in unlike.items() if given), "")
     if value == "later" and what:
         raise UsageError(
-            f"--option convert=later does not go with {what}", "Leave one of them out."
+            f"--option convert=later cannot be combined with {what}", "Omit one of them."
         )
     return value == "later"
 
@@ -72,7 +72,7 @@ def leave_spool(
             lost["outliving_processes"] = int(end["outlived"])
     except OSError as error:
         what = f"{request.output / SPOOL_DIR}: {error.strerror}"
-        raise BundleError(what, "Free some space, then read it.") from None
+        raise BundleError(what, "Free some space, then read the bundle.") from None
     manifest.notes.append(NOTE)
     manifest.complete = bool(end)
     writer.write_manifest(manifest)
@@ -107,7 +107,7 @@ def record(request: RecordRequest) -> RecordResult:
     manifest.ended_ns = time.time_ns()
     manifest.exit_status = ended.status if request.follow is None else None
     losses: dict[str, int] = {}
-    with report_failures(f"What was recorded is in {request.output / SPOOL_DIR}."):
+    with report_failures(f"The recording is kept in {request.output / SPOOL_DIR}."):
         end = _read_json(spool / "end.json")
         manifest.notes = []
         if request.follow is not None:
@@ -139,7 +139,7 @@ def _run_below_loader(
         if not begun:
             writer.discard()
             raise NotBegunError(
-                "the eBPF tracer could not begin; nothing was "
+                "the eBPF tracer could not start; nothing was "
                 + ("run" if request.follow is None else "recorded"),
                 "See the message above and `tracehint doctor`; or use --collector strace.",
             )
@@ -186,7 +186,7 @@ def environment_file(environment: Mapping[str, str]) -> Iterator[list[str]]:
 
 def _wait_for_orphan(pid: int) -> Ended | None:
     """Wait for the command, which is our child since the loader was killed; None if it is not."""
-    print("tracehint: the recorder was killed; the command goes on", file=sys.stderr)
+    print("tracehint: the recorder was killed; the command continues", file=sys.stderr)
     try:
         _, status = os.waitpid(pid, 0)
     except ChildProcessError:
@@ -221,7 +221,7 @@ def _convert(
 
 
 BTF = Path("/sys/kernel/btf/vmlinux")
-COST = "about 1.1 times the CPU time on small I/O, nothing measurable on computation"
+COST = "about 1.1 times the CPU time on small I/O, not measurable for computation"
 
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
 _REBUILD = (
@@ -278,10 +278,10 @@ def _check_loader() -> tuple[str, str]:
         )
     if not os.access(LOADER, os.X_OK):
         return (
-            f"{LOADER} may not be run by this user",
-            "Ask to be added to its group, or to be allowed to run it.",
+            f"{LOADER} is not executable by this user",
+            "Ask for membership in its group, or for permission to execute it.",
         )
-    return "the tracer is there", ""
+    return "the tracer is installed", ""
 
 
 def _read_build_note() -> str:
@@ -302,7 +302,7 @@ def _check_version() -> tuple[str, str]:
         return "the tracer is older than this program", _REBUILD
     if answer != str(VERSION):
         return f"the tracer writes version {answer:.20}, this program reads {VERSION}", _REBUILD
-    return "the tracer is of this version", ""
+    return "the tracer's version matches", ""
 
 
 def _ask_loader(question: str, seconds: float) -> subprocess.CompletedProcess[str] | str:
@@ -375,7 +375,7 @@ def _test_load() -> tuple[str, str]:
         return _check_privilege()
     first = done.stderr.strip().splitlines()[0] if done.stderr.strip() else "no message"
     return (
-        f"the kernel does not take the programs: {first.removeprefix('tracehint-rec: ')}",
+        f"the kernel rejects the programs: {first.removeprefix('tracehint-rec: ')}",
         "Use --collector preload or strace. In a container: --cap-add=BPF,PERFMON and a seccomp "
         "profile that allows bpf(2).",
     )

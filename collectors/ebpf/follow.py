@@ -26,7 +26,7 @@ def check_follow(follow: Follow) -> None:
 def _check_pid(pid: int) -> None:
     status = process_status(pid) if 0 < pid < _MAX_PID else {}
     if not status:
-        raise CollectorError(f"--pid {pid}: no such process", "See `ps -e` for those that run.")
+        raise CollectorError(f"--pid {pid}: no such process", "`ps -e` lists the running ones.")
     if status.get("Tgid", [str(pid)]) != [str(pid)]:
         raise CollectorError(
             f"--pid {pid}: is a thread of process {status['Tgid'][0]}",

@@ -66,7 +66,7 @@ def _open_locked(path: Path, how: int, end: float) -> int:
                 return fd
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise BlockingIOError(errno.EAGAIN, "another process holds it") from None
+                    raise BlockingIOError(errno.EAGAIN, "another process holds the lock") from None
                 time.sleep(_RETRY_S)
     except BaseException:
         os.close(fd)
@@ -125,7 +125,7 @@ def node_place(host: str = "") -> Place:
         bundles.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CollectorError(
-            f"{bundles}: cannot be made: {error.strerror}", f"Set {BUNDLE_DIR} to another place."
+            f"{bundles}: cannot be created: {error.strerror}", f"Set {BUNDLE_DIR} to another path."
         ) from None
     return Place(_private_folder() / key.hexdigest()[:16], bundles, name)
 
@@ -138,13 +138,13 @@ def _private_folder() -> Path:
         found = path.lstat()
     except OSError as error:
         raise CollectorError(
-            f"{path}: cannot be made: {error.strerror}", f"Set {NODE_DIR} to another place."
+            f"{path}: cannot be created: {error.strerror}", f"Set {NODE_DIR} to another path."
         ) from None
     safe = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o77
     if not safe:
         raise CollectorError(
-            f"{path}: is not a directory that only this user can enter",
-            f"Remove it, or set {NODE_DIR} to a directory of yours with mode 700.",
+            f"{path}: is not a directory that only this user can access",
+            f"Remove it, or set {NODE_DIR} to your own directory with mode 700.",
         )
     return path
 
@@ -222,7 +222,7 @@ def serve(
     except OSError as error:
         raise CollectorError(
             f"this node's recorder: {place.lock}: {error.strerror or error}",
-            f"Set {NODE_DIR} to a directory of yours with mode 700 and a short name.",
+            f"Set {NODE_DIR} to your own directory with mode 700 and a short name.",
         ) from None
     return _run_recorder(place, server, record, idle, status)
 

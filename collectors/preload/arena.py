@@ -128,8 +128,8 @@ class ArenaFile:
             try_sharing(fd)
         except OSError as error:
             raise NotBegunError(
-                f"{where}: cannot be made: {error.strerror}",
-                "Make room for temporary files on a disk of this node (TMPDIR), or use "
+                f"{where}: cannot be created: {error.strerror}",
+                "Free space for temporary files on a disk of this node (TMPDIR), or use "
                 "--collector strace.",
             ) from None
         boot, real = _sample_boot_and_real()

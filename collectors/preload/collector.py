@@ -120,7 +120,9 @@ def _find_losses() -> list[str]:
         request.output.mkdir()
         ended = record(request)
         if ended.exit_status:
-            raise NotBegunError(f"a program below the library exits {ended.exit_status}", "")
+            raise NotBegunError(
+                f"a program with the library exits with status {ended.exit_status}", ""
+            )
         rows = read_bundle(request.output).tables["opens"].to_pylist()
     read, written = Counter[str](), Counter[str]()
     for row in rows:
@@ -143,12 +145,12 @@ def _find_losses() -> list[str]:
 
 
 COST = (
-    "about 20 ns per read or write, 0.7 us per open, 0.15 to 0.25 ms per program; of static and "
-    "setuid programs only that they ran"
+    "about 20 ns per read or write, 0.7 us per open, 0.15 to 0.25 ms per program; for static and "
+    "setuid programs only their execution is recorded"
 )
 _REMEDY = (
     "The C library must be glibc, its code must be writable by its own process (SELinux: execmod), "
-    "and the directory for temporary files must have room. Use --collector strace."
+    "and the directory for temporary files must have free space. Use --collector strace."
 )
 _FLAGS = {"constant_tsc", "nonstop_tsc"}
 
@@ -185,9 +187,9 @@ def _version() -> tuple[str, str]:
     from tracehint.collectors.preload.arena import ARENA_VERSION
 
     if b"tracehint arena %d;" % ARENA_VERSION in LIBRARY.read_bytes():
-        return "the library is of this version", ""
+        return "the library's version matches", ""
     return (
-        f"{LIBRARY.name} is of another version of tracehint",
+        f"{LIBRARY.name} belongs to another version of tracehint",
         "Run `make tracer` in the source tree, or install the wheel again.",
     )
 
@@ -200,5 +202,5 @@ def _clock() -> tuple[str, str]:
     except OSError:
         line = ""
     if not set(line.split()) >= _FLAGS:
-        return "the processor's time stamp counter does not run evenly", "Use --collector strace."
-    return "the processor has an even clock", ""
+        return "the processor's time stamp counter is not invariant", "Use --collector strace."
+    return "the processor's time stamp counter is invariant", ""

@@ -20,9 +20,9 @@ def can_be_named() -> tuple[str, str]:
     machine = os.uname().machine
     if sys.platform != "linux" or machine != "x86_64":
         return (
-            f"the preload library is for x86-64 Linux only, this is {machine}",
-            "Record with --collector ebpf or strace. Files cannot be hinted as they are made here: "
-            "`tracehint apply` hints those that are there.",
+            f"the preload library supports only x86-64 Linux, this is {machine}",
+            "Record with --collector ebpf or strace. Files cannot be hinted at creation here: "
+            "`tracehint apply` hints existing files.",
         )
     if not LIBRARY.is_file():
         return (
@@ -34,21 +34,27 @@ def can_be_named() -> tuple[str, str]:
             f"the loader does not accept a path with a space or a colon: {LIBRARY}",
             "Install tracehint in another directory.",
         )
-    return "the preload library is there", ""
+    return "the preload library is installed", ""
 
 
 # enum th_class of hook.h -> kind of program, and how it runs with the library
 CLASSES = {
     0: ("dynamic", "is recorded"),
-    1: ("static", "runs, but its reads and writes are not seen; its children are recorded"),
-    2: ("Go", "runs, but its reads and writes are not seen; its children are recorded"),
-    3: ("another C library", "runs without the library: it and its children are not seen"),
-    4: ("setuid", "runs unmodified: it and its children are not seen"),
-    5: ("AddressSanitizer", "runs without the library: it and its children are not seen"),
-    6: ("32 bits", "runs without the library: it and its children are not seen"),
-    7: ("unreadable", "is recorded where it is dynamic"),
-    8: ("in a container without the library", "runs without it: it and its children are not seen"),
-    9: ("as another user, or apart", "runs, but may not record: it and its children are not seen"),
+    1: ("static", "runs, but its reads and writes are not recorded; its children are recorded"),
+    2: ("Go", "runs, but its reads and writes are not recorded; its children are recorded"),
+    3: ("another C library", "runs without the library: it and its children are not recorded"),
+    4: ("setuid", "runs unmodified: it and its children are not recorded"),
+    5: ("AddressSanitizer", "runs without the library: it and its children are not recorded"),
+    6: ("32 bits", "runs without the library: it and its children are not recorded"),
+    7: ("unreadable", "is recorded if it is dynamic"),
+    8: (
+        "in a container without the library",
+        "runs without it: it and its children are not recorded",
+    ),
+    9: (
+        "as another user, or apart",
+        "runs, but cannot record: it and its children are not recorded",
+    ),
 }
 _ENTERED = (0, 7)
 _REFUSING = (3, 5, 6)
@@ -83,7 +89,7 @@ def refuse_unenterable(path: str) -> None:
     """Raise NotBegunError if the command itself would not be recorded."""
     number = class_of(path)
     if not enters(number):
-        kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))
+        kind, becomes = CLASSES.get(number, ("unknown", "is not recorded"))
         raise NotBegunError(
             f"preload: {path} ({kind}) {becomes}", "Use --collector ebpf or strace for it."
         )

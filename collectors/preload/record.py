@@ -72,7 +72,7 @@ class PreparedBundle(Prepared):
     @property
     def kept(self) -> str:
         """Message that names the spool of a recording that cannot be converted."""
-        return f"What was recorded is in {self.request.output / SPOOL_DIR}."
+        return f"The recording is kept in {self.request.output / SPOOL_DIR}."
 
     def finish(self, end: Mapping[str, Any]) -> dict[str, int]:
         """Write the bundle; `end`: facts for end.json. Returns the losses by kind."""
@@ -141,11 +141,12 @@ def record(request: RecordRequest) -> RecordResult:
     """
     if request.follow is not None:
         raise CollectorError(
-            "preload: can only record what it starts", "Use --collector ebpf to follow others."
+            "preload: can only record programs it starts",
+            "Use --collector ebpf for running processes.",
         )
     if "follow" in request.options:
         raise UsageError(
-            "follow: static programs are not followed any more",
+            "follow: static programs are no longer followed",
             "Use --collector ebpf or strace, which record them.",
         )
     command = runnable(request.command)

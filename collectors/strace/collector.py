@@ -106,7 +106,7 @@ def _notes(run: LiveLog) -> list[str]:
 
 
 COST = "5 to 20 times slower on small I/O (about 30 us per read, 80 us per open and close)"
-COST_LIGHT = "nothing on reads and writes, about 70 us per open and close"
+COST_LIGHT = "no overhead on reads and writes, about 70 us per open and close"
 _OLDEST = (5, 6)  # for --absolute-timestamps; --seccomp-bpf is in 5.3
 
 
@@ -135,12 +135,12 @@ class StraceCollector:
 def _announcement(light: bool) -> str:
     if light:
         return (
-            "tracehint: strace, light mode: only open, exec and rename are seen; no byte counts, "
-            "so patterns have lower confidence."
+            "tracehint: strace, light mode: only open, exec and rename are recorded; no byte "
+            "counts, so patterns have lower confidence."
         )
     return (
         f"tracehint: strace: the run will be {COST}.\n"
-        "  Nearly free instead, without byte counts: --collector strace-light"
+        "  Low overhead, without byte counts: --collector strace-light"
     )
 
 
@@ -183,7 +183,7 @@ def _remedy() -> str:
     """Return why ptrace is not permitted here, and what to do."""
     tracer = process_status().get("TracerPid", ["0"])[0]
     if tracer != "0":
-        return f"This process is traced already (by pid {tracer}): run outside of it."
+        return f"This process is already traced (by pid {tracer}): run outside that tracer."
     try:
         scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text(encoding="ascii").strip()
     except OSError:

@@ -141,7 +141,7 @@ static void note_missed(const char *path, const char *command)
 		n = (int)sizeof(line) - 2;
 	line[n] = '\n';
 	if (fd < 0 || write(fd, line, (size_t)n + 1) != n + 1)
-		fputs("tracehint-join: not followed, and that could not be noted\n", stderr);
+		fputs("tracehint-join: not followed, and this could not be recorded\n", stderr);
 	if (fd >= 0)
 		close(fd);
 }

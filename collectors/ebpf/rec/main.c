@@ -100,7 +100,7 @@ static int run(struct options *o)
 	int err, status, signals, code = REC_FAILED;
 
 	if (getrandom(&cookie, sizeof(cookie), 0) != sizeof(cookie))
-		return complain("random numbers", errno);
+		return complain("cannot read random numbers", errno);
 	cookie = cookie << 32 | 0x7fffffff; /* no prctl option has this number */
 	if (!o->check) {
 		err = follow_check(o);
@@ -145,7 +145,7 @@ static int run(struct options *o)
 	tracer_arm();
 	err = child_announce(&child);
 	if (err || tracer_armed()) {
-		code = complain("the command could not be followed", err ? err : ESRCH);
+		code = complain("cannot follow the command", err ? err : ESRCH);
 		goto cleanup;
 	}
 	signals = signals_fd();

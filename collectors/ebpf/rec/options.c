@@ -14,18 +14,18 @@ const char options_usage[] =
 	"  --ring BYTES        life-cycle ring, a power of two (default 8388608)\n"
 	"  --extents BYTES     extents ring, a power of two (default 8388608)\n"
 	"  --processes N       processes followed at the same time (default 4096)\n"
-	"  --linger MS         follow processes that outlive the command so long (default 1000)\n"
+	"  --linger MS         follow processes that outlive the command (default 1000)\n"
 	"  --pid PID           follow a running process and its descendants\n"
 	"  --cgroup DIR        follow the processes of a cgroup v2 directory\n"
-	"  --duration MS       of following (default: until the processes have ended)\n"
+	"  --duration MS       time to follow (default: until the processes have ended)\n"
 	"  --listen FD         follow the processes that connect to this socket (see join.c)\n"
-	"  --lock FD           file that they lock\n"
-	"  --ready FD          write one byte there when it records; of a command its process, "
+	"  --lock FD           file that these processes lock\n"
+	"  --ready FD          write one byte when recording starts; for a command its pid, "
 	"then\n"
 	"                      its exit status and signal\n"
 	"  --environment FD    file with the command's environment, each string ended by a zero "
 	"byte\n"
-	"  --idle MS           end when no process was followed for so long (default: never)\n"
+	"  --idle MS           end after this time without a followed process (default: never)\n"
 	"  --no-direct         read kernel memory as on Linux before 6.2\n";
 
 /* Number of options that select running processes to follow. */

@@ -115,7 +115,7 @@ def inspect_program(program: str) -> SeenProgram:
         return SeenProgram(
             program, "unknown", False, "cannot be looked at: the library is not built"
         )
-    kind, becomes = CLASSES.get(number, ("unknown", "is not seen"))
+    kind, becomes = CLASSES.get(number, ("unknown", "is not recorded"))
     binds = _CONTAINERS.get(Path(path).name)
     if binds:
         becomes += f"; what runs in its containers is recorded with {binds}"
