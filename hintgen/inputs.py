@@ -133,7 +133,7 @@ def _check_choice(path: Path, options: Options) -> None:
     asked = [name for name in ("split", "whole", "ranks") if getattr(options, name)]
     if asked:
         raise InputError(
-            f"{path}: --{asked[0]} with an analysis, whose tasks are made already",
+            f"{path}: --{asked[0]} cannot be applied to a finished analysis",
             "Give the trace bundle.",
         )
 

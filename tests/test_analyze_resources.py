@@ -100,7 +100,7 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code, bundle, tmp_path], capture_output=True, text=True, check=True
     )
-    assert f"{tmp_path}: 0.0 GiB of temporary space are needed: File too large" in done.stdout
+    assert f"{tmp_path}: 0.0 GiB of temporary space needed: File too large" in done.stdout
     assert "TMPDIR" in done.stdout
     assert [p.name for p in tmp_path.iterdir()] == ["b.trace"]
 
@@ -135,7 +135,7 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 
 def test_no_place_for_temporary_files_is_said(tmp_path: Path) -> None:
     with (
-        pytest.raises(TracehintError, match="no temporary files can be made") as caught,
+        pytest.raises(TracehintError, match="cannot create temporary files") as caught,
         temporary_folder("tracehint-x-", tmp_path / "nothing"),
     ):
         pass
@@ -146,7 +146,7 @@ def test_stages_are_told(tmp_path: Path) -> None:
     bundle = RUNS["generated"](tmp_path / "b.trace")
     told: list[tuple[str, int, int, str]] = []
     json_of(bundle, Resources(tell=lambda *what: told.append(what)))
-    assert {stage for stage, *_ in told} >= {"following the bytes"}
+    assert {stage for stage, *_ in told} >= {"computing the data flow"}
     assert all(done <= total for _, done, total, _ in told if total)
 
 

@@ -117,7 +117,7 @@ def test_svg_and_png_are_pictures() -> None:
 
 def test_missing_graphviz_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(MissingDependencyError, match="install the package graphviz"):
+    with pytest.raises(MissingDependencyError, match="Install the package graphviz"):
         dot.draw("digraph x {}", "svg")
 
 

@@ -81,7 +81,7 @@ def test_a_formula_for_numbers_needs_a_number(tmp_path: Path) -> None:
     data = json.loads(path.read_text())
     data["rules"][0]["hints"][0]["formula"] = {"fn": "replicas", "per": 3}
     path.write_text(json.dumps(data))
-    with pytest.raises(InputError, match="no number for a formula"):
+    with pytest.raises(InputError, match="is not a number"):
         load(path)
 
 

@@ -114,7 +114,7 @@ def test_what_is_no_bundle_is_said(store: Store, tmp_path: Path) -> None:
         ("s3://nosuchbucket/x.trace", "Check the name of the bucket"),
         (whole, "tracehint merge"),
         ("ftp://host/x.trace", "s3://, s3a://, hdfs://"),
-        ("s3://", "without a bucket"),
+        ("s3://", "no bucket"),
     ):
         done = inside("analyze", url, cwd=tmp_path)
         assert done.returncode == 2, url

@@ -246,19 +246,19 @@ WRONG = [
     (LEAST + "[store]\nopen_ms = [3, 1]", "store.open_ms: is [3, 1]"),
     (LEAST + "[store]\nopen_ms = [1, 2, 3, 4]", "store.open_ms: is [1, 2, 3, 4]"),
     (LEAST + "cors = 2", "Did you mean cores?"),
-    (LEAST + 'site = "a"', "site: 'a' is none of [[sites]]"),
+    (LEAST + 'site = "a"', "site: 'a' is not one of [[sites]]"),
     (LEAST + '[store]\nservers = "apart"', "servers: is missing"),
     ('base = "gpfs"', "base: is 'gpfs'"), ("base = 3", "base: is 3"),
     ('name = "../x"\n' + LEAST, "name: '../x'"),
     ('[[sites]]\nname = "a"\n' + LEAST, "sites.up_mbit: is missing"),
-    (LEAST + 'host = "a"', "host: 'a' is none of [[hosts]]"),
+    (LEAST + 'host = "a"', "host: 'a' is not one of [[hosts]]"),
     (LEAST + '[[hosts]]\nname = "a"', "hosts.processors: is missing"),
     (LEAST + "[[hosts]]\nprocessors = 1", "hosts.name: is missing"),
     (LEAST + '[[hosts]]\nname = "a"\nprocessors = 0', "hosts.processors: is 0"),
     (LEAST + '[[hosts]]\nname = "a"\nprocessors = 1\n[[hosts]]\nname = "a"\nprocessors = 1',
-        "hosts.name: is there twice"),
+        "hosts.name: occurs twice"),
     ("a = " + "[" * 5000, "is not TOML"),
-    ("[[nodes]]\ncount = 9000\ncores = 1\nlink_mbit = 1\n" * 2, "18000 in all is too many"),
+    ("[[nodes]]\ncount = 9000\ncores = 1\nlink_mbit = 1\n" * 2, "18000 nodes are too many"),
 ]  # fmt: skip  # a table
 
 

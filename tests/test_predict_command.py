@@ -223,7 +223,7 @@ def test_an_engine_of_another_version_is_told(run: Path, monkeypatch: pytest.Mon
     from tracehint.errors import MissingDependencyError
 
     monkeypatch.setattr(simulator, "FORMAT", simulator.FORMAT + 1)
-    with pytest.raises(MissingDependencyError, match="of another version"):
+    with pytest.raises(MissingDependencyError, match="does not match this version"):
         tracehint.load(run).predict("moosefs")
 
 

@@ -25,7 +25,7 @@ from tracehint import progress as line
 line.FIRST_S = line.EVERY_S = 0.05
 with line.stages() as seen:
     for i in range(5):
-        seen.tell("following the bytes", i, 4, "partitions")
+        seen.tell("computing the data flow", i, 4, "partitions")
         time.sleep(0.1)
 print("over")
 """
@@ -37,11 +37,11 @@ def test_a_line_has_stage_share_and_rate(monkeypatch: pytest.MonkeyPatch) -> Non
     seen = Stages()
     now[0] = 103.0
     assert seen.line() == "tracehint: 3 s  reading"
-    seen.tell("following the bytes", 0, 8, "partitions")
+    seen.tell("computing the data flow", 0, 8, "partitions")
     now[0] = 105.0
-    seen.tell("following the bytes", 2, 8, "partitions")
+    seen.tell("computing the data flow", 2, 8, "partitions")
     assert seen.line() == (
-        "tracehint: 5 s  following the bytes  [#####...............] 25%  1.0 partitions/s"
+        "tracehint: 5 s  computing the data flow  [#####...............] 25%  1.0 partitions/s"
     )
     seen.tell("writing", 300, 0, "MiB")
     now[0] = 106.0
@@ -61,7 +61,7 @@ def test_it_is_written_over_and_gone_at_the_end() -> None:
     out, _ = process.communicate(timeout=PATIENCE_S)
     assert out == b"over\n"
     text = seen.decode()
-    assert re.search(r"following the bytes  \[#+\.*\] \d+%", text)
+    assert re.search(r"computing the data flow  \[#+\.*\] \d+%", text)
     assert "\n" not in text and text.endswith("\r\x1b[K")
 
 

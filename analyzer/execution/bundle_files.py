@@ -153,8 +153,8 @@ def check_names(root: str, names: Collection[str]) -> None:
         )
     if any(name.startswith((f"{SPOOL_DIR}/", f"{RAW_DIR}/")) for name in names):
         raise BundleError(
-            f"{root}: its recorder was killed and left data that is not converted",
-            "Where it was recorded: tracehint merge BUNDLE -o NEW, and copy that one.",
+            f"{root}: its recorder was killed and left unconverted data",
+            "On the recording machine: tracehint merge BUNDLE -o NEW, then copy NEW.",
         )
 
 
@@ -162,8 +162,7 @@ BLOCK = 8 << 20  # bytes per request: adjacent columns are read one after anothe
 CONNECT_S, ANSWER_S, ATTEMPTS = 5, 30, 3
 
 _CREDENTIALS = (
-    "Name credentials that may read it: AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
-    "AWS_SECRET_ACCESS_KEY."
+    "Set credentials with read access: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 )
 _HADOOP = (
     "Set JAVA_HOME, HADOOP_HOME, and CLASSPATH to `hadoop classpath --glob`; or add "
@@ -176,7 +175,7 @@ REMEDIES = {
     "INVALID_ACCESS_KEY_ID": _CREDENTIALS,
     "INVALID_CLIENT_TOKEN_ID": _CREDENTIALS,
     "SIGNATURE_DOES_NOT_MATCH": _CREDENTIALS,
-    "HTTP status 301": "Name the bucket's region in AWS_REGION.",
+    "HTTP status 301": "Set AWS_REGION to the bucket's region.",
     "NETWORK_CONNECTION": "Check the network, and AWS_ENDPOINT_URL if the store is not Amazon's.",
     "load libhdfs": _HADOOP,
     "load libjvm": _HADOOP,
@@ -223,16 +222,16 @@ class RemoteObjects:
         if scheme not in SYSTEMS:
             known = ", ".join(f"{name}://" for name in SYSTEMS)
             raise BundleError(
-                f"{url}: the backend local reads {known} and directories",
+                f"{url}: the local backend reads {known} and directories",
                 "Add --backend spark, or copy the bundle to this machine.",
             )
         if "@" in bucket:
             raise BundleError(
-                f"{scheme}://{bucket.partition('@')[2]}: a URL with a user or password",
-                f"Leave it out of the URL. {_CREDENTIALS}",
+                f"{scheme}://{bucket.partition('@')[2]}: the URL contains a user or password",
+                f"Remove it from the URL. {_CREDENTIALS}",
             )
         if not bucket:
-            raise BundleError(f"{url}: a URL without a bucket or host", _DEFAULT_REMEDY)
+            raise BundleError(f"{url}: the URL has no bucket or host", _DEFAULT_REMEDY)
         found = cls(url.rstrip("/"), {})
         with _arrow_errors(found.root):
             found.options.update(SYSTEMS[scheme].options(bucket))

@@ -132,7 +132,7 @@ class SpilledExtents:
             proc = np.sort(column(batch, "proc"))
             first = np.flatnonzero(np.append(True, proc[1:] != proc[:-1])[: len(proc)])
             procs.append(np.stack([proc[first], np.diff(np.append(first, len(proc)))]))
-            self.resources.tell("looking at the accesses", self._rows + rows, 0, "accesses")
+            self.resources.tell("scanning the accesses", self._rows + rows, 0, "accesses")
         self._names.append(name)
         self._rows += rows
         self._opens += opens
@@ -148,7 +148,7 @@ class SpilledExtents:
             for batch in batches_of("extents", file, name, changed, _unneeded_columns(), BATCH):
                 if batch is None:
                     raise BundleError(
-                        f"{changed[0]}: it could be read a moment ago",
+                        f"{changed[0]}: became unreadable during the analysis",
                         "Is a program writing into the bundle? Analyze a copy.",
                     )
                 yield row, batch
@@ -182,7 +182,7 @@ class SpilledExtents:
         fresh = temporary_folder("tracehint-accesses-", self.resources.folder)
         path = self._opened.enter_context(fresh)
         if shutil.disk_usage(path).free < self.space():
-            raise self.space_error(path, "there is less room")
+            raise self.space_error(path, "not enough free space")
         return path
 
     @contextmanager
@@ -196,8 +196,8 @@ class SpilledExtents:
     def space_error(self, folder: Path, why: str) -> BundleError:
         """Return the error for a directory without space for the temporary files."""
         return BundleError(
-            f"{folder.parent}: {self.space() / 2**30:.1f} GiB of temporary space are needed: {why}",
-            "Name a directory with more room in TMPDIR, or raise --memory-limit.",
+            f"{folder.parent}: {self.space() / 2**30:.1f} GiB of temporary space needed: {why}",
+            "Set TMPDIR to a directory with more space, or raise --memory-limit.",
         )
 
 
@@ -281,10 +281,12 @@ class SpilledAccesses:
         sizes = {i: size_of(folder / str(i)) for i in chosen}
         many = [i for i in chosen if sizes[i] <= LARGE_PARTITION]
         given = self._extents.resources
-        compute_all(solve, many, given, "following the bytes")
+        compute_all(solve, many, given, "computing the data flow")
         # large partitions one at a time, to limit memory
         alone = [i for i in chosen if sizes[i] > LARGE_PARTITION]
-        compute_all(solve, alone, replace(given, threads=1), "following the bytes of large files")
+        compute_all(
+            solve, alone, replace(given, threads=1), "computing the data flow of large files"
+        )
         return [pop_result(folder / f"{i}.result") for i in chosen]
 
     def _spill(self, partitions: Partitions) -> Path:
@@ -315,7 +317,7 @@ def run_at(
     """Call `work` on the bundle at a path or URL, and on its extents if they are spilled."""
     resources = resources or Resources()
     if master is not None:
-        raise UsageError("--master: the backend local runs in one process", "Add --backend spark.")
+        raise UsageError("--master: the local backend runs in one process", "Add --backend spark.")
     files = files_at(where)
     if _too_large(files, resources.memory):
         return _in_batches(files, work, resources)
@@ -421,4 +423,4 @@ class LocalAccesses:
                 partitions.frame(i).fill_batch(raw.access(raw.rows[order[cuts[i] : cuts[i + 1]]]))
             )
 
-        return compute_all(solve, chosen, self._resources, "following the bytes")
+        return compute_all(solve, chosen, self._resources, "computing the data flow")

@@ -111,8 +111,8 @@ def temporary_folder(prefix: str, where: Path | None = None) -> Iterator[Path]:
         held = _make_locked_file(folder)
     except OSError as error:
         raise TracehintError(
-            f"{above}: no temporary files can be made: {error.strerror or error}",
-            "Name another directory in TMPDIR.",
+            f"{above}: cannot create temporary files: {error.strerror or error}",
+            "Set TMPDIR to another directory.",
         ) from None
     try:
         yield folder

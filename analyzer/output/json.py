@@ -146,14 +146,14 @@ def _convert_user(row: dict[str, Any], file: int, tasks: _Ids) -> dict[str, Any]
 def _one_of(value: str, allowed: Collection[str]) -> None:
     """Raise ValueError for a value that the contract does not allow."""
     if value not in allowed:
-        raise ValueError(f"{value!r} is none of {', '.join(allowed)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(allowed)}")
 
 
 def _pattern(p: dict[str, Any], file: int, edge: int | None, groups: _Ids) -> dict[str, Any]:
     _one_of(p["pattern"], catalogue.NAMES)
     for name in ("placement", "runner_up"):
         if not PLACEMENT.fullmatch(p["choice"][name]):
-            raise ValueError(f"{p['choice'][name]!r} is no placement")
+            raise ValueError(f"{p['choice'][name]!r} is not a placement")
     return {
         "saves_wait_bytes": 0,
         **p,

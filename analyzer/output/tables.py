@@ -121,16 +121,16 @@ def _check(tables: dict[str, pa.Table]) -> None:
         for column, words in _WORDS.get(name, {}).items():
             for word in _distinct(tables[name], column):
                 if word not in words:
-                    raise ValueError(f"{name}: {word!r} is none of {', '.join(words)}")
+                    raise ValueError(f"{name}: {word!r} is not one of {', '.join(words)}")
     for word in _distinct(tables["patterns"], "placement") | _distinct(
         tables["patterns"], "runner_up"
     ):
         if not PLACEMENT.fullmatch(word or ""):
-            raise ValueError(f"{word!r} is no placement")
+            raise ValueError(f"{word!r} is not a placement")
     for name in ("patterns", "groups"):
         for text in _distinct(tables[name], "evidence"):
             if not isinstance(json.loads(text or "null"), dict):
-                raise ValueError(f"{name}: evidence is no JSON object")
+                raise ValueError(f"{name}: evidence is not a JSON object")
 
 
 def _check_values(table: pa.Table, name: str, row: Any) -> None:
@@ -155,11 +155,11 @@ def _check_key(tables: dict[str, pa.Table], name: str, column: str, other: str |
         values = pc.list_flatten(values)
     if other is None:
         if pc.count_distinct(values).as_py() != len(values):
-            raise ValueError(f"{name}: column {column} has a number twice")
+            raise ValueError(f"{name}: column {column} has duplicate numbers")
         return
     known = tables[other].column(_KEY_COLUMN[other])
     if pc.any(pc.invert(pc.is_in(values.drop_null(), value_set=known))).as_py():
-        raise ValueError(f"{name}: column {column} names rows that are not in {other}")
+        raise ValueError(f"{name}: column {column} refers to rows missing from {other}")
 
 
 def _distinct(table: pa.Table, column: str) -> set[Any]:

@@ -70,14 +70,14 @@ def parse_cluster(text: str, where: str) -> Cluster:
     base = data.pop("base", None)
     if base is not None:
         if base not in ready_made():
-            _refuse(where, "base", f"is {base!r:.60}", f"Known are: {', '.join(ready_made())}.")
+            _refuse(where, "base", f"is {base!r:.60}", f"Known: {', '.join(ready_made())}.")
         data = _overlay_tables(_toml(_read_builtin(base), base), data)
     name = data.pop("name", Path(where).stem)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         _refuse(where, "name", f"{name!r:.80}", "Use letters, digits, dots, dashes, underscores.")
     for key in data:
         if key not in TABLES:
-            _refuse(where, key, "is not known", f"Tables are: {', '.join(TABLES)}.")
+            _refuse(where, key, "is not known", f"Tables: {', '.join(TABLES)}.")
     return _cluster(name, data, where)
 
 
@@ -94,12 +94,12 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
     if store.words["servers"] == "one":
         servers = servers.with_number("count", 1)
     if store.words["servers"] == "apart" and "servers" not in data:
-        _refuse(where, "servers", "is missing", "A store apart needs a table [servers] with count.")
+        _refuse(where, "servers", "is missing", "Servers apart need a [servers] table with count.")
     known = _unique_names(parts["sites"], "site", where)
     for part in (*nodes, servers):
         site = part.words["site"]
         if site not in known and (known or site):
-            _refuse(where, "site", f"{site!r:.60} is none of [[sites]]", "Name one of them.")
+            _refuse(where, "site", f"{site!r:.60} is not one of [[sites]]", "Name one of them.")
     _check_hosts((*nodes, servers), parts["hosts"], where)
     for link in parts["links"]:
         ends = link.words["a"], link.words["b"]
@@ -107,7 +107,7 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
             _refuse(where, "links", f"{ends!r:.80} are not two of [[sites]]", "Name two sites.")
     total = sum(part["count"] for part in nodes)
     if total > TABLES["nodes"][0]["count"].most:  # type: ignore[union-attr]
-        _refuse(where, "nodes.count", f"{total:g} in all is too many", "Use at most 10,000.")
+        _refuse(where, "nodes.count", f"{total:g} nodes are too many", "Use at most 10,000.")
     one = {key: parts[key][0] for key in ("scheduler", "model", "registry")}
     links = tuple(parts["links"])
     hosts = tuple((host.words["name"], host) for host in parts["hosts"])
@@ -117,7 +117,7 @@ def _cluster(name: str, data: dict[str, Any], where: str) -> Cluster:
 def _unique_names(parts: list[ClusterSection], what: str, where: str) -> list[str]:
     names = [part.words["name"] for part in parts]
     if len(set(names)) != len(names):
-        _refuse(where, f"{what}s.name", "is there twice", f"Give each {what} another name.")
+        _refuse(where, f"{what}s.name", "occurs twice", f"Give each {what} another name.")
     return names
 
 
@@ -126,11 +126,11 @@ def _check_hosts(
 ) -> None:
     known = _unique_names(hosts, "host", where)
     if "" in known:
-        _refuse(where, "hosts.name", "is missing", "Name it as the nodes' `host` does.")
+        _refuse(where, "hosts.name", "is missing", "Use the name from the nodes' `host`.")
     for part in parts:
         host = part.words["host"]
         if host and host not in known:
-            _refuse(where, "host", f"{host!r:.60} is none of [[hosts]]", "Name one of them.")
+            _refuse(where, "host", f"{host!r:.60} is not one of [[hosts]]", "Name one of them.")
 
 
 def _sections(found: Any, key: str, where: str) -> list[ClusterSection]:
@@ -158,7 +158,7 @@ def _section(
     for name in table:
         if name not in fields:
             near = _nearest(name, fields)
-            _refuse(where, f"{key}.{name}", "is not known", f"{near}Keys are: {', '.join(fields)}.")
+            _refuse(where, f"{key}.{name}", "is not known", f"{near}Keys: {', '.join(fields)}.")
     numbers: dict[str, Range] = {}
     words: dict[str, str] = {}
     for name, field in fields.items():

@@ -145,7 +145,7 @@ def learn_times(analysis: Analysis, runs: Sequence[Analysis]) -> tuple[Analysis,
         con.close()
     if not timed and not sized and (bare or unknown):
         raise InputError(
-            "the runs to learn from know neither the task types nor the file names of this one",
+            "the learned runs contain neither the task types nor the file names of this one",
             "Give --learned a run of the same workflow.",
         )
     notes = [

@@ -307,9 +307,7 @@ def _spans(run: Analysis) -> tuple[dict[str, float], float]:
     start, end = floats(work, "start_s"), floats(work, "end_s")
     timed = ~(np.isnan(start) | np.isnan(end))
     if not timed.any():
-        raise InputError(
-            "the measured run has no times of tasks", "Give --validate a recorded run."
-        )
+        raise InputError("the measured run has no task times", "Give --validate a recorded run.")
     kind = codes(work, "type")[timed]
     names = work.column("type").combine_chunks().dictionary_encode().dictionary.to_pylist()
     start, end = start[timed], end[timed]

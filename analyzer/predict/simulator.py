@@ -217,7 +217,7 @@ def find_program() -> Path:
             return place
     raise MissingDependencyError(
         f"{PROGRAM} is not built: predictions need it",
-        "In a clone run `make tracer`; a wheel for this machine has it built in.",
+        "In a clone run `make tracer`; a wheel for this machine includes it.",
     )
 
 
@@ -271,12 +271,12 @@ def check_answer(done: subprocess.CompletedProcess[bytes]) -> None:
     message = done.stderr.decode("utf-8", "replace").strip()[-300:] or f"exit {done.returncode}"
     if any(sign in message for sign in _VERSION_MESSAGES):
         raise MissingDependencyError(
-            f"{PROGRAM} is of another version than this program ({message})",
+            f"{PROGRAM} does not match this version of tracehint ({message})",
             "In a clone run `make tracer`; otherwise install tracehint again.",
         )
     raise InputError(
         f"the simulation failed: {message}",
-        "Check the cluster file; with too little memory give a smaller run.",
+        "Check the cluster file; if memory is short, predict a smaller run.",
     )
 
 

@@ -212,7 +212,7 @@ def _check_amount(operations: Operations) -> Operations:
     if len(operations) > MAX_OPERATIONS:
         raise InputError(
             f"{len(operations):,} reads and writes are too many to simulate",
-            f"At most {MAX_OPERATIONS:,} can be.",
+            f"The limit is {MAX_OPERATIONS:,}.",
         )
     return operations
 

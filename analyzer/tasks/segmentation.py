@@ -73,7 +73,9 @@ def choose_cuts(processes: pa.Table, tree: Tree, classes: Classes, options: Opti
         return ChosenCuts(none, none)
     both = sorted({*options.split} & {*options.whole})
     if both:
-        raise InputError(f"{both[0]}: to be split and whole", "Leave one of the two out.")
+        raise InputError(
+            f"{both[0]}: cannot be both split and whole", "Remove one of the two options."
+        )
     types = _types(processes)
     split = none.copy()
     for name in options.split:
@@ -93,7 +95,7 @@ def _epochs_of_program(name: str, option: str, types: pa.Array, classes: Classes
     found = np.asarray((of_type | program) & ~classes.kind_is("fork"), bool)
     if not found.any():
         raise InputError(
-            f"--{option} {name}: the run has no program and no type of task of that name",
+            f"--{option} {name}: the run has no program or task type of that name",
             "Give a program or script without its directory, as `tracehint analyze` prints types.",
         )
     return found

@@ -295,9 +295,9 @@ def to_text_lines(proof: Proof, most: int = 20) -> list[str]:
     for reason in proof.hints.reasons[:most]:
         example = shorten(terminal(to_text(reason["example"])), 50)
         why = f"{reason['hints']}: {terminal(reason['reason'])}"
-        lines.append(f"  {reason['count']:>6,}  {why}, as {example}")
+        lines.append(f"  {reason['count']:>6,}  {why}, e.g. {example}")
     lines += ["", *_table(proof, most)]
-    lines += [f"Not the same: {text}" for text in proof.drift]
+    lines += [f"Difference: {text}" for text in proof.drift]
     return lines
 
 

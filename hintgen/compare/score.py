@@ -343,12 +343,12 @@ def score_text(data: dict[str, Any]) -> str:
         f"{'by all names':<16}{names['precision']:>10.4f}{names['recall']:>10.4f}",
         f"{'types only':<16}{plain['precision']:>10.4f}{plain['recall']:>10.4f}   (baseline: "
         "producing and consuming type, no names)",
-        f"rules knew: {data['knows']}",
+        f"rules used: {data['knows']}",
     ]
     lines += [f"{count:>8} wrong: {why}" for why, count in data["losses"].items()]
     for row in data["wrong"][:10]:
         lines.append(
             f"  {row['path']} {row['hint']}: hinted {row['said'] or 'nothing'}, "
-            f"true {row['true'] or 'nothing'}"
+            f"expected {row['true'] or 'nothing'}"
         )
     return "\n".join(lines) + "\n"

@@ -61,7 +61,8 @@ def export(run: Input, name: str, target: Path, *, force: bool = False) -> None:
     if (target.exists() or target.is_symlink()) and not force and not stream:
         raise UsageError(f"{target}: exists", "Give --force to replace it, or another -o.")
     if target.exists() and target.is_dir() != chosen.directory:
-        raise UsageError(f"{target}: is in the way", "Choose another name with -o.")
+        kind = "not a directory" if chosen.directory else "a directory"
+        raise UsageError(f"{target}: is {kind}", "Choose another name with -o.")
     try:
         if chosen.directory:
             _write_folder(run, name, target)
@@ -109,7 +110,9 @@ def _write_folder(run: Input, name: str, target: Path) -> None:
 def _to_stdout(run: Input, name: str) -> None:
     """Write one file to stdout, whole or not at all. Raises UsageError, OSError."""
     if FORMATS[name].directory:
-        raise UsageError(f"{name} is a directory: it cannot go to stdout", "Name it with -o.")
+        raise UsageError(
+            f"{name} is a directory and cannot be written to stdout", "Name it with -o."
+        )
     with TemporaryFile() as made:
         _module(name).write(run, Path(f"/proc/self/fd/{made.fileno()}"))
         made.seek(0)

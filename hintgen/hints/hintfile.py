@@ -57,9 +57,9 @@ def _faults(hints: HintFile) -> Iterator[str]:
     """Yield faults that the record types cannot express."""
     nodes = hints.parameters.get("nodes", 1)
     if type(nodes) is not int or not 1 <= nodes <= MAX_NODES:
-        yield f"'nodes' is no number of nodes from 1 to {MAX_NODES:,}"
+        yield f"'nodes' is not a number from 1 to {MAX_NODES:,}"
     if not isinstance(hints.parameters.get("nodes_given", False), bool):
-        yield "'nodes_given' is neither true nor false"
+        yield "'nodes_given' must be true or false"
     yield from _duplicates("rule", (rule.id for rule in hints.rules))
     yield from _duplicates("maker", (maker.word for maker in hints.makers))
     yield from _duplicates("directory", (folder.path for folder in hints.directories))
@@ -78,17 +78,17 @@ def _faults(hints: HintFile) -> Iterator[str]:
 def _duplicates(what: str, names: Iterator[Any]) -> Iterator[str]:
     name, count = next(iter(Counter(names).most_common(1)), ("", 0))
     if count > 1:
-        yield f"the {what} {name[:80]!r} is there twice"
+        yield f"the {what} {name[:80]!r} occurs twice"
 
 
 def _rule_faults(rule: Rule) -> Iterator[str]:
     if rule.regex != parse(rule.template).regex:
-        yield f"the regex of {rule.template[:80]!r} is not the one that its template gives"
+        yield f"the regex of {rule.template[:80]!r} differs from that of its template"
     for other in rule.exclude:
         parse(other)
     for text in rule.conditions.beside:
         if [part for part in parse(text).parts if isinstance(part, str)] != ["name"]:
-            yield f"the sibling name {text[:80]!r} has not exactly one {{name}}"
+            yield f"the sibling name {text[:80]!r} must contain exactly one {{name}}"
     for values in rule.per_file.values():
         yield from _value_faults(values)
     for hint in (*rule.hints, *(hint for variant in rule.variants for hint in variant.hints)):
@@ -100,10 +100,10 @@ def _formula_faults(hint: Hint, formula: Formula) -> Iterator[str]:
     wanted, allowed = FORMULAS[formula.fn]
     given = frozenset(to_builtins(formula))
     if not wanted <= given <= wanted | allowed:
-        keys = ", ".join(sorted(given)) or "no key"
-        yield f"the formula {formula.fn!r} of {hint.name} has {keys}"
+        keys = ", ".join(sorted(given)) or "none"
+        yield f"the formula {formula.fn!r} of {hint.name} has wrong keys: {keys}"
     if formula.fn in ("replicas", "region") and not hint.value.isdigit():
-        yield f"{hint.name}={hint.value[:80]!r} is no number for a formula to replace"
+        yield f"{hint.name}={hint.value[:80]!r} is not a number, but has a formula"
     for template, _, _ in formula.counts:
         parse(template)
 
@@ -116,21 +116,21 @@ def _plan_faults(plan: Plan) -> Iterator[str]:
         *((file.path, file.part) for file in plan.files),
     ):
         if part is not None and part >= plan.parts:
-            yield f"the part of {what[:80]!r} is none of the plan's {plan.parts}"
+            yield f"the part of {what[:80]!r} is beyond the plan's {plan.parts} parts"
     for file in plan.files:
         yield from _target_faults(file.path, file.hints)
 
 
 def _target_faults(path: str, hints: Mapping[str, str]) -> Iterator[str]:
     if not sayable(to_bytes(path)):
-        yield f"{path[:80]!r} is no path below the data root"
+        yield f"{path[:80]!r} is not a path below the data root"
     yield from _value_faults(hints)
 
 
 def _value_faults(hints: Mapping[str, str]) -> Iterator[str]:
     for name, value in hints.items():
         if not valid(name, value):
-            yield f"{name[:80]!r}={value[:80]!r} is no known hint"
+            yield f"{name[:80]!r}={value[:80]!r} is not a known hint"
 
 
 def to_json(hints: HintFile) -> dict[str, Any]:

@@ -427,7 +427,7 @@ def parse(text: str) -> Template:
             if hole not in HOLES:
                 raise InputError(
                     f"unknown placeholder in template {text[:80]!r}",
-                    "Known are: " + ", ".join("{" + name + "}" for name in HOLES),
+                    "Known: " + ", ".join("{" + name + "}" for name in HOLES),
                 )
             parts += [to_bytes(text[start:at]), hole]
             at = start = end + 1
@@ -442,6 +442,6 @@ def parse(text: str) -> Template:
         raise InputError(
             f"template {text[:80]!r} is empty or too loose",
             f"At most {MAX_HOLES} placeholders, {MAX_AMBIGUOUS} of them followed by "
-            "characters that they could also take.",
+            "characters that they could also match.",
         )
     return template

@@ -22,7 +22,7 @@ SCHEMA = "tracehint.baseline/1"
 _FILE = TextFile(
     kind="A baseline",
     limit="hints-bytes",
-    remedy="Write it anew.",
+    remedy="Write it again.",
     check="Write one: tracehint lint BUNDLE --write-baseline FILE",
 )
 
@@ -35,7 +35,7 @@ def read(path: Path) -> frozenset[str]:
             raise ValueError(f"schema is {data['schema']!r}, not {SCHEMA!r}")
         return frozenset(str(entry["fingerprint"]) for entry in data["findings"])
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not a baseline: {error}", "Write it anew.") from None
+        raise InputError(f"{path}: not a baseline: {error}", "Write it again.") from None
 
 
 def read_baseline(name: str) -> frozenset[str]:

@@ -57,8 +57,8 @@ class Settings:
 _FILE = TextFile(
     kind="A configuration",
     limit="small-bytes",
-    check="Make it readable.",
-    remedy="Mend the TOML file.",
+    check="Make the file readable.",
+    remedy="Correct the TOML file.",
 )
 
 
@@ -105,7 +105,7 @@ def _read_table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
             return None
         data = data[key]
     if not isinstance(data, dict):
-        raise InputError(f"{path}: [{'.'.join(keys)}] is not a table", "Mend the TOML file.")
+        raise InputError(f"{path}: [{'.'.join(keys)}] is not a table", "Correct the TOML file.")
     return data
 
 
@@ -116,12 +116,12 @@ def _parse_config(table: dict[str, Any], path: Path, ignored: list[str]) -> Conf
         name = key.replace("-", "_")
         if name in ("select", "ignore"):
             if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
-                raise InputError(f"{path}: lint.{key} must be a list of codes", "Mend the file.")
+                raise InputError(f"{path}: lint.{key} must be a list of codes", "Correct the file.")
         elif name != "baseline":
             if name not in names:
                 raise InputError(f"{path}: unknown lint setting {key!r}", _format_known(names))
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InputError(f"{path}: lint.{key} must be a number", "Mend the file.")
+                raise InputError(f"{path}: lint.{key} must be a number", "Correct the file.")
             values[name] = names[name](value)
     given = table.get("baseline", "")
     baseline = ConfiguredName(path.parent / given if given else "")

@@ -124,7 +124,7 @@ def explain_text(data: dict[str, Any]) -> str:
         ]
         lines.append(
             f"    written by {', '.join(filter(None, rule['producers'])) or 'no task (input)'}; "
-            f"read by {', '.join(rule['consumers']) or 'nobody'}"
+            f"read by {', '.join(rule['consumers']) or 'no task'}"
         )
         seen = rule["evidence"]
         lines.append(
@@ -201,7 +201,7 @@ def summary_text(hints: HintFile, limit: int = 40) -> str:
 
 def _row(rule: Rule, base: Baseline | None) -> tuple[str, ...]:
     values = " ".join(f"{h.name}={h.value}" for h in rule.hints if h.level == "placement")
-    need = {"use": "  [needs who reads it]", "types": "  [needs the task types]"}
+    need = {"use": "  [needs the readers]", "types": "  [needs the task types]"}
     made_by = f"  [made by {' or '.join(rule.made_by)}]" if rule.made_by else ""
     return (
         rule.pattern.replace("_", " "),

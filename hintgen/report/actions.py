@@ -152,8 +152,8 @@ _TEXTS: dict[str, Callable[[Finding], str]] = {
     "TP001": _describe_copies,
     "TP002": _describe_collocation,
     "TP003": _describe_local,
-    "TP004": lambda f: f"Store {_files(f)} in blocks that end where the parts of its readers end",
-    "TP005": lambda f: f"Store {_files(f)} in blocks that end where the parts of its writers end",
+    "TP004": lambda f: f"Align blocks of {_files(f)} with the parts of its readers",
+    "TP005": lambda f: f"Align blocks of {_files(f)} with the parts of its writers",
     "TP007": lambda f: f"Start {_format_types(f.consumers)} where {_files(f)} is stored",
     "TP008": lambda f: f"Replace the hint on {_files(f)}: it does not match its use",
     "TD001": _describe_undeclared,
@@ -164,7 +164,7 @@ _TEXTS: dict[str, Callable[[Finding], str]] = {
     "TH005": lambda f: f"Check {_files(f)}: written by a failed task, read by "
     f"{_format_types(f.consumers)}",
     "TH006": lambda f: f"Let {_format_types(f.consumers)} wait for {_files(f)}: it is read while "
-    "written",
+    "being written",
 }  # fmt: skip  # a table
 _PLACEMENT = ("TP001", "TP002", "TP003", "TP004", "TP005", "TP007", "TP008")
 _WRONG_DECLARATIONS = ("TH005", "TH006", "TD001", "TD002", "TD003")  # in this order

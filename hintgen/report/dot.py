@@ -142,7 +142,7 @@ def draw(dot_text: str, fmt: str, timeout: float = 120.0) -> bytes:
     if program is None:
         raise MissingDependencyError(
             "Graphviz is not installed (no `dot` on PATH)",
-            "install the package graphviz; or write -o graph.dot, graph.graphml or graph.json.",
+            "Install the package graphviz; or write -o graph.dot, graph.graphml or graph.json.",
         )
     try:
         done = subprocess.run(

@@ -234,7 +234,7 @@ class Simulation:
         own = self.work.produced[self.work.op_file] == 0
         read = float(self.work.op_bytes[reads].sum())
         if read and self.work.op_bytes[reads & own].sum() > MAJORITY * read:
-            return "the inputs of the run are most of what is read, and hints do not move them"
+            return "most bytes read are inputs of the run, which hints do not move"
         return "I/O is not on the critical path"
 
     def as_json(self) -> dict[str, Any]:

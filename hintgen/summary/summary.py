@@ -126,7 +126,7 @@ def print_requested(rows: Sequence[dict[str, Any]], console: Console) -> None:
         "cores requested": [f"{r['cores']:,}" if "cores" in r else "-" for r in own],
         "used": [_cores_used(r) if "cores" in r else "-" for r in own],
         "memory requested": [_size(r.get("memory_bytes")) for r in own],
-        "most used by a task": [_size(r.get("peak_bytes")) for r in own],
+        "peak per task": [_size(r.get("peak_bytes")) for r in own],
     }
     columns = {name: cells for name, cells in columns.items() if set(cells) - {"-"}}
     if not columns:
@@ -136,7 +136,7 @@ def print_requested(rows: Sequence[dict[str, Any]], console: Console) -> None:
     for row, *cells in zip(own, *columns.values(), strict=True):
         table.add_row(name_of(row["type"], max(16, console.width - 62)), *cells)
     console.print(table)
-    if "memory requested" in columns and "most used by a task" not in columns:
+    if "memory requested" in columns and "peak per task" not in columns:
         print_wrapped(console, "Used memory is not recorded; the engine did not measure it.")
 
 
@@ -176,7 +176,7 @@ def _mix(analysis: Analysis, labelled: Labelled, console: Console) -> None:
     if not rows:
         reason = "no file is an input, an output or passed from task to task"
         if analysis.edges.num_rows:
-            reason = "no file that tasks passed on meets the definition of one"
+            reason = "no file passed between tasks meets the definition of a pattern"
         console.print()
         print_wrapped(console, f"No pattern: {reason}.")
         return

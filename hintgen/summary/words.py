@@ -17,7 +17,7 @@ def _about(number: float) -> str:
 
 def _readers(e: Evidence) -> str:
     aside = e.get("peeks", 0) if not e.get("peeks_decide") else 0
-    return f"{e['n']:,} readers" + (f" ({plural(aside, 'peek')} aside)" if aside else "")
+    return f"{e['n']:,} readers" + (f" (excluding {plural(aside, 'header read')})" if aside else "")
 
 
 def _broadcast(e: Evidence) -> str:
@@ -35,7 +35,7 @@ def _scatter(e: Evidence) -> str:
 
 
 def _partly(e: Evidence) -> str:
-    return f"{_readers(e)} share {size(e['shared_bytes'] or 0)} of it, the rest is apart"
+    return f"{_readers(e)} share {size(e['shared_bytes'] or 0)} of it, the rest is disjoint"
 
 
 def _gather(e: Evidence) -> str:
@@ -71,7 +71,7 @@ WORDS: dict[str, tuple[Callable[[Evidence], str], str]] = {
     "distribute": (_distribute, "spread them over the readers' nodes"),
     "stage_in": (lambda _: "an input with one reader", "stage it to its reader's node"),
     "stage_out": (lambda _: "a result, not read in the run", ""),
-    "concurrently_shared": (lambda _: "tasks feed each other through it: no hint", ""),
+    "concurrently_shared": (lambda _: "tasks exchange data through it: no hint", ""),
 }
 
 

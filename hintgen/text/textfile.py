@@ -90,7 +90,7 @@ class TextFile:
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"the number {text[:40]} is too large, or none")
+        raise ValueError(f"the number {text[:40]} is too large or not finite")
     return value
 
 

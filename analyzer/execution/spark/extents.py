@@ -161,9 +161,9 @@ def shuffle_partitions(spark: SparkSession, count: int) -> None:
     spark.conf.set("spark.sql.shuffle.partitions", str(max(1, count)))
 
 
-_ELSE = "Check that all nodes can read it and have tracehint; or use --backend local."
+_ELSE = "Check that all nodes can read it and have tracehint installed; or use --backend local."
 _ROOM = (
-    "Name a directory with more room in TMPDIR (--master local) or SPARK_LOCAL_DIRS (the nodes'); "
+    "Set TMPDIR (--master local) or SPARK_LOCAL_DIRS (nodes) to a directory with more space; "
     "docs: Analyze on Spark."
 )
 

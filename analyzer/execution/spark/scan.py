@@ -250,7 +250,7 @@ def frame_of_files(
     numbers = {segment_of(row["path"]): row for row in counts}
     order = [name.partition("/")[2] for name in segments]
     if not numbers.keys() <= set(order):
-        raise EngineFailed("Spark names files otherwise than they are listed")
+        raise EngineFailed("Spark's file names differ from the listed names")
     for name in segments:
         known = numbers.get(name.partition("/")[2])
         if known is not None and not all(known[c] for c in NULLABLE):

@@ -43,7 +43,7 @@ int file_open(struct file *f, const char *path)
 		return complain("cannot be opened", path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0) {
 		close(fd);
-		return complain("is no file with bytes in it", path);
+		return complain("is empty or not a regular file", path);
 	}
 	void *data = mmap(NULL, st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
@@ -76,7 +76,7 @@ static int next(struct file *f, const char *name, size_t item, struct array *a)
 	memcpy(&count, f->data + f->at + NAME + sizeof(size), sizeof(count));
 	f->at += HEAD;
 	if (size != (int64_t)item || count < 0 || count > MOST)
-		return complain("has a size that cannot be", name);
+		return complain("has an invalid size", name);
 	size_t bytes = (size_t)count * item, padded = (bytes + 7) & ~(size_t)7;
 	if (padded > f->size - f->at)
 		return complain("the file ends within it", name);
@@ -95,7 +95,7 @@ static const void *counted(struct file *f, const char *name, size_t item, size_t
 		return NULL;
 	if (a.count == count)
 		return a.at;
-	complain("has another length than it must", name);
+	complain("has the wrong length", name);
 	return NULL;
 }
 
@@ -107,7 +107,7 @@ static int numbers(struct file *f, const char *name, size_t count, const double 
 		return -1;
 	for (size_t i = 0; i < count; i++)
 		if (!isfinite((*at)[i]) || (*at)[i] < 0 || (*at)[i] > most)
-			return complain("holds a number that cannot be", name);
+			return complain("contains a number out of range", name);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static int indices(struct file *f, const char *name, size_t count, const int32_t
 		return -1;
 	for (size_t i = 0; i < count; i++)
 		if ((*at)[i] < low || (*at)[i] >= high)
-			return complain("holds a number that points nowhere", name);
+			return complain("contains an index out of range", name);
 	return 0;
 }
 
@@ -132,7 +132,7 @@ static int amounts(struct file *f, const char *name, size_t count, const int64_t
 		return -1;
 	for (size_t i = 0; i < count; i++)
 		if ((*at)[i] < low || (*at)[i] > INT64_MAX / 4)
-			return complain("holds an amount that cannot be", name);
+			return complain("contains an amount out of range", name);
 	return 0;
 }
 
@@ -143,9 +143,9 @@ static int begins(struct file *f, const char *name, size_t count, int64_t total,
 		return -1;
 	for (size_t i = 0; i < count; i++)
 		if ((*at)[i] > (*at)[i + 1])
-			return complain("falls", name);
+			return complain("decreases", name);
 	if ((*at)[0] != 0 || (*at)[count] != total)
-		return complain("does not cover what it divides", name);
+		return complain("does not cover the array it divides", name);
 	return 0;
 }
 
@@ -168,7 +168,7 @@ int workload_read(struct workload *w, struct file *f)
 		return -1;
 	for (int i = 0; i < 5; i++)
 		if (count[i] > MOST)
-			return complain("is larger than possible", "counts");
+			return complain("exceeds the limit", "counts");
 	w->tasks = count[0], w->files = count[1], w->types = count[2];
 	w->ops = count[3], w->deps = count[4];
 	size_t ops = w->ops;
@@ -190,7 +190,7 @@ int workload_read(struct workload *w, struct file *f)
 	for (size_t i = 0; i < ops; i++)
 		if (w->op_kind[i] != OP_COMPUTE && w->op_file[i] == NONE)
 			return complain("an operation without a file", "opfile");
-	return f->at == f->size ? 0 : complain("more bytes than the arrays have", "workload");
+	return f->at == f->size ? 0 : complain("has bytes after the last array", "workload");
 }
 
 /* Rates so low that times would lose all precision are rejected. */
@@ -208,18 +208,18 @@ static int hosts_check(const struct scenario *s)
 
 		for (int k = HOST_OUT; k <= HOST_LOCAL; k++)
 			if (!rate_can_be(h[k]))
-				return complain("a rate that cannot be", "host");
+				return complain("invalid rate", "host");
 		if (h[HOST_CORES] > MOST_CORES || h[HOST_SITE] >= s->sites ||
 		    h[HOST_MACHINE] >= s->machines || h[HOST_SPEED] < LEAST_SPEED)
-			return complain("a host that cannot be", "host");
+			return complain("invalid host", "host");
 		slots += (int32_t)h[HOST_CORES];
 	}
 	for (int32_t i = 0; i < 2 * s->sites; i++)
 		if (!rate_can_be(s->site[i]))
-			return complain("a rate that cannot be", "site");
+			return complain("invalid rate", "site");
 	for (int32_t i = 0; i < s->machines; i++)
 		if (s->processors[i] > 0 && s->processors[i] < LEAST_PROCESSORS)
-			return complain("so few processors cannot be", "procs");
+			return complain("too few processors", "procs");
 	return slots >= 1 && slots <= MOST_SLOTS ? 0 : complain("no cores, or too many", "host");
 }
 
@@ -233,7 +233,7 @@ static int settings_check(const struct scenario *s)
 	    set[SET_META_SERVERS] > MOST_HOSTS || !rate_can_be(set[SET_STREAM]) ||
 	    !rate_can_be(set[SET_CLIENT]) || !rate_can_be(set[SET_SHARED]) || set[SET_SPREAD] > 1 ||
 	    set[SET_POOL] < 1 || set[SET_POOL] > s->servers)
-		return complain("a setting that cannot be", "set");
+		return complain("setting out of range", "set");
 	return 0;
 }
 
@@ -260,9 +260,9 @@ static int targets_check(const struct scenario *s, const struct workload *w)
 		int32_t target = s->target ? s->target[i] : NONE;
 
 		if (s->law[i] == LAW_NODE && (target < 0 || target >= s->hosts))
-			return complain("a file on a host that is not there", "target");
+			return complain("a file on a host that does not exist", "target");
 		if (s->law[i] == LAW_GROUP && (target < 0 || target >= s->groups))
-			return complain("a file in a group that is not there", "target");
+			return complain("a file in a group that does not exist", "target");
 	}
 	return 0;
 }
@@ -279,7 +279,7 @@ int scenario_read(struct scenario *s, const struct workload *w, struct file *f)
 		return -1;
 	for (int i = 0; i < 5; i++)
 		if (count[i] > (i == 3 ? MOST : MOST_HOSTS))
-			return complain("is larger than possible", "counts");
+			return complain("exceeds the limit", "counts");
 	s->hosts = count[0], s->servers = count[1], s->sites = count[2], s->groups = count[3];
 	s->machines = count[4];
 	if (s->groups > w->files)

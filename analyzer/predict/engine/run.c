@@ -10,7 +10,7 @@
 
 _Noreturn void no_memory(void)
 {
-	fprintf(stderr, "tracehint-sim: memory: not enough\n");
+	fprintf(stderr, "tracehint-sim: out of memory\n");
 	exit(3);
 }
 

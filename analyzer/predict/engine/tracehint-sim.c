@@ -36,7 +36,7 @@ int main(int argc, char **argv)
 	int code = 2;
 
 	if (argc != 3) {
-		complain("use: tracehint-sim WORKLOAD SCENARIOS", "arguments");
+		complain("usage: tracehint-sim WORKLOAD SCENARIOS", "arguments");
 		return 2;
 	}
 	if (!file_open(&work, argv[1]) && !file_open(&runs, argv[2]) && !workload_read(&w, &work))

@@ -40,7 +40,7 @@ def simulate(work: MetaWork, sites: Sites, runs: Sequence[MetaRun]) -> list[Meta
     if work.operations > MOST_OPERATIONS:
         raise InputError(
             f"{work.operations:,} metadata operations are too many to simulate",
-            f"At most {MOST_OPERATIONS:,} can be: predict a smaller run of the same workflow.",
+            f"The limit is {MOST_OPERATIONS:,}: predict a smaller run of the same workflow.",
         )
     return [RegistrySimulation(work, sites, run).outcome() for run in runs]
 

@@ -113,7 +113,7 @@ def _calls(
     if int(times.sum()) > MAX_OPERATIONS:
         raise InputError(
             f"{int(times.sum()):,} metadata calls are too many to simulate",
-            f"At most {MAX_OPERATIONS:,} can be.",
+            f"The limit is {MAX_OPERATIONS:,}.",
         )
     names = rows.column("op").to_pylist()
     kind = np.array([CALLS[name] for name in names], np.int64)

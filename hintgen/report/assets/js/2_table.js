@@ -47,7 +47,7 @@ function makeTable(place, caption, columns, length, options = {}) {
     back.hidden = next.hidden = !paged;
     back.disabled = first === 0;
     next.disabled = first + page >= order.length;
-    status.textContent = order.length === 0 ? "nothing matches"
+    status.textContent = order.length === 0 ? "no match"
       : paged ? `${count(first + 1)} to ${count(Math.min(first + page, order.length))} of ${count(order.length)}`
         : plural(order.length, "row");
   }

@@ -6,7 +6,7 @@ function drawSummary() {
   $("decision").textContent = DATA.decision;
   $("decision").hidden = !DATA.decision;
   const hosts = run.hosts.length === 1 ? "one host" : plural(run.hosts.length, "host");
-  $("what").textContent = `${plural(totals.tasks, "task")} of ${plural(totals.types, "type")} handed `
+  $("what").textContent = `${plural(totals.tasks, "task")} of ${plural(totals.types, "type")} passed `
     + `${size(totals.handed_bytes)} to each other through ${plural(totals.files, "file")}, on ${hosts} in `
     + `${seconds(run.duration_s)}${totals.failed ? `; ${plural(totals.failed, "task")} failed` : ""}. ${DATA.io}`;
   const card = (value, label, kind) => h("li", { class: kind || null }, h("strong", null, value), h("span", null, label));
@@ -33,9 +33,9 @@ function drawSummary() {
   fill($("top"), top.length ? top.map((f) => h("li", null, h("span", { class: "saved" }, f.saves), ": ",
     f.files > 1 ? count(f.files) + " \u00d7 " : "", h("span", { class: "mono" }, f.template),
     ` \u2013 ${shown(f.pattern)}: ${[f.why, f.advice].filter(Boolean).join(": ")}`))
-    : [h("li", null, "Nothing to save was found.")]);
+    : [h("li", null, "No savings found.")]);
   $("footer").textContent = `${DATA.tool}, recorded by ${run.collector || "?"}, started ${run.started || "?"}. `
-    + "This file is self-contained and asks the network for nothing.";
+    + "This file is self-contained and makes no network requests.";
 }
 
 // At most three, each with the lines for the workflow file and its finding.
@@ -115,7 +115,7 @@ function drawHints() {
   const first = h("div"), second = h("div");
   fill($("hints-body"), h("p", { class: "note" }, "Rules for files that do not exist yet: {n} is any number, {name} any name. ",
     h("code", null, "tracehint emit"), " writes them as a script for a store or into the workflow, ", h("code", null, "tracehint apply"), " sets them."), first,
-  others.length ? h("details", null, h("summary", null, `${plural(others.length, "rule")} for files whose names are none of these`), second) : null);
+  others.length ? h("details", null, h("summary", null, `${plural(others.length, "rule")} for other file names`), second) : null);
   if (seen.length) hintTable(first, seen, "Hints for names of this run");
   if (others.length) hintTable(second, others, "Hints for other names");
 }
@@ -123,7 +123,7 @@ function drawHints() {
 function drawRecord() {
   const { completeness, lost_events, collector, data_roots, hosts } = DATA.run;
   const rows = [["Collector", collector || "?"], ["Complete", (100 * completeness.score).toFixed(1) + " %"],
-    ["Lost events", count(lost_events || 0)], ["Cannot see", completeness.blind_to.join(", ") || "nothing that is known"],
+    ["Lost events", count(lost_events || 0)], ["Cannot see", completeness.blind_to.join(", ") || "nothing known"],
     ["Hosts", hosts.join(", ")], ["Data roots", data_roots.join(", ")]];
   const left = Object.entries({ ...DATA.graph.left_out, ...DATA.left_out }).map(([k, v]) => (k.endsWith("s") ? plural(v, shown(k).slice(0, -1)) : `${count(v)} ${shown(k)}`));
   if (left.length) rows.push(["Not on this page", left.join(", ")]);
@@ -151,7 +151,7 @@ function drawTables() {
     ...stated("cores", "Cores requested", (s) => s.cores, count),
     ...stated("cores", "Cores used", (s) => (s.cpu_s === null || !s.task_s ? null : s.cpu_s / s.task_s), (v) => v.toFixed(2)),
     ...stated("memory_bytes", "Memory requested", (s) => s.memory_bytes, size),
-    ...stated("peak_bytes", "Most memory of a task", (s) => s.peak_bytes, size),
+    ...stated("peak_bytes", "Peak memory per task", (s) => s.peak_bytes, size),
   ], stages.length);
   makeTable($("files-table"), "Files", [
     { name: "File", get: (i) => files.path[i], show: (i) => h("button", { type: "button", class: "link mono", onclick: () => { select({ file: i }); goTo("graph"); } }, files.path[i]) },

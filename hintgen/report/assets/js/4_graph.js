@@ -31,7 +31,7 @@ function graphElements() {
       ? { id: `task:${i}`, kind: "task", label: shorten(DATA.tasks.name[i], 30) }
       : { id: `file:${i}`, kind: "file", role: n.role, pattern: at(DATA.files.pattern, i),
         label: `${shorten(DATA.files.path[i], 30)}\n${size(DATA.files.size_bytes[i])}` }));
-    if (n.count > Math.min(own.length, MEMBERS)) nodes.push(foldedNode(n, "others of " + shorten(n.label, 24)));
+    if (n.count > Math.min(own.length, MEMBERS)) nodes.push(foldedNode(n, "more of " + shorten(n.label, 24)));
   }
   const add = (source, target, bytes, pattern, peek, via) => {
     const key = source + "\n" + target, known = edges.get(key);
@@ -104,7 +104,7 @@ function drawGraph() {
   readable();
   fill($("node-list").querySelector("ul"), nodes.map((n) => h("li", null,
     h("button", { type: "button", class: "link", onclick: () => showNode(n.id) }, n.label.replaceAll("\n", ", ")))));
-  $("graph-status").textContent = `${plural(nodes.length, "node")}, ${plural(edges.length, "line")}`;
+  $("graph-status").textContent = `${plural(nodes.length, "node")}, ${plural(edges.length, "edge")}`;
 }
 
 function readable() {
@@ -174,7 +174,7 @@ function setupGraph() {
     const folds = DATA.graph.nodes.filter((n) => n.count > 1 && members.get(n.id).length);
     const total = DATA.graph.nodes.reduce((sum, n) => sum + Math.min(n.count, MEMBERS), 0);
     if (total > 700) {
-      $("graph-status").textContent = `${count(total)} nodes are too many at once: double-click single stages.`;
+      $("graph-status").textContent = `${count(total)} nodes are too many to unfold: double-click single stages.`;
       return;
     }
     folds.forEach((n) => open.add(n.id));

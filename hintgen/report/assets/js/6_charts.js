@@ -42,7 +42,7 @@ function drawTimeline() {
   const top = Math.max(1, ...lines.flatMap((s) => s.bytes)) / io.step_s;
   const unit = 2 ** Math.floor(Math.log2(top / 1.5));
   const every = timeStep(end_s), took = DATA.run.duration_s;
-  $("timeline-note").textContent = took > 1.1 * end_s ? `The run took ${seconds(took)}; the last task that is known ended after ${seconds(end_s)}.` : "";
+  $("timeline-note").textContent = took > 1.1 * end_s ? `The run took ${seconds(took)}; the last recorded task ended after ${seconds(end_s)}.` : "";
   fill($("timeline-legend"), types.map((t, k) => h("li", null, h("span", { class: "swatch", style: { background: typeColor(k) } }), t)));
   const rect = (params, api) => {
     const from = api.coord([api.value(1), api.value(0)]), to = api.coord([api.value(2), api.value(0)]);
