@@ -72,7 +72,7 @@ def test_other_jobs_than_those_that_were_recorded_are_recorded_again(
         workflow(tmp_path / "w", more)
         said.append(slurm.run(*RUN, *FLOW, cwd=tmp_path / "w").stderr)
     assert f"{2 * CHAINS} are not known from the last run" in said[1], said[1]
-    assert "the next one is recorded again" in said[1]
+    assert "the next run is recorded again" in said[1]
     joined = f"{2 * CHAINS} recordings of jobs on 2 hosts joined"
     assert [joined in text for text in said] == [True, False, True]
 
