@@ -115,7 +115,7 @@ def test_nothing_usable_is_exit_2_with_reasons(
     save(tmp_path, "d/b", "")
     assert main(["import", str(tmp_path / "d"), "-o", str(tmp_path / "b.trace")]) == 2
     said = capsys.readouterr().err
-    assert "a.png: unknown log format" in said and "b: empty" in said
+    assert "a.png: not a log that tracehint knows" in said and "b: empty" in said
     assert not (tmp_path / "b.trace").exists()
     (tmp_path / "none").mkdir()
     with pytest.raises(InputError, match="no files in it"):

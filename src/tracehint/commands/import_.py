@@ -101,7 +101,7 @@ _HEAD = 1 << 16
 _SCHEMA_BYTES = 200  # bytes in which a JSON file of tracehint names its schema
 _MAX_FILES = 2_000_000
 _SHOWN = 5  # names of one reason
-_UNKNOWN = "unknown log format"
+_UNKNOWN = "not a log that tracehint knows"
 _LINK = "a symbolic link"
 _OF_A_PROCESS = re.compile(r"\.\d{1,8}$")  # strace -ff: equal contents are two processes
 
