@@ -50,7 +50,7 @@ def test_jobs_run_where_their_data_was_made(slurm: Cluster, tmp_path: Path) -> N
     for number in (1, 2):
         workflow(folder)
         said = slurm.run(*RUN, *FLOW, cwd=folder).stderr
-        assert ("jobs are submitted for one of 2 nodes" in said) == (number == 2), said
+        assert ("each job is submitted to one of 2 nodes" in said) == (number == 2), said
     (count,) = re.findall(r"jobs: (\d+) for the node of their data", said)
     left = re.search(r"(\d+) left it as it was full", said)
     away = int(left[1]) if left else 0

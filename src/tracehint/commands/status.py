@@ -96,7 +96,7 @@ def _describe_next(state: ProjectState, last: KnownRun, usable: int) -> str:
         return "is recorded again: most tasks of the last run are not in the recorded run"
     if (slower := state.slower(last.command)) is not None:
         usual = f"{slower.usual:.1f} s without"
-        return f"has no learned hints: {slower.seconds:.1f} s with them, {usual}"
+        return f"starts without learned hints: {slower.seconds:.1f} s with them, {usual}"
     return f"has hints from {plural(usable, 'run')}"
 
 
