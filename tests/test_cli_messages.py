@@ -76,7 +76,7 @@ def test_explain_takes_a_file_as_the_shell_names_it(given: str, tmp_path: Path) 
 def test_explain_of_a_file_elsewhere_says_where_names_begin(tmp_path: Path) -> None:
     learned(tmp_path, "-o", "hints.json")
     done = tracehint("hints", "hints.json", "--explain", "/else/where", cwd=tmp_path)
-    assert "as seen from the data's directory" in done.stderr
+    assert "relative to the data's directory" in done.stderr
 
 
 def test_a_store_that_cannot_say_it_is_told(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_results_that_go_elsewhere_are_announced(tmp_path: Path) -> None:
     record = ("profile", "--collector", "strace", "-o", "x.trace", "--", "sh", "-c", "echo a > b")
     done = tracehint(*record, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "x.tracehint exists: the results go to x-2.tracehint" in done.stderr
+    assert "x.tracehint exists: results are written to x-2.tracehint" in done.stderr
     assert (tmp_path / "x-2.tracehint" / "hints.json").exists()
 
 

@@ -103,7 +103,7 @@ def test_what_tracehint_wrote_is_not_imported(place: Path) -> None:
         assert done.returncode == 2
         assert "written by tracehint itself" in done.stderr
     done = tracehint("import", "run.trace", "-o", "no.trace", cwd=place)
-    assert "is a trace bundle already" in done.stderr
+    assert "is already a trace bundle" in done.stderr
     assert "tracehint analyze run.trace" in done.stderr
     assert not (place / "no.trace").exists()
 
@@ -147,7 +147,7 @@ def test_a_result_never_replaces_its_input(place: Path) -> None:
     for command in (("emit", hints, "--store", "xattr"), ("hints", hints)):
         done = tracehint(*command, "-o", hints, "--force", cwd=place)
         assert done.returncode == 2
-        assert "is the input itself" in done.stderr
+        assert "is also the input" in done.stderr
     assert (place / "run.tracehint/hints.json").read_bytes() == before
 
 

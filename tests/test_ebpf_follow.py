@@ -223,12 +223,12 @@ def test_what_cannot_be_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--pid", "1", "true"], "only one of them"),
-        (["--pid", "1", "--cgroup", "/x"], "only one of them"),
+        (["--pid", "1", "true"], "cannot be combined"),
+        (["--pid", "1", "--cgroup", "/x"], "cannot be combined"),
         ([], "nothing to record"),
         (["--duration", "3", "true"], "until it ends"),
         (["--pid", "1", "--duration", "nan"], "not a time"),
-        (["--pid", "1", "--collector", "strace"], "from its start only"),
+        (["--pid", "1", "--collector", "strace"], "only record a command from its start"),
         (["--cgroup", ""], "name is empty"),
     ],
 )

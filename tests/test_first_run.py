@@ -163,18 +163,21 @@ def test_a_first_run_in_an_allocation_and_those_after_it(flow: Path) -> None:
     (flow / "tracehint.toml").write_text('hosts = "hosts.toml"\ncluster = "moosefs"\n')
     words = ("run", "--collector", "strace", "--", "makeflow", "-T", "local", "w.mf")
     first = tracehint(*words, cwd=flow).stderr
-    assert "first run: by the workflow's graph" in first and "the next one has hints" in first
+    assert (
+        "first run: hints from the workflow's graph" in first
+        and "the next run applies them" in first
+    )
     assert os.getxattr(flow / "mid", "user.DP") == os.getxattr(flow / "last", "user.DP") == b"local"
     again = _run_afresh(flow, words)
-    assert "s in the first run, " in again and "first run: by" not in again
+    assert "s in the first run, " in again and "first run: hints" not in again
     assert 0 < read_state(flow).runs[-1].around < 1000
     again = _run_afresh(flow, words, slow=2)
-    assert "as the first run (" in again and "with learned hints it took 9" in again
+    assert "the first run's hints (" in again and "learned ones took 9" in again
     assert os.getxattr(flow / "mid", "user.DP") == b"local"
-    assert "next one has hints" in again  # one slow run may have other reasons
+    assert "next run applies them" in again  # one slow run may have other reasons
     _run_afresh(flow, words)
     again = _run_afresh(flow, words, slow=4)
-    assert "as the first run (" in again and "next one has hints" not in again
+    assert "the first run's hints (" in again and "next run applies them" not in again
 
 
 def _run_afresh(flow: Path, words: tuple[str, ...], slow: int = 0) -> str:

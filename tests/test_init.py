@@ -167,10 +167,10 @@ def test_a_disk_keeps_hints_and_nothing_acts_on_them(
     for kind, words in (
         (
             "ext4 /dev/sda",
-            ("a disk of one node: it keeps them, and nothing acts", "tracehint place"),
+            ("a disk of one node: it stores hints and does not act", "tracehint place"),
         ),
-        ("nfs4 a:/", ("cannot take: DP=local", "instead: staging into node-local scratch")),
-        ("lustre a:/", ("not run by this project", "takes: DP=collocation")),
+        ("nfs4 a:/", ("does not support: DP=local", "instead: staging into node-local scratch")),
+        ("lustre a:/", ("not run by this project", "supports: DP=collocation")),
     ):
         mounts = table(tmp_path, monkeypatch, f"/ rw - {kind} rw")
         monkeypatch.setattr("tracehint.adapters.project.discover.mounts", lambda m=mounts: m)

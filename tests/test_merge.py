@@ -236,7 +236,7 @@ def test_log_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "left out" in done.stderr and "useless.trace" in done.stderr
-    assert "not whole: killed.trace: its recorder was killed or is still at work" in done.stderr
+    assert "incomplete: killed.trace: its recorder was killed or is still running" in done.stderr
     assert "whole.trace" not in done.stderr
     bundle = read_bundle(tmp_path / "all.trace")
     assert not bundle.manifest.complete
@@ -258,7 +258,7 @@ def test_many_bundles_that_are_not_whole_are_said_in_one_line(tmp_path: Path) ->
     traces = [f"{name}.trace" for name in names]
     done = inside("merge", *traces, *bad, "-o", "all.trace", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    (line,) = (line for line in done.stderr.splitlines() if "not whole" in line)
+    (line,) = (line for line in done.stderr.splitlines() if "incomplete: " in line)
     assert "12 of 12 bundles (n00.trace, n01.trace, n02.trace and 9 more)" in line
     assert done.stderr.count("left out") == 21 and "left out: and 4 more" in done.stderr
     assert sum("not read" in n for n in read_bundle(tmp_path / "all.trace").manifest.notes) == 24

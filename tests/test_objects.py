@@ -100,7 +100,7 @@ def test_merge_reads_all_bundles_below_a_url(store: Store, tmp_path: Path) -> No
         assert read_bundle(tmp_path / f"{name}.trace").tables == local, name
     nothing = inside("merge", f"s3://{BUCKET}/nothing", "-o", "new.trace", cwd=tmp_path)
     assert nothing.returncode == 2
-    assert "no trace bundle is there, and none directly below it" in nothing.stderr
+    assert "no trace bundle there or directly below" in nothing.stderr
 
 
 def test_what_is_no_bundle_is_said(store: Store, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_graph_of_which_nothing_is_known_is_not_called_unworthy(tmp_path: Path
     done = inside("plan", path, "--cluster", tmp_path / "rig.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("No prediction is possible yet")
-    assert "--learned RUN" in done.stdout and "Run it as it is" not in done.stdout
+    assert "--learned RUN" in done.stdout and "Run the workflow unchanged" not in done.stdout
 
 
 def test_the_text_of_a_prediction_has_the_longest_types(tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ print(choose("auto", {"ebpf": "not here"})[1])
     assert "not preload: calls of this C library" in done.stdout
     text = run(unsupported, "doctor", "--", "cat", "data", cwd=tmp_path).stdout
     assert "incomplete: calls of this C library" in text
-    assert "those that are recorded, in part only: calls of this C library" in text
+    assert "recorded only in part: calls of this C library" in text
 
 
 @pytest.mark.parametrize("changed", [False, True])

@@ -308,7 +308,7 @@ def test_a_recording_inside_a_recording_is_not_doubled(
     words = record_words(*command, collector=inner, to="inner.trace", options="")
     done = record(*TRACEHINT, *words, collector=outer, to="outer.trace", cwd=tmp_path)
     assert done.returncode == 4, done.stderr
-    assert "recorded already" in done.stderr
+    assert "already recorded" in done.stderr
     assert not (tmp_path / "inner.trace").exists()
     argvs = [
         p["argv"] for p in read_bundle(tmp_path / "outer.trace").tables["processes"].to_pylist()

@@ -74,7 +74,7 @@ def test_qsub_without_the_environment_is_told(tmp_path: Path) -> None:
     with batch(tmp_path) as programs:
         said = run(folder, programs, "qsub", "-W", "block=true", "job.sh")
     assert "1 of 1 job left no recording" in said
-    assert "qsub hands the environment on with -V (or #PBS -V in the script)" in said
+    assert "qsub passes the environment on with -V (or #PBS -V in the script)" in said
     assert (folder / "mid_0").stat().st_size == 80_000
 
 

@@ -98,7 +98,7 @@ def test_each_run_knows_more(name: str, node: Node) -> None:
         command, env = afresh(folder, row)
         said.append(run(node, folder, *command, env=env))
     assert "store moosefs: " in said[0] and "a storage class for each node" in said[0]
-    assert "the next one has hints" in said[0]
+    assert "the next run applies them" in said[0]
     assert "planned for moosefs" in said[1] and "hints from 1 run " in said[1], said[1]
     assert "hints from 2 runs" in said[2], said[2]
     state = read_state(folder)

@@ -75,14 +75,16 @@ def test_a_run_that_was_other_work_is_said(workflow: Path) -> None:
     tracehint(workflow, *RUN)
     script = workflow / "run.sh"
     script.write_text(script.read_text() + "wc out/all.bin >out/count.txt\n")
-    assert "not as the one before" not in tracehint(workflow, *RUN)
+    assert "differs from the one before" not in tracehint(workflow, *RUN)
     said = tracehint(workflow, *RUN)
-    assert "the last run was not as the one before: 1 task type in the second run alone: wc" in said
+    assert (
+        "the last run differs from the one before: 1 task type in the second run alone: wc" in said
+    )
 
 
 def test_the_second_run_has_hints_and_the_proof_is_there(workflow: Path) -> None:
     said = tracehint(workflow, *RUN)
-    assert "the next one has hints" in said
+    assert "the next run applies them" in said
     assert not os.listxattr(workflow / "out/part_1.bin")
     subprocess.run(["rm", "-r", "out"], cwd=workflow, check=True)
     said = tracehint(workflow, *RUN)
@@ -138,7 +140,9 @@ def test_a_run_with_the_hints_of_the_last_one_is_not_recorded(workflow: Path) ->
     shutil.rmtree(workflow / "out")
     tracehint(workflow, *RUN)
     said = run_again()
-    assert "not recorded: the last recorded run had these hints" in said and "hints set on " in said
+    assert (
+        "not recorded: the last recorded run had the same hints" in said and "hints set on " in said
+    )
     assert os.getxattr(workflow / "out/part_1.bin", "user.DP") == b"local"
     last = read_state(workflow).runs[-1]
     assert (
@@ -248,7 +252,7 @@ def test_a_killed_run_is_named_and_forgotten(tmp_path: Path) -> None:
         until((tmp_path / "on").exists, "the file of the command")
         os.killpg(run.pid, signal.SIGKILL)
     said = tracehint(tmp_path, "status")
-    assert "running, or cut off before its end: .tracehint/runs/0001.trace" in said
+    assert "running, or interrupted: .tracehint/runs/0001.trace" in said
     after = tracehint(tmp_path, "run", "--collector", "strace", "--", "sh", "-c", "sort in >mid")
     assert "learned from this run" in after
     assert read_state(tmp_path).runs[-1].number == 2
@@ -358,7 +362,7 @@ def test_files_made_under_other_names_have_their_hints(tmp_path: Path) -> None:
     tracehint(tmp_path, *RUN)
     subprocess.run(["rm", "-r", "out"], cwd=tmp_path, check=True)
     said = tracehint(tmp_path, *RUN)
-    assert "for names under which files are made first" in said
+    assert "for the first names of files that are renamed" in said
     for name in ("part_0.bin", "part_5.bin", "side_3.dat"):
         assert os.listxattr(tmp_path / "out" / name), said
     rows = read_bundle(tmp_path / ".tracehint/runs/0002.trace").tables["settings"].to_pylist()
@@ -372,7 +376,7 @@ def test_a_run_inside_a_recorded_one_leaves_nothing_behind(
 ) -> None:
     inner = f"{clean}{sys.executable} -m tracehint run -- sh -c 'echo 1 >x; exit 3'; exit $?"
     words = ("record", "--collector", collector, "-o", "r.trace", "--", "sh", "-c", inner)
-    assert "is recorded already" in tracehint(tmp_path, *words, status=3)
+    assert "is already recorded" in tracehint(tmp_path, *words, status=3)
     assert (tmp_path / "x").read_text() == "1\n"
     assert not list((tmp_path / ".tracehint/runs").iterdir())
 

@@ -128,7 +128,7 @@ def test_where_the_bytes_were_read_is_known_of_runs_on_a_real_store(tmp_path: Pa
             words = [*program, "run", *options, "--hints", more, "-o", tmp_path / name, "--"]
             done = node.run(*words, "sh", tmp_path / "w.sh", cwd=folder)
             assert done.returncode == 0, done.stderr
-            assert "was not asked" not in done.stderr
+            assert "was not queried" not in done.stderr
             ok(node.run("sh", "-c", "rm *.txt *.dat", cwd=folder))
     words = ("compare", tmp_path / "first", tmp_path / "second", "--format", "json")
     data = json.loads(tracehint(*words).stdout)

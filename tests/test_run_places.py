@@ -49,12 +49,12 @@ def test_a_renamed_project_keeps_its_hints(tmp_path: Path) -> None:
     tracehint(project(tmp_path / "before" / "wf"), *RUN)
     (tmp_path / "before" / "wf").rename(tmp_path / "before" / "other")
     said = tracehint(tmp_path / "before" / "other", *RUN)
-    assert f"the last run was in {tmp_path}/before/wf: its hints are for files here now" in said
+    assert f"the last run was in {tmp_path}/before/wf: its hints now apply to files here" in said
     assert "hints set on 1 of 1 matching file" in said
     (tmp_path / "before").rename(tmp_path / "after")
     said = tracehint(tmp_path / "after" / "other", *RUN)
     assert "hints set on 1 of 1 matching file" in said
-    assert "its hints are for files here now" not in tracehint(tmp_path / "after" / "other", *RUN)
+    assert "its hints now apply to files here" not in tracehint(tmp_path / "after" / "other", *RUN)
 
 
 @pytest.mark.slow

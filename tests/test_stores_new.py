@@ -108,4 +108,4 @@ def test_doctor_tells_of_every_store() -> None:
     done = tracehint("doctor", "--store", "all")
     assert done.returncode == 0
     assert all(f"{name}: " in done.stdout for name in names())
-    assert "what helps there: staging into node-local scratch" in done.stdout
+    assert "instead: staging into node-local scratch" in done.stdout

@@ -47,7 +47,7 @@ def test_what_cannot_be_taken_back_is_told(folder: Path) -> None:
     done = _run(folder, "apply", "--as-root", "--undo", "/wf")
     assert done.returncode == 0
     assert not (folder / "calls").exists()
-    assert "1 setting without a call that takes it back: the former number" in done.stderr
+    assert "1 setting that no call can undo: the former number" in done.stderr
 
 
 @pytest.mark.parametrize(("answer", "code"), [("3", 0), ("1", 1), ("no such file", 1)])

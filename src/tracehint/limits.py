@@ -30,7 +30,7 @@ class Limit:
 LIMITS: dict[str, Limit] = {
     "match-work": Limit(
         1_000, "steps of matching",
-        "work of one file name against all rules of a hint file; a step goes over 128 bytes. A "
+        "work of matching a name with all rules of a hint file; a step covers 128 bytes. A "
         "name that needs more gets no hint, and is counted as too costly",
     ),
     "hint-rules": Limit(20_000, "rules", "rules of a hint file"),
@@ -46,21 +46,21 @@ LIMITS: dict[str, Limit] = {
         "commas and brackets of a JSON file that is read whole, or of one item of one that is "
         "read in parts; a value takes about 100 bytes of memory",
     ),
-    "analysis-values": Limit(100_000_000, "values", "the same, of the JSON of `analyze`"),
+    "analysis-values": Limit(100_000_000, "values", "the same for the JSON of `analyze`"),
     "text-bytes": Limit(1 << 30, "bytes", "a text file of an engine, unpacked"),
     "unpack-ratio": Limit(
         200, "times the packed size",
-        "what gzip, bzip2 or xz files hold, where it is more than 64 MiB",
+        "unpacked size of gzip, bzip2 or xz files, if over 64 MiB",
     ),
     "line-bytes": Limit(16 << 20, "bytes in one line", "lines of engines' logs"),
     "rows": Limit(20_000_000, "rows", "tasks, and files of tasks, in an engine's graph"),
-    "strange-rows": Limit(100_000, "entries without a name", "what a WfFormat file lists as tasks"),
+    "strange-rows": Limit(100_000, "entries without a name", "task entries of a WfFormat file"),
     "workflow-rules": Limit(500_000, "rules", "rules of a Makeflow file"),
     "substituted-bytes": Limit(
-        1 << 29, "characters", "text that the variables of a Makeflow file make"
+        1 << 29, "characters", "text that variables of a Makeflow file expand to"
     ),
     "yaml-values": Limit(5_000_000, "values", "YAML of Pegasus and kickstart"),
-    "jx-bytes": Limit(256 << 20, "bytes", "what jx2json makes of a JX workflow"),
+    "jx-bytes": Limit(256 << 20, "bytes", "output of jx2json for a JX workflow"),
     "jx-seconds": Limit(60, "seconds of processor time", "evaluation of a JX workflow by jx2json"),
     "item-bytes": Limit(256 << 20, "characters", "one task or file of a WfFormat instance"),
     "darshan-names": Limit(5_000_000, "names", "file names of one Darshan log"),
@@ -74,13 +74,13 @@ LIMITS: dict[str, Limit] = {
     ),
     "bundle-ratio": Limit(
         1_000, "times its size",
-        "what a Parquet file of a bundle holds as its footer states it, where that is over 1 GiB",
+        "unpacked size of a Parquet file of a bundle by its footer, if over 1 GiB",
     ),
     "bundle-text-bytes": Limit(
-        16 << 30, "bytes", "texts of one column of a Parquet file, each row's own"
+        16 << 30, "bytes", "text of all rows in one column of a Parquet file"
     ),
     "cache-bytes": Limit(
-        1 << 30, "bytes", "all kept analyses of a user together (docs/reference/cache.md)"
+        1 << 30, "bytes", "all cached analyses of a user (docs/reference/cache.md)"
     ),
 }  # fmt: skip  # a table
 
@@ -100,7 +100,7 @@ def limit_error(name: str, what: str) -> InputError:
     """Return the error for a file, or a part of it, that exceeds the limit."""
     return InputError(
         f"{what}: more than {limit(name):,} {LIMITS[name].unit}",
-        f"If it is what you mean, set {VARIABLE}={name}=N (docs/reference/limits.md).",
+        f"If this is intended, set {VARIABLE}={name}=N (docs/reference/limits.md).",
     )
 
 
@@ -112,7 +112,7 @@ def _parse_limits(text: str) -> dict[str, int]:
         digits = number.replace("_", "")
         if name not in LIMITS or not (digits.isascii() and digits.isdigit() and len(digits) < 20):
             raise UsageError(
-                f"{VARIABLE}: {part[:80]!r} is not NAME=N", "Known are: " + ", ".join(LIMITS)
+                f"{VARIABLE}: {part[:80]!r} is not NAME=N", "Limits: " + ", ".join(LIMITS)
             )
         found[name] = min(int(digits), _MOST)
     return found

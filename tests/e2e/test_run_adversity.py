@@ -26,7 +26,7 @@ from tests.support.slurm import Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine, pytest.mark.store, needs_preload()]
 RUN = [*TRACEHINT, "run", "--cluster", "slow.toml", "--"]
-PLACED = "jobs are submitted for one of "
+PLACED = "each job is submitted to one of "
 MARK = "TEST_RUN_ADVERSITY=1"
 SMALL_DISK = 72 << 20  # bytes: enough for a recording to start there
 # An engine with two chains of two jobs and an array; $1: prefix of its files.

@@ -119,8 +119,8 @@ def test_a_job_without_a_recording_is_told(slurm: Cluster, tmp_path: Path) -> No
         said = slurm.run(*RUN, "sh", "-c", script, cwd=tmp_path, timeout=300).stderr
     finally:
         (tmp_path / "wait").unlink()
-    assert "2 of 2 jobs left no recording: 1 job began no recorder" in said, said
-    assert "1 recording had no end after 30 s" in said
+    assert "2 of 2 jobs left no recording: 1 job started no recorder" in said, said
+    assert "1 recording unfinished after 30 s" in said
     slurm.wait()
     (left,) = (tmp_path / ".tracehint/runs").glob("jobs-*/*.job")
     assert read_bundle(left).manifest.complete

@@ -50,7 +50,7 @@ def test_jobs_run_where_their_data_was_made(slurm: Cluster, tmp_path: Path) -> N
     for number in (1, 2):
         workflow(folder)
         said = slurm.run(*RUN, *FLOW, cwd=folder).stderr
-        assert ("jobs are submitted for one of 2 nodes" in said) == (number == 2), said
+        assert ("each job is submitted to one of 2 nodes" in said) == (number == 2), said
     (count,) = re.findall(r"jobs: (\d+) for the node of their data", said)
     left = re.search(r"(\d+) left it as it was full", said)
     away = int(left[1]) if left else 0
@@ -72,7 +72,7 @@ def test_other_jobs_than_those_that_were_recorded_are_recorded_again(
         workflow(tmp_path / "w", more)
         said.append(slurm.run(*RUN, *FLOW, cwd=tmp_path / "w").stderr)
     assert f"{2 * CHAINS} are not known from the last run" in said[1], said[1]
-    assert "the next one is recorded again" in said[1]
+    assert "the next run is recorded again" in said[1]
     joined = f"{2 * CHAINS} recordings of jobs on 2 hosts joined"
     assert [joined in text for text in said] == [True, False, True]
 

@@ -136,11 +136,13 @@ def workflow_lines(command: Sequence[str]) -> list[str]:
         return []
     rows = inspect_programs(command)
     escape = [row for row in rows if not row.recorded]
-    lines = [f"\nPrograms that `{shlex.join(command)}` and its scripts name, below the library\n"]
+    lines = [
+        f"\nPrograms named by `{shlex.join(command)}` and its scripts, under the preload library\n"
+    ]
     lines.append(f"  {len(rows) - len(escape)} are recorded, {len(escape)} are not\n")
     incomplete = check("preload").incomplete
     if incomplete:
-        lines.append(f"  those that are recorded, in part only: {incomplete}\n")
+        lines.append(f"  recorded only in part: {incomplete}\n")
     for row in [*escape, *(row for row in rows if row.recorded and "containers" in row.becomes)]:
         answer = "yes" if row.recorded else "no "
         lines.append(f"  {answer} {row.program} ({row.kind}; named in {row.named_in})\n")
@@ -152,7 +154,7 @@ def program_lines(programs: Sequence[str]) -> list[str]:
     """Return the section on these programs; empty without programs."""
     if not programs:
         return []
-    lines = ["\nPrograms below the preload library\n"]
+    lines = ["\nPrograms under the preload library\n"]
     for row in map(inspect_program, programs):
         lines.append(f"  {'yes' if row.recorded else 'no ':<4}{row.program} ({row.kind})\n")
         lines.append(f"      {row.becomes}\n")

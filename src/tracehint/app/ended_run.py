@@ -68,12 +68,12 @@ def add_recorded_run(
     if run.status:
         return [f"exit status {run.status}: nothing is learned from this run"]
     if idle:
-        return ["no task ran (was everything there already?): nothing is learned from this run"]
+        return ["no task ran (all outputs up to date?): nothing is learned from this run"]
     if not hinted and found is not None and (found.hints is None or state.slower(command)):
         return []  # a baseline run, or the next run repeats it
     if not hinted:
-        return ["learned from this run: the next one has hints (tracehint status)"]
-    again = ["most of its tasks are not in the recorded run: the next one is recorded again"]
+        return ["hints learned from this run: the next run applies them (tracehint status)"]
+    again = ["most of its tasks are not in the recorded run: the next run is recorded again"]
     return [*_against_first(state, run, directory), *(again if run.unrecognised else [])]
 
 
@@ -132,7 +132,7 @@ def _against_first(state: ProjectState, run: KnownRun, directory: Path) -> list[
     how += " (recorded on all nodes)" if run.placed and first.recorded else ""
     lines = [f"{first.seconds:.1f} s {how}, {run.seconds:.1f} s with hints"]
     if run.store == "xattr" and store_of(directory, mounts())[0] == LOCAL:
-        lines.append("  not an effect of the hints: a local file system stores them only")
+        lines.append("  not an effect of the hints: a local file system only stores them")
     if state.bundle(first).is_dir():
         lines.append(f"  next: tracehint compare {state.bundle(first)} {state.bundle(run)}")
     return lines

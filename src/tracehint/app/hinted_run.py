@@ -59,7 +59,7 @@ class Hinted:
     def tell(self, bundle: Path | None, host: str, *, quiet: bool) -> int:
         """Add the settings made by the run to the bundle, and print a summary to stderr. Returns
         the number of files created below the data roots."""
-        with report_failures("The recording itself is whole."):
+        with report_failures("The recording itself is intact."):
             return self._report_settings(bundle, host, quiet=quiet)
         return 0
 

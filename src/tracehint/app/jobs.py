@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_QSUB = "; qsub hands the environment on with -V (or #PBS -V in the script)"
+_QSUB = "; qsub passes the environment on with -V (or #PBS -V in the script)"
 _INTERPRETERS = "sh|bash|perl|python"
 WAIT_S = 30.0  # for unfinished recordings of jobs
 _SILENT = (
-    "began no recorder (its first program is static or setuid, or the node does not see this "
-    "directory and tracehint)"
+    "started no recorder (its first program is static or setuid, or the node cannot access this "
+    "directory or tracehint)"
 )
-_LATE = "the job runs, and the next `tracehint run` here joins it; or it was killed"
+_LATE = "the job is running, and the next `tracehint run` here joins it; or it was killed"
 _BUNDLE_NAME_FILE = "run"  # file in the folder, written when the run ends: its bundle's name
 _SHARED_VARS = ("TRACEHINT_SHARED",)  # variables that the run's own recorder needs too
 
@@ -166,7 +166,7 @@ def _merge_bundle(bundle: Path, recordings: list[Path]) -> tuple[list[Path], lis
         refuse_twice(read)
         if read[0].path != bundle or read[0].problems:
             why = "; ".join([*problems, *read[0].problems])
-            raise BundleError(f"{bundle}: not whole: {why}", "Join them by `tracehint merge`.")
+            raise BundleError(f"{bundle}: incomplete: {why}", "Join them with `tracehint merge`.")
         asked = MergeRequest(tuple(map(str, bundles)), bundle, True, False, None, True)
         whole, _ = join_bundles(read, problems, asked)
         manifest = whole.manifest
@@ -192,7 +192,7 @@ def _report_missing(bundle: Path, whole: list[Path], late: list[Path]) -> list[s
     qsub = _QSUB if submissions(processes, ("qsub",)) else ""
     why = [f"{plural(silent, 'job')} {_SILENT}{qsub}"] if silent else []
     if late:
-        cut = f"{plural(len(late), 'recording')} had no end after {WAIT_S:.0f} s"
+        cut = f"{plural(len(late), 'recording')} unfinished after {WAIT_S:.0f} s"
         why.append(f"{cut} ({_LATE}): {late[0].parent}")
     missing = silent + len(began - arrived)
     if not why:

@@ -32,7 +32,7 @@ def last_runs(wanted: int, directory: Path) -> list[str]:
         raise InputError(
             f"{state.folder.parent}: found "
             f"{plural(len(runs), what) if runs else f'no {what}s'}{of}; {number} needed",
-            f"`tracehint profile -- COMMAND` or `tracehint run -- COMMAND` makes one; or name "
+            f"`tracehint profile -- COMMAND` or `tracehint run -- COMMAND` creates one; or name "
             f"{number}.",
         )
     found = [str(state.bundle(run)) for run in runs[-wanted:]]

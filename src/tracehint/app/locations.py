@@ -230,7 +230,7 @@ def note_locations(
     """Query the store and add the locations to the bundle; a failure never ends the command."""
     if store is None:
         return
-    with report_failures("The recording itself is whole."):
+    with report_failures("The recording itself is intact."):
         from tracehint.collectors.hostinfo import host_name
         from tracehint.schemas.store import read_bundle
         from tracehint.schemas.tables import TABLES
@@ -242,7 +242,7 @@ def note_locations(
             _add(bundle, found.rows)
         left = found.files - found.gone - found.elsewhere - found.asked
         if found.rows and left and not quiet:
-            reason = f"the store was not asked for the location of {plural(left, 'file')}"
+            reason = f"the store was not queried for the location of {plural(left, 'file')}"
             click.echo(f"tracehint: {reason} (too many, or too slow)", err=True)
 
 

@@ -54,8 +54,8 @@ def _list_objects(url: str) -> list[str]:
     found = RemoteObjects.bundles_at(url)
     if not found:
         raise BundleError(
-            f"{url}: no trace bundle is there, and none directly below it",
-            "Name a bundle, or what bundles were copied below.",
+            f"{url}: no trace bundle there or directly below",
+            "Name a bundle, or the location of copied bundles.",
         )
     return found
 

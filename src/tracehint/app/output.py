@@ -68,7 +68,7 @@ def refuse_own_input(output: Path | None, inputs: Sequence[Path | None]) -> None
         if output is None or given is None or str(output) == "-":
             continue
         if given.exists() and output.exists() and output.samefile(given):
-            raise UsageError(f"{output}: is the input itself", "Give another -o.")
+            raise UsageError(f"{output}: is also the input", "Give another -o.")
 
 
 def terminal_width() -> int:

@@ -94,7 +94,7 @@ def _next_commands(data: Row, hint_file: str | None) -> list[str]:
     if _lacks_data(data):
         return ["Next: the same command with --learned RUN"]
     if data["chosen"] == "default":
-        return ["Run it as it is."]
+        return ["Run the workflow unchanged."]
     if hint_file is None:
         return ["Next: the same command with -o hints.json"]
     name = shlex.quote(hint_file)

@@ -142,7 +142,7 @@ def _format_validation(found: Row) -> list[str]:
     lines = ["", f"Against the measured run ({found['name']}):"]
     lines += table(["type", "measured", "predicted", "error"], cells)
     if found["only"]:
-        lines.append(f"Only on one side: {', '.join(found['only'][:10])}")
+        lines.append(f"Only in one of them: {', '.join(found['only'][:10])}")
     lines.append(_interval_text(found))
     return lines
 
@@ -155,8 +155,8 @@ def _interval_text(found: Row) -> str:
         return text
     error = abs(found["measured_seconds"] / found["predicted_seconds"] - 1)
     return (
-        f"{text} The largest error of several such runs belongs into the cluster file, of this one "
-        f"it would be: [model] error = {min(1.0, max(0.01, error)):.2f}"
+        f"{text} Put the largest error of several such runs into the cluster file; this run: "
+        f"[model] error = {min(1.0, max(0.01, error)):.2f}"
     )
 
 
@@ -282,11 +282,11 @@ def parse_numbers(
         if not least <= number <= most or (whole and number != int(number)):
             kind = "whole numbers" if whole else "numbers"
             raise UsageError(
-                f"{option}: {word[:40]!r} cannot be", f"Give {kind} from {least:g} to {most:g}."
+                f"{option}: {word[:40]!r} is not valid", f"Give {kind} from {least:g} to {most:g}."
             )
         found.append(number)
     if len(found) > MAX_VALUES:
-        raise UsageError(f"{option}: too many numbers", f"At most {MAX_VALUES}.")
+        raise UsageError(f"{option}: too many numbers", f"Give at most {MAX_VALUES}.")
     return list(dict.fromkeys(found))
 
 
@@ -302,7 +302,7 @@ def _strategy(name: str, analysis: Analysis) -> Strategy:
 
         return hinted_strategy(load(Path(where)), analysis, name)
     raise UsageError(
-        f"--placement {name[:80]!r} is not known", f"Choose {', '.join(STRATEGIES)} or hints:FILE."
+        f"--placement {name[:80]!r} is unknown", f"Choose {', '.join(STRATEGIES)} or hints:FILE."
     )
 
 

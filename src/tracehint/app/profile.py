@@ -284,7 +284,7 @@ def prepare(bundle: Path, *, force: bool) -> HeldFolder:
             chosen = folder.with_name(f"{folder.stem}-{number}{folder.suffix}")
         except OSError as error:
             raise TracehintError(
-                f"{chosen}: cannot be made: {error.strerror}", "Choose another place with -o."
+                f"{chosen}: cannot be created: {error.strerror}", "Choose another place with -o."
             ) from None
 
 

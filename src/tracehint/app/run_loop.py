@@ -116,7 +116,7 @@ def learn_hints(
         key = decision_key(state, runs, cluster, hosts, batch)
         decided = load_decision(state.folder, key) is not None
         if not decided and (again := _learn_from_graph(state, command, cluster, hosts)) is not None:
-            notes = ["as the first run, not recorded: the next one is decided on meanwhile"]
+            notes = ["the first run's hints, not recorded; the next ones are computed meanwhile"]
             return replace(again, notes=notes, tasks=last.tasks, recorded=False, beside=True)
     return _learn_rules(state, runs, cluster, hosts, batch, measured)
 
@@ -132,18 +132,16 @@ def _drop_hints(
     """Return a run like the earlier, faster ones: with the graph's hints, or without hints."""
     from tracehint.adapters.paths import Paths
 
-    again = "`tracehint status --forget` lets it learn again"
+    again = "`tracehint status --forget` restarts learning"
     took = f"{slower.seconds:.1f} s"
     recorded = not slower.proven or state.changed_since(last)
     if slower.by_graph and (found := _learn_from_graph(state, command, cluster, hosts)) is not None:
-        text = (
-            f"as the first run ({slower.usual:.1f} s), with learned hints it took {took}; {again}"
-        )
+        text = f"the first run's hints ({slower.usual:.1f} s): learned ones took {took}; {again}"
         return replace(
             found, left_out=last.left_out, notes=[text], tasks=last.tasks, recorded=recorded
         )
     without = "in the first run" if slower.by_graph else "without"
-    text = f"no hints: with them the run took {took}, {without} {slower.usual:.1f} s; {again}"
+    text = f"no hints: the run took {took} with them, {slower.usual:.1f} s {without}; {again}"
     none = Paths(files=())
     return Learned(None, none, (), last.left_out, [text], tasks=last.tasks, recorded=recorded)
 
@@ -187,7 +185,7 @@ def _learn_from_graph(
             save_decision(state.folder, key, kept, FIRST)
     if kept is None:
         return None
-    notes = ["first run: by the workflow's graph, files stay on the node that writes them"]
+    notes = ["first run: hints from the workflow's graph keep files on the node that writes them"]
     none = Paths(files=())
     return Learned(kept.hints, none, kept.roots, notes=notes, first=True, measured=kept.measured)
 
@@ -217,7 +215,7 @@ def _learn_rules(
         known = run_paths(state.bundle(last))
         nodes = measured_before(tried, *measured) if tried and measured else trial()
     if tried and nodes is None:
-        notes.append("no step could be started on another node: tasks start where the engine does")
+        notes.append("no step could start on another node: tasks run where the engine starts them")
     if batch and not _has_jobs(run):
         batch = ()
     if not hosts and not batch:
@@ -271,7 +269,7 @@ def _skip_recording(found: Learned, state: ProjectState, last: KnownRun) -> Lear
     same = worked and last.hints_digest == found.hints_digest and last.seconds >= TRIAL_RUN_S
     if not same or state.changed_since(last):
         return found
-    text = "not recorded: the last recorded run had these hints, all in force"
+    text = "not recorded: the last recorded run had the same hints, all in force"
     return replace(found, notes=[*found.notes, text], recorded=False)
 
 
@@ -288,8 +286,8 @@ def _run_without_hints(state: ProjectState, last: KnownRun, decision: Decision) 
         if saved >= own or own <= OVERHEAD_SHARE * last.seconds:
             return None
     changed = state.changed_since(last)
-    text = f"it runs by itself: hints save less than tracehint takes ({own:.1f} s)"
-    what = "recorded, as it took another time than before" if changed else "not recorded"
+    text = f"no hints: they save less than tracehint's overhead ({own:.1f} s)"
+    what = "recorded, as the run time changed" if changed else "not recorded"
     notes = [*decision.notes, f"{text}; {what}"]
     none = Paths(files=())
     return Learned(None, none, (), decision.left_out, notes, tasks=last.tasks, recorded=changed)
@@ -321,7 +319,7 @@ def _decide(
     kept = tuple(rule for rule in hints.rules if rule.template not in left_out)
     if len(kept) < len(hints.rules):
         out = plural(len(hints.rules) - len(kept), "rule")
-        notes.append(f"{out} left out, of which nothing held or helped before")
+        notes.append(f"{out} left out: not in force or without gain in earlier runs")
     hints = replace(hints, rules=kept)
     roots = tuple(analyses[-1].run["data_roots"])
     more = _learn_first_names(state.bundle(last), hints, paths, roots, notes)
@@ -381,7 +379,7 @@ def _adapt_roots(
     was = Path(read_manifest(state.bundle(last)).cwd)
     now = roots_now(roots, was, state.folder.resolve().parent)
     if now != roots:
-        notes.append(f"the last run was in {terminal(str(was))}: its hints are for files here now")
+        notes.append(f"the last run was in {terminal(str(was))}: its hints now apply to files here")
     return now
 
 
@@ -396,7 +394,7 @@ def _learn_first_names(
     raw = sorted((os.fsencode(root) for root in roots), key=len, reverse=True)
     rules = made_as(run, resolution_of(hints, paths), raw)
     if rules:
-        notes.append(f"{plural(len(rules), 'rule')} for names under which files are made first")
+        notes.append(f"{plural(len(rules), 'rule')} for the first names of files that are renamed")
     return rules
 
 
@@ -406,7 +404,7 @@ def _list_changes(analyses: list[Analysis]) -> list[str]:
 
     if len(analyses) < 2:
         return []
-    return [f"the last run was not as the one before: {line}" for line in drift(*analyses[-2:])]
+    return [f"the last run differs from the one before: {line}" for line in drift(*analyses[-2:])]
 
 
 def _find_unhelpful(runs: list[KnownRun], inputs: list[Input]) -> list[str]:
@@ -466,7 +464,7 @@ def _plan_hints(
     hints = (found.bound_ahead() if batch else found if placed else found.unbound()).hints
     assert hints.plan is not None
     if hints.plan.strategy in left_out:
-        notes.append(f"no plan: {hints.plan.strategy} brought nothing before")
+        notes.append(f"no plan: {hints.plan.strategy} saved nothing before")
         return None, False
     notes += [_format_prediction(hints), *found.planning.notes]
     if _sets_nothing(hints):
@@ -475,7 +473,7 @@ def _plan_hints(
         notes.append(f"tasks start on {plural(len(nodes.hosts), 'node')} of the allocation")
     elif placed:
         notes.append(
-            f"jobs are submitted for one of {plural(len(batch), 'node')} with free processors"
+            f"each job is submitted to one of {plural(len(batch), 'node')} with free processors"
         )
     return hints, placed
 
@@ -492,7 +490,7 @@ def _format_prediction(hints: HintFile) -> str:
     assert plan is not None
     default, planned = plan.seconds.default, plan.seconds.planned
     if _sets_nothing(hints):
-        return f"no hint makes it faster on {plan.cluster} ({default:.1f} s predicted)"
+        return f"no hint reduces the run time on {plan.cluster} ({default:.1f} s predicted)"
     return (
         f"planned for {plan.cluster}: {plan.strategy}, {default:.1f} s -> {planned:.1f} s predicted"
     )

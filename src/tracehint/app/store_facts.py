@@ -14,12 +14,12 @@ ACTS = {
     "any": "any time",
 }  # fmt: skip  # a table
 HEAD = [
-    "`--store`", "store", "state", "tried with", "acts", "who may", "read back", "undo", "cost",
+    "`--store`", "store", "state", "tried with", "acts", "set by", "read back", "undo", "cost",
 ]  # fmt: skip  # a table
 STATES = {
     "works": "works: run and tested here",
     "translated": "translated: not run here",
-    "nothing": "takes nothing per file",
+    "nothing": "no hints per file",
 }  # fmt: skip  # a table
 
 
@@ -119,12 +119,14 @@ def lines(record: dict[str, Any]) -> list[str]:
         f"  {STATES[record['state']]} (tried: {record['tried']}; grammar: {record['source']})",
     ]
     if record["instead"]:
-        return [*out, f"  what helps there: {record['instead']}"]
-    words = {"acts": "acts", "who": "who may", "read_back": "read back", "undo": "undo"}
+        return [*out, f"  instead: {record['instead']}"]
+    words = {"acts": "acts", "who": "set by", "read_back": "read back", "undo": "undo"}
     out += [f"  {word}: {record[key]}" for key, word in words.items()]
     out.append(f"  cost: {record['cost']}")
     for tool, there in record["tools"].items():
-        out.append(f"  {tool}: {'is here' if there else 'is not here: run it where the tools are'}")
+        out.append(
+            f"  {tool}: {'installed' if there else 'not installed: run it where the tools are'}"
+        )
     for row, support in record["hints"].items():
         remark = f": {support['how']}" if support["how"] else ""
         out.append(f"  {support['level']:<12}{row}{remark}")

@@ -72,7 +72,7 @@ def known_paths(
     if sum(option is not None for option in (workflow, like, names)) > 1:
         raise UsageError(
             "more than one of --workflow, --like, --names given",
-            "Give the one that is like the next run.",
+            "Give the one that matches the next run.",
         )
     there = dict(tree_paths(root_fd)) if root_fd is not None else {}
     existing = frozenset(path for path in there if inside(path))
@@ -169,7 +169,7 @@ def without_mount(store: Store, directory: Path) -> CommandStore | None:
     base = str(directory).rstrip("/")
     if not directory.is_absolute() or not re.fullmatch(BASE, base):
         raise UsageError(
-            f"{store.title} has no mount: {str(directory)[:80]!r} is no directory there",
+            f"{store.title} has no mount: {str(directory)[:80]!r} is not a directory there",
             "Give its absolute path in the store, for example /wf/run7.",
         )
     return replace(store, places=structs.replace(store.places, base=base))
@@ -187,7 +187,7 @@ def apply_by_calls(
     if not quiet:
         report_gaps(script.gaps)
     if mode == "--undo" and (kept := _count_lasting(store, plan)):
-        remark = f"{plural(kept, 'setting')} without a call that takes it back: {store.about.undo}"
+        remark = f"{plural(kept, 'setting')} that no call can undo: {store.about.undo}"
         click.echo(remark, err=True)
     return EXIT_FAILED if done.returncode else EXIT_OK
 

@@ -125,7 +125,7 @@ seed_option = click.option(
     type=click.IntRange(0, 1 << 20),
     default=1,
     show_default=True,
-    help="Start of the random numbers: the same seed, the same result.",
+    help="Seed of the random numbers; equal seeds give equal results.",
 )
 
 # For commands that compute a saving or a hint's value.
@@ -153,7 +153,7 @@ workload_options = with_options(
         multiple=True,
         type=click.Path(path_type=Path),
         metavar="RUN",
-        help="Take times, sizes and bytes that are not known from this run (repeatable).",
+        help="Take missing times, sizes and bytes from this run (repeatable).",
     ),
     click.option(
         "--scale-bytes", type=_FACTOR, default=1.0, show_default=True, help="Factor on all sizes."
@@ -174,7 +174,7 @@ _OPTIONS = with_options(
         "--split",
         multiple=True,
         metavar="NAME",
-        help="Look inside the task NAME (a program, script or type): what it starts are tasks"
+        help="Split the task NAME (a program, script or type): programs it starts are tasks"
         " (repeatable).",
     ),
     click.option(
@@ -241,7 +241,7 @@ backend_options: Callable[[F], F] = with_options(
         type=_BackendName(["local", "spark"]),
         default="local",
         show_default=True,
-        help="Who computes: this process, or Spark. The result is the same.",
+        help="Compute in this process or with Spark; the result is the same.",
     ),
     click.option(
         "--master", metavar="URL", help="Spark's cluster (default: local[*], this machine's cores)."
@@ -260,11 +260,11 @@ THRESHOLDS: dict[str, tuple[Any, str]] = {
     "header_share": (_SHARE, "... and within this share of it ..."),
     "header_readers": (_SHARE, "... and at least this share of the readers read it."),
     "broadcast_slope": (_SHARE, "Broadcast: readers per byte >= 1 + SLOPE (readers - 1)."),
-    "scatter_max_m": (click.FloatRange(1), "Scatter: at most so many readers per byte."),
+    "scatter_max_m": (click.FloatRange(1), "Scatter: maximum readers per byte."),
     "gather_max_overlap": (_SHARE, "Gather: at most this share of the bytes written twice."),
     "reduce_min_share": (_SHARE, "Reduce: at least this share of what the task reads."),
     "max_versions": (_COUNT, "Files with more versions are called concurrently shared."),
-    "call_cost_bytes": (_COUNT, "A hint that saves fewer bytes does not repay its call."),
+    "call_cost_bytes": (_COUNT, "Minimum bytes that a hint must save."),
 }
 
 
@@ -368,7 +368,7 @@ def _help_thresholds() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show all options, thresholds of the patterns among them.",
+        help="Show all options, including pattern thresholds.",
     )
 
 

@@ -46,7 +46,7 @@ following_options = with_options(
         "--duration",
         type=float,
         metavar="SECONDS",
-        help="End following then. Default: when the processes have ended, or at Ctrl-C.",
+        help="Stop following then. Default: when the processes have ended, or at Ctrl-C.",
     ),
 )
 
@@ -58,7 +58,7 @@ def chosen_follow(
     given = [name for name, value in (("--pid", pid), ("--cgroup", cgroup)) if value is not None]
     if len(given) == 2 or (given and command):
         both = "--pid and --cgroup" if len(given) == 2 else f"{given[0]} and a command"
-        raise UsageError(f"{both}: only one of them can be recorded", "Leave one of them out.")
+        raise UsageError(f"{both} cannot be combined", "Leave one of them out.")
     if not given and not command:
         raise UsageError("nothing to record", "Give a command, --pid PID or --cgroup DIR.")
     if not given and duration is not None:
@@ -80,7 +80,7 @@ def follow_collector(name: str) -> str:
     """Return the collector that can follow. Raises CollectorError for other names."""
     if name not in ("auto", "ebpf"):
         raise CollectorError(
-            f"--collector {name}: records a command from its start only",
+            f"--collector {name}: can only record a command from its start",
             "Use --collector ebpf with --pid or --cgroup.",
         )
     return "ebpf"
@@ -165,7 +165,7 @@ def recording_options(command: F, *, needs_command: bool = True) -> F:
 
 def _wants_no_arguments(context: click.Context, _: click.Parameter, value: str) -> bool:
     if value == "none" and context.params.get("keep_args"):
-        raise UsageError("--args none: not with --keep-args", "Leave one of them out.")
+        raise UsageError("--args none and --keep-args cannot be combined", "Leave one of them out.")
     return value == "none"
 
 
@@ -216,7 +216,7 @@ def start(wanted: Recording) -> tuple[RecordResult, Path | None]:
     if wanted.follow is None and recorded_already():
         if not wanted.quiet:
             click.echo(
-                "tracehint: this process is recorded already; running the command as it is",
+                "tracehint: this process is already recorded; running the command unchanged",
                 err=True,
             )
         ended = run_plain(wanted.command, wanted.environment)

@@ -43,7 +43,7 @@ like_option = click.option(
     "--like",
     type=click.Path(exists=True, path_type=Path),
     metavar="RUN",
-    help="Bundle or analysis of a run whose files the hinted one has as well.",
+    help="Bundle or analysis of a run with the same files as the hinted one.",
 )
 
 # Which files and directories are meant: the keywords of `make_plan`.
@@ -52,7 +52,7 @@ plan_options = with_options(
     click.option(
         "--create",
         is_flag=True,
-        help="Make files that a task will write, so that the hint is there first.",
+        help="Create files that a task will write, so that hints are set first.",
     ),
     click.option(
         "--nodes",

@@ -64,7 +64,7 @@ class Computing:
     show_default=True,
 )
 @click.option("-o", "--output", metavar="PATH", help="File, or directory for parquet.")
-@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("--force", is_flag=True, help="Replace existing output.")
 @click.option("--no-ranges", is_flag=True, help="Leave the byte ranges out of the output.")
 @backend_options
 @cluster_option
@@ -131,7 +131,7 @@ def _resources(computing: Computing, tell: Tell) -> Resources | None:
     if computing.backend != "local":
         if computing.threads or computing.memory_limit:
             raise UsageError(
-                "--threads and --memory-limit are for the backend local",
+                "--threads and --memory-limit need the backend local",
                 "Set spark.executor.cores and spark.executor.memory.",
             )
         return None

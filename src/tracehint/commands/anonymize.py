@@ -13,7 +13,9 @@ from tracehint.schemas.arrow import skip_pandas
 @click.command()
 @click.argument("bundle", type=click.Path())
 @click.option("-o", "--output", required=True, help="The new bundle.")
-@click.option("--key", help="Secret; the same key gives the same words. Default: random, lost.")
+@click.option(
+    "--key", help="Secret; equal keys give equal pseudonyms. Default: random, not stored."
+)
 @click.option("--force", is_flag=True, help="Replace the output bundle.")
 def command(bundle: str, output: str, key: str | None, force: bool) -> None:
     """Write a copy of BUNDLE in which names, paths, hosts and arguments are replaced by

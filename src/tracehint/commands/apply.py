@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 @click.command()
 @hints_below
 @click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
-@click.option("--undo", "take_back", is_flag=True, help="Take back what apply set here.")
+@click.option("--undo", "take_back", is_flag=True, help="Undo what apply set here.")
 @click.option(
     "--allow-trusted",
     is_flag=True,
     help="Allow attributes of the name space trusted, which only root sets.",
 )
-@click.option("--as-root", is_flag=True, help="Work although you are root.")
-@click.option("--quiet", is_flag=True, help="No list and no summary.")
+@click.option("--as-root", is_flag=True, help="Allow running as root.")
+@click.option("--quiet", is_flag=True, help="Print no list and no summary.")
 def command(
     hints: Path,
     directory: Path,
@@ -112,7 +112,7 @@ def _apply_by_tool(
 def _refuse_root() -> None:
     if os.geteuid() == 0:
         raise UsageError(
-            "you are root, and hint files can come from anywhere",
+            "apply refuses to run as root: hint files can come from anywhere",
             "Run it as the owner of the data, or give --as-root.",
         )
 
@@ -127,9 +127,9 @@ def _report(outcome: Outcome, quiet: bool, *, dry_run: bool) -> int:
         report_gaps(outcome.gap_counts())
         verb = "would be set" if dry_run else "set"
         click.echo(
-            f"{plural(outcome.changed, 'setting')} {verb}, {outcome.unchanged:,} so already, "
-            f"{plural(outcome.created, 'file')} {'would be ' if dry_run else ''}made, "
-            f"{outcome.absent:,} not there yet, {len(outcome.failed):,} failed",
+            f"{plural(outcome.changed, 'setting')} {verb}, {outcome.unchanged:,} unchanged, "
+            f"{plural(outcome.created, 'file')} {'would be ' if dry_run else ''}created, "
+            f"{outcome.absent:,} not yet created, {len(outcome.failed):,} failed",
             err=True,
         )
     return EXIT_FAILED if outcome.failed else EXIT_OK
@@ -144,7 +144,7 @@ def _failures(failed: list[tuple[bytes, str]]) -> None:
         click.echo(f"tracehint: and {len(failed) - 50:,} more", err=True)
     if any("not supported" in why for _, why in failed):
         click.echo(
-            "  This file system takes no such attributes: another --store or --prefix may fit.",
+            "  This file system supports no such attributes: another --store or --prefix may fit.",
             err=True,
         )
 
@@ -162,7 +162,9 @@ def _undo(
 
     with open_journal(root, create=False) as journal:
         if journal is None:
-            raise UsageError("there is nothing to take back here", "apply left no .tracehint here.")
+            raise UsageError(
+                "there is nothing to undo here", "apply has no journal (.tracehint) here."
+            )
         entries = journal.entries()
         done = undo(root, entries, store_of, allow_trusted=allow_trusted, dry_run=dry_run)
         others = any(store_of(session) is None for session, _ in sessions(entries))
@@ -177,12 +179,12 @@ def _report_undo(done: Undone, quiet: bool) -> int:
     for path, what in [] if quiet else done.lines:
         click.echo(f"{what}  {text(path) or '.'}")
     for path, why in done.kept[:50]:
-        click.echo(f"left as it is: {text(path) or '.'}: {why}", err=True)
+        click.echo(f"left unchanged: {text(path) or '.'}: {why}", err=True)
     if not quiet:
         click.echo(
             f"{plural(done.restored, 'setting')} undone, "
             f"{done.removed:,} of the files and directories removed, "
-            f"{len(done.kept):,} left, changed since",
+            f"{len(done.kept):,} kept, changed since",
             err=True,
         )
     return EXIT_OK

@@ -38,7 +38,7 @@ class Thresholds:
         default=10,
         help="Percent by which sizes and bytes read may differ.",
     )
-    min_bytes: str = option(default="64K", help="Smaller differences in volume are none.")
+    min_bytes: str = option(default="64K", help="Ignore smaller differences in volume.")
     count_threshold: float = option(
         type=click.FloatRange(0, 100),
         default=0,

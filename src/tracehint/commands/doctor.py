@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     "programs",
     multiple=True,
     metavar="PROGRAM",
-    help="Show whether the preload collector sees it; repeatable.",
+    help="Show whether the preload collector records it; repeatable.",
 )
 @click.argument("workflow", metavar="[-- COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 def command(
@@ -56,8 +56,8 @@ def command(
     With a command: which programs that it and its scripts name the preload collector would not
     see. The command is not run.
 
-    With --store: what that store can take, when it acts, who may, and what helps where it takes
-    nothing.
+    With --store: which hints that store supports, when it acts, who may set them, or the
+    alternative.
 
     0: a collector can run that `auto` would take; 1: none can.
 
@@ -115,7 +115,7 @@ def _text(
     ways: Sequence[MechanismCheck],
     picked: str | None,
 ) -> str:
-    lines = ["Collectors (auto takes the first that can run)"]
+    lines = ["Collectors (auto selects the first that can run)"]
     for entry in collectors:
         chosen = "  <- auto" if entry["name"] == picked else ""
         lines.append(f"  {'yes' if entry['usable'] else 'no ':<4}{entry['name']}{chosen}")

@@ -35,11 +35,11 @@ class Annotations:
     local_dir: str = option(
         default="",
         show_default=False,
-        help="Directory of each node for itself (default: Swift/K /dev/shm, Nextflow the node's "
+        help="Node-local directory (default: Swift/K /dev/shm, Nextflow the node's "
         "own; Slurm keeps copies there).",
     )
     shared_dir: str = option(
-        default="", show_default=False, help="Directory that all nodes see (Swift/K)."
+        default="", show_default=False, help="Directory shared by all nodes (Swift/K)."
     )
     locations: Path | None = option(
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -55,7 +55,7 @@ class Annotations:
     )
     precreate: bool = option(
         is_flag=True,
-        help="Let Makeflow's rules make their outputs, empty and tagged, before their command.",
+        help="Let Makeflow's rules create their outputs, empty and tagged, before their command.",
     )
 
 
@@ -72,7 +72,7 @@ class Goal:
         "-o",
         "--output",
         type=click.Path(path_type=Path),
-        help="Script or annotation file; what it needs goes beside it.",
+        help="Script or annotation file; files it needs are written beside it.",
     )
     directory: Path | None = option(
         "--dir", type=click.Path(path_type=Path), help="Directory whose files are matched too."

@@ -110,8 +110,8 @@ def as_in_rules(path: str) -> bytes:
 def _where_to_look(raw: bytes, reason: str) -> None:
     if raw.startswith(b"/") and reason == "no_rule":
         click.echo(
-            "Rules name files as seen from the data's directory: go there, or give the name "
-            "from there.",
+            "Rules name files relative to the data's directory: change to it, or give "
+            "the name from there.",
             err=True,
         )
 
@@ -146,7 +146,7 @@ class SourceRuns:
         help="Keep the rules that make the run no slower on this cluster, by simulation; add its "
         "plan.",
     )
-    no_fallbacks: bool = option(is_flag=True, help="Only rules for the names that were seen.")
+    no_fallbacks: bool = option(is_flag=True, help="Only rules for recorded names.")
     backend: str
     master: str | None
 
@@ -179,7 +179,7 @@ class Bounds:
     call_ms: float = option(
         type=click.FloatRange(0),
         default=0.0,
-        help="Time of a call that sets a hint: what saves less is refused. 0: no limit.",
+        help="Time of a call that sets a hint: hints that save less are refused. 0: no limit.",
     )
     link_mbit: float = option(
         type=click.FloatRange(0, min_open=True),
@@ -197,7 +197,7 @@ class Bounds:
     type=click.Choice(["auto", "graph", "names", "path"]),
     default="auto",
     show_default=True,
-    help="With --score: what the rules may know before the run.",
+    help="With --score: information available before the run.",
 )
 @click.option("--explain", "path", help="Show which rule matches this path, and why.")
 @click.option("--producer", help="With --explain: type of the task that writes the file.")
@@ -228,11 +228,11 @@ def command(asked: SourceRuns, question: Inquiry, bounds: Bounds, result: Result
     output, sources = result.output, asked.sources
     refuse_own_input(Path(output) if output else None, [Path(source) for source in sources])
     if question.other is not None and question.path is not None:
-        raise UsageError("--score and --explain together", "Give one of them.")
+        raise UsageError("--score and --explain cannot be combined", "Give one of them.")
     hints = _hint_file(sources) if len(sources) == 1 else None
     if hints and any(asked.cut.values()):
         raise UsageError(
-            f"{sources[0]}: --split, --whole or --ranks with rules, which are made already",
+            f"{sources[0]}: --split, --whole and --ranks do not apply to existing rules",
             "Give the trace bundle.",
         )
     if hints and question.other is not None:

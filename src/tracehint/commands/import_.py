@@ -161,7 +161,7 @@ def sort_sources(sources: Sequence[Path], kind: str | None) -> ImportSources:
         given = ", ".join(map(str, sources[:3]))
         raise InputError(
             f"{given}: nothing to import: {reasons or 'no files in it'}",
-            f"Known are: {known}. Name one with --from.",
+            f"Supported: {known}. Name one with --from.",
         )
     return found
 
@@ -171,8 +171,8 @@ def _refuse_bundle(folder: Path) -> None:
     if (folder / MANIFEST_NAME).is_file() and not (folder / RAW_DIR).is_dir():
         name = shlex.quote(str(folder))
         raise InputError(
-            f"{folder}: is a trace bundle already",
-            f"Look at it: tracehint analyze {name}. Join several: tracehint merge",
+            f"{folder}: is already a trace bundle",
+            f"Analyse it: tracehint analyze {name}. Join several: tracehint merge",
         )
 
 
@@ -185,7 +185,7 @@ def _sort_directory(folder: Path, found: ImportSources) -> None:
         found.add("graph", folder)
     for count, path in enumerate(_walk(folder, found)):
         if count >= _MAX_FILES:
-            raise InputError(f"{folder}: more than {_MAX_FILES:,} files", "Give a part of it.")
+            raise InputError(f"{folder}: more than {_MAX_FILES:,} files", "Import a part of it.")
         _sort_file(path, os.fspath(path.relative_to(folder)), found, of_engine=whole)
 
 

@@ -87,10 +87,10 @@ def _describe_store(found: Discovered) -> list[str]:
     for row, support in store.capabilities().items():
         levels[support.level].append(row)
     lines = ["", f"{store.title}:"]
-    words = {"full": "takes", "approximate": "takes nearly", "none": "cannot take"}
+    words = {"full": "supports", "approximate": "approximates", "none": "does not support"}
     lines += [f"  {words[level]}: {', '.join(rows)}" for level, rows in levels.items() if rows]
     if found.local:
-        lines.append("  but this is a disk of one node: it keeps them, and nothing acts on them")
+        lines.append("  but this is a disk of one node: it stores hints and does not act on them")
     disk = open_store("local") if found.local else store
     if disk.about.instead:
         lines.append(f"  instead: {disk.about.instead}")
@@ -104,6 +104,6 @@ def _describe_store(found: Discovered) -> list[str]:
     if found.scheduler is not None:
         with_it = f"{found.scheduler.name}: jobs that COMMAND submits"
         how = " ".join(found.scheduler.submit)
-        lines.append(f"  {with_it} ({how}) are recorded and have hints as well")
+        lines.append(f"  {with_it} ({how}) are also recorded and have hints")
     start = ENGINES[found.engine].start_line(found.workflow) if found.engine else ""
     return [*lines, "", f"Next: tracehint run -- {start or 'COMMAND'}"]

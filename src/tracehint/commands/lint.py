@@ -52,7 +52,7 @@ class LintRequest:
     )
     cluster: str | None
     block_size: str | None = option(help="Block size of the store, e.g. 1M; default 4M.")
-    hints_in_force: str | None = option(type=click.Path(), help="Hints that the store already had.")
+    hints_in_force: str | None = option(type=click.Path(), help="Hints already set in the store.")
     backend: str
     master: str | None
 

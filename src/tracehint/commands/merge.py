@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NAMED = 3  # unfinished bundles that are named
 _REASONS = 20  # problems of single bundles that are printed
-UNFINISHED = "recorder was killed or is still at work; when it has ended, merge again"
+UNFINISHED = "recorder was killed or is still running; when it has ended, merge again"
 
 
 @click.command()
@@ -88,11 +88,11 @@ def _say_incomplete(parts: Sequence[BundlePart], problems: Sequence[str]) -> Non
     killed = [part.path.name for part in parts if not part.manifest.complete]
     if len(killed) <= _NAMED:
         for name in killed:
-            click.echo(f"tracehint: not whole: {name}: its {UNFINISHED}", err=True)
+            click.echo(f"tracehint: incomplete: {name}: its {UNFINISHED}", err=True)
         return
     some = ", ".join(killed[:_NAMED])
     click.echo(
-        f"tracehint: not whole: {len(killed):,} of {plural(len(parts), 'bundle')} "
+        f"tracehint: incomplete: {len(killed):,} of {plural(len(parts), 'bundle')} "
         f"({some} and {len(killed) - _NAMED:,} more): each {UNFINISHED}; "
         "`complete` in its manifest.json shows it",
         err=True,

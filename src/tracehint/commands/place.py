@@ -138,7 +138,7 @@ class SplitCommand(RunCommand):
         at = args.index("--") if "--" in args else len(args)
         ctx.meta["place.command"] = tuple(args[at + 1 :])
         if "--" in args and not args[at + 1 :]:
-            raise UsageError("no command after --", "Leave -- away to print the node.")
+            raise UsageError("no command after --", "Omit -- to print the node.")
         return super().parse_args(ctx, args[:at])
 
 

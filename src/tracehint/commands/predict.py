@@ -55,7 +55,7 @@ _SWEEP = with_options(
     ),
     click.option("--copies", metavar=_COUNTS, help="Numbers of copies of each file to try."),
     click.option(
-        "--split-nodes", metavar=_COUNTS, help="So many of the nodes serve the store alone."
+        "--split-nodes", metavar=_COUNTS, help="Number of nodes that only serve the store."
     ),
 )
 _RESULT = with_options(
@@ -93,8 +93,7 @@ class PredictionRequest:
     )
     pins: str | None = option(
         metavar="FILE",
-        help="With --metadata: a hint file that gives directories to the site they had better"
-        " live at.",
+        help="With --metadata: a hint file that assigns directories to the sites they gain from.",
     )
     runs: int | None = option(
         type=click.IntRange(1, 1000),
@@ -106,7 +105,7 @@ class PredictionRequest:
 def refuse_late(output: str | None, pins: str | None, metadata: str | None, *, force: bool) -> None:
     """Raise UsageError for outputs that cannot be written, before the work is done."""
     if pins is not None and metadata is None:
-        raise UsageError("--pins is about directories' metadata", "Give --metadata all as well.")
+        raise UsageError("--pins needs --metadata", "Add --metadata all.")
     for path in (output, pins):
         if path not in (None, "-"):
             refuse_existing(Path(str(path)), force=force)
@@ -214,7 +213,7 @@ def write_pins(data: Row, output: str, *, force: bool) -> None:
             err=True,
         )
     if not kept:
-        click.echo(f"No directory gains by another site: {output} has no hints", err=True)
+        click.echo(f"No directory gains from another site: {output} has no hints", err=True)
     hints = HintFile((), {"nodes": 1}, (), directories=kept)
     write_result(json.dumps(to_json(hints), indent=1) + "\n", output, force=force)
 
@@ -243,7 +242,7 @@ def _answer(data: Row) -> str:
         f"{seconds(max(0.0, cost))} wait for {plural(data['operations'], 'operation')}"
     )
     if data["alike"]:
-        return f"{text}; {' and '.join(data['alike'])} would do as well."
+        return f"{text}; {' and '.join(data['alike'])} would be equally fast."
     if data["margin"] is None:
         return f"{text}."
     return f"{text}; the next one takes {data['margin']:.0%} longer."
@@ -274,7 +273,7 @@ def _site_name(row: Row) -> str:
 def _directories(rows: list[Row]) -> list[str]:
     if not rows:
         return []
-    lines = ["", "Directories that had better live at another site:"]
+    lines = ["", "Directories that gain from another site:"]
     lines += [
         f"  {row['path'] or '.'}/ at {row['site']}: {row['from_site']:,} of "
         f"{row['operations']:,} operations come from there"

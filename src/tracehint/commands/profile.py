@@ -77,8 +77,8 @@ def show(
     work = Work(bundle, prepare(bundle, force=force), cut, nodes, cluster)
     if work.folder != wanted and not quiet:
         click.echo(
-            f"tracehint: {shorten(wanted)} exists: the results go to {shorten(work.folder)} "
-            "(--force replaces)",
+            f"tracehint: {shorten(wanted)} exists: results are written to {shorten(work.folder)} "
+            "(--force replaces it)",
             err=True,
         )
     try:

@@ -57,15 +57,15 @@ def chosen_node(options: NodeOptions, command: tuple[str, ...], others: dict[str
     ]
     if not options.node:
         if given:
-            raise UsageError(f"{given[0]}: belongs to --node", "Give --node too.")
+            raise UsageError(f"{given[0]}: needs --node", "Add --node.")
         return False
     wrong = next((name for name, value in others.items() if value), None)
     if wrong is not None:
-        raise UsageError(f"--node and {wrong}: do not go together", "Leave one of them out.")
+        raise UsageError(f"--node and {wrong} cannot be combined", "Leave one of them out.")
     if options.start + options.stop + bool(command) > 1:
-        raise UsageError("--start, --stop and a command: only one of them", "Leave the others out.")
+        raise UsageError("--start, --stop and a command cannot be combined", "Give only one.")
     if options.wait is not None and not command:
-        raise UsageError("--wait: a command waits for the recorder", "Give a command.")
+        raise UsageError("--wait: needs a command", "Give a command.")
     return True
 
 
@@ -180,7 +180,7 @@ node_options = with_options(
         "--node",
         is_flag=True,
         help="One recorder for all tasks on this node: join it, start it if there is "
-        "none (eBPF). Without COMMAND: be it, in the foreground.",
+        "none (eBPF). Without COMMAND: run it in the foreground.",
     ),
     click.option("--start", is_flag=True, help="With --node: start it in the background."),
     click.option("--stop", is_flag=True, help="With --node: end it."),
@@ -188,13 +188,13 @@ node_options = with_options(
         "--wait",
         type=_SECONDS,
         metavar="SECONDS",
-        help="With --node: start none, wait so long for one.",
+        help="With --node: start none, wait this long for one.",
     ),
     click.option(
         "--idle",
         type=_SECONDS,
         metavar="SECONDS",
-        help="With --node: end it when nothing was followed for so long. Default: 30 for "
+        help="With --node: end it when nothing was followed for this long. Default: 30 for "
         "one that a task starts, else never.",
     ),
 )

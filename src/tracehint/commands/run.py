@@ -60,7 +60,7 @@ _options = with_options(
         "--cluster",
         metavar="FILE",
         type=click.UNPROCESSED,
-        help="Cluster that hints are planned for (as of `plan`).",
+        help="Cluster that hints are planned for (as in `plan`).",
     ),
     click.option("--no-record", is_flag=True, help="Set hints only; record nothing."),
 )
@@ -169,7 +169,7 @@ def _place_tasks(placing: TaskPlacing, directory: Path) -> Iterator[Dispatcher |
                 dispatching(placing.nodes, placing.tasks, folder, steal=placing.steal)
             )
         except (OSError, TracehintError) as error:
-            click.echo(f"tracehint: tasks start where the engine does: {error}", err=True)
+            click.echo(f"tracehint: tasks run where the engine starts them: {error}", err=True)
         yield place
 
 
@@ -217,7 +217,7 @@ def _learn_more(
     at_once = cluster is not None  # with a named cluster, this run has the plan
     cluster = cluster or CLUSTERS.get(wanted.store)  # built-in model, if none was named
     kept = not (no_record or options["output"])
-    with report_failures("They are kept."):
+    with report_failures("The recordings are kept."):
         _join_late(here, quiet=quiet)
     # "." stays the same directory even if its path is changed meanwhile
     state, place = claim(Path()) if kept else (_readable_state(), None)
@@ -253,7 +253,7 @@ def _learn_more(
     if found is not None and place is not None and not recorded:
         _add_unrecorded_run(place, found, ended, (wanted.store, created, seconds, began), options)
     if bundle is not None and kept:
-        with report_failures(f"The recording is whole: {bundle}"):
+        with report_failures(f"The recording is intact: {bundle}"):
             _add_recorded_run(bundle, found, placed, (wanted.store, created, began), options)
             prepare_next(Path(), command, cluster, nodes[0], batch)
     return ended
@@ -358,12 +358,12 @@ def _run_command(
         environment = bearable_environment(program, {**found.environment, **environment})
         result, bundle = start(Recording(**options, environment=environment, locate=False))
         if bundle is not None:
-            with report_failures(f"The recording is whole: {bundle}"):
+            with report_failures(f"The recording is intact: {bundle}"):
                 found.join(bundle, quiet=options["quiet"])
     if bundle is not None:  # after the join, to include files of jobs
         roots, host, quiet = options["data_roots"], options["host_id"], options["quiet"]
         note_locations(bundle, store, roots, host, quiet=quiet)
-        with report_failures(f"The recording is whole: {bundle}"):
+        with report_failures(f"The recording is intact: {bundle}"):
             join_engine_logs(bundle)
     if bundle is not None and not options["quiet"]:
         click.echo(f"tracehint: wrote {click.format_filename(bundle)}", err=True)

@@ -23,7 +23,9 @@ _SHOWN = 20  # runs
 @click.argument(
     "directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default="."
 )
-@click.option("--forget", "remove", is_flag=True, help="Remove the recordings and all of it.")
+@click.option(
+    "--forget", "remove", is_flag=True, help="Remove the recordings and the workflow's state."
+)
 @format_option
 def command(directory: Path, remove: bool, fmt: str) -> int:
     """Show the recorded runs and hints of the workflow in DIRECTORY (here).
@@ -35,7 +37,7 @@ def command(directory: Path, remove: bool, fmt: str) -> int:
 
     if remove:
         gone = forget(directory)
-        click.echo("forgotten" if gone else "there was nothing to forget", err=True)
+        click.echo("forgotten" if gone else "nothing to forget", err=True)
         return EXIT_OK
     state, config = read_state(directory), find_config(directory)
     if fmt == "json":
@@ -72,7 +74,7 @@ def _text(state: ProjectState) -> str:
     lines = [_line(state, run) for run in state.runs[-_SHOWN:]]
     if len(state.runs) > _SHOWN:
         lines.insert(0, f"({plural(len(state.runs) - _SHOWN, 'older run')}: --format json)")
-    cut_off = "running, or cut off before its end: "
+    cut_off = "running, or interrupted: "
     lines += [cut_off + terminal(str(place)) for place in state.cut_off()]
     last = state.runs[-1] if state.runs else None
     usable = state.learnable(last.command) if last else []
@@ -81,7 +83,7 @@ def _text(state: ProjectState) -> str:
             f"the next run of {terminal(last.program)} {_describe_next(state, last, len(usable))}"
         )
     if last and last.left_out:
-        lines.append("rules without use, left out: " + ", ".join(map(terminal, last.left_out)))
+        lines.append("rules without effect, left out: " + ", ".join(map(terminal, last.left_out)))
     return "\n".join(lines) + "\n"
 
 
@@ -91,10 +93,10 @@ def _describe_next(state: ProjectState, last: KnownRun, usable: int) -> str:
         how = "with the same hints" if last.hinted else "without learned hints"
         return f"is like the last one: not recorded, {how}"
     if last.unrecognised:
-        return "is recorded again: most tasks of the last one are not in the recorded run"
+        return "is recorded again: most tasks of the last run are not in the recorded run"
     if (slower := state.slower(last.command)) is not None:
         usual = f"{slower.usual:.1f} s without"
-        return f"is without learned hints: {slower.seconds:.1f} s with them, {usual}"
+        return f"starts without learned hints: {slower.seconds:.1f} s with them, {usual}"
     return f"has hints from {plural(usable, 'run')}"
 
 

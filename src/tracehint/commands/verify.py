@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     metavar="BUNDLE",
     help="Recording of the run that followed: shows which hints it removed, and how.",
 )
-@click.option("--strict", is_flag=True, help="A file that is not there counts as a mismatch.")
+@click.option("--strict", is_flag=True, help="Count a missing file as a mismatch.")
 @format_option
 def command(
     hints: Path,
@@ -114,18 +114,20 @@ def _text(counts: Counter[str], bad: list[Reading], outcome: Outcome) -> None:
     for reading in bad:
         got = "nothing" if reading.got is None else text(reading.got[:200])
         wanted = text(reading.setting.value)
-        click.echo(f"{text(reading.path) or '.'}: {reading.setting.key} is {got}, not {wanted}")
+        click.echo(
+            f"{text(reading.path) or '.'}: {reading.setting.key}: expected {wanted}, found {got}"
+        )
     for path, why in outcome.failed:
         click.echo(f"{text(path) or '.'}: {why}")
     report_gaps(outcome.gap_counts())
     click.echo(
         f"{plural(counts['ok'], 'attribute')} correct, {counts['missing']:,} missing, "
-        f"{counts['differs']:,} different, {plural(outcome.absent, 'file')} not there, "
-        f"{len(outcome.failed):,} not readable",
+        f"{counts['differs']:,} different, {plural(outcome.absent, 'file')} missing, "
+        f"{len(outcome.failed):,} unreadable",
         err=True,
     )
     if not counts:
-        click.echo("nothing was checked: no hinted file or directory is here", err=True)
+        click.echo("nothing was checked: no hinted file or directory exists here", err=True)
 
 
 def _json(
