@@ -147,8 +147,8 @@ def test_no_free_slot_anywhere_holds_nobody_up(place: Place, tmp_path: Path) -> 
     ("text", "said"),
     [
         ("", "no [[host]]"),
-        ("[[host]]\nname = '-oProxyCommand=x'\n", "no name of a node"),
-        ("[[host]]\nname = 'a b'\n", "no name of a node"),
+        ("[[host]]\nname = '-oProxyCommand=x'\n", "not a node name"),
+        ("[[host]]\nname = 'a b'\n", "not a node name"),
         ("[[host]]\nname = 'a'\n[[host]]\nname = 'b'\nalso = ['a']\n", "given twice"),
         ("[[host]]\nname = 'a'\nslots = -1\n", "slots"),
         ("[[host]]\nname = 'a'\nslots = true\n", "slots"),

@@ -74,9 +74,7 @@ def _declare(top: Any, source: Path) -> None:
     known = child(top, "$namespaces")
     before = text_of(get(known, PREFIX))
     if before not in ("", NAMESPACE):
-        raise InputError(
-            f"{source}: the prefix {PREFIX} means {before[:80]!r}", "Rename it there."
-        )
+        raise InputError(f"{source}: the prefix {PREFIX} means {before[:80]!r}", "Rename it there.")
     set_key(known, PREFIX, NAMESPACE)
 
 

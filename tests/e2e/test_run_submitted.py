@@ -59,7 +59,7 @@ def test_jobs_run_where_their_data_was_made(slurm: Cluster, tmp_path: Path) -> N
     elsewhere = [n for n in range(CHAINS) if where[f"turn_{n}"] != where[f"make_{n}"]]
     assert len(elsewhere) <= away, f"{elsewhere}: {said}"
     assert set(where.values()) == {"node1", "node2"}
-    assert "recordings of jobs" not in said and "not known" not in said
+    assert "recordings of jobs" not in said and "unknown from" not in said
 
 
 def test_other_jobs_than_those_that_were_recorded_are_recorded_again(
