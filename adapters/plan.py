@@ -53,13 +53,13 @@ class TagPlan:
         lines = []
         if self.costly:
             lines.append(
-                f"{plural(self.costly, 'name')} too costly to match with all rules, and so without "
-                "a hint (limit match-work, docs/reference/limits.md)"
+                f"{plural(self.costly, 'name')} without a hint: too costly to match with all rules "
+                "(limit match-work, docs/reference/limits.md)"
             )
         if self.untyped:
             lines.append(
                 f"{plural(self.untyped, 'file')} without a hint: the name does not show the "
-                "producing task (`tracehint run` knows it, or --workflow, --like)"
+                "producing task (`tracehint run` records it; or give --workflow or --like)"
             )
         return lines
 

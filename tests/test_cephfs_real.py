@@ -152,7 +152,7 @@ class TestWhatTheTableSays:
     def test_only_data_pools(self, data: Path, value: bytes) -> None:
         fd = os.open(data / "big.dat", os.O_RDONLY)
         try:
-            with pytest.raises(OSError, match="no data pool"):
+            with pytest.raises(OSError, match="not a data pool"):
                 CephFs(Places()).write(fd, "ceph.file.layout.pool", value)
         finally:
             os.close(fd)

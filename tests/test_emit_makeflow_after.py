@@ -100,7 +100,7 @@ def test_nothing_is_made_unless_asked_for(
     emit(path, *rules(path))
     table = (tmp_path / "out.mf.tracehint" / "table").read_bytes()
     assert b"A\0o_1\0" in table and b"C\0" not in table
-    assert "tagged when their rule has ended" in capsys.readouterr().err
+    assert "tagged after their rule ends" in capsys.readouterr().err
     emit(path, *rules(path), more=("--precreate",))
     table = (tmp_path / "out.mf.tracehint" / "table").read_bytes()
     assert b"A\0o_1\0" in table and b"C\0seen\0" in table

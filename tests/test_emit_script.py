@@ -44,7 +44,7 @@ def test_sets_files_and_directories(tmp_path: Path, data: Path, shell: str) -> N
     assert attributes(data / "proj") == {"user.DP": b"local"}
     assert attributes(data / "proj/p_1.fits") == {"user.DP": b"local"}
     assert not (data / "out").exists()
-    assert b"not there: ./out/o" in done.stdout
+    assert b"does not exist: ./out/o" in done.stdout
 
 
 def test_one_file_on_standard_output(

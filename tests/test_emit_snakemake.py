@@ -333,7 +333,7 @@ def test_nextflow_lists_what_it_does_not_say() -> None:
         Hint("Replication", "3", "create", Formula(fn="replicas", per=3)),))  # fmt: skip  # a table
     unsure = rule("b_{n}", producer="p", conditions=Conditions(needs="use"), DP="local")
     said = gaps_of(scaled, unsure, *RULES)
-    assert any(gap.startswith("Replication: its value follows") for gap in said)
+    assert any(gap.startswith("Replication: its value depends") for gap in said)
     assert "pipeline: the name alone does not show it" in said
     assert any("no directive for where" in gap for gap in said)
 

@@ -127,4 +127,4 @@ def test_jobs_of_slurm_notice_it_as_makeflow_does(
     names = {Path(path).name for path in made(folder, row)}
     assert names == set(TASKS) - ({"part_2.dat", "total.dat"} if forgotten else set())
     said = "".join(path.read_text() for path in folder.glob("slurm-*.out"))
-    assert ("not made by this rule: part_2.dat" in said) == bool(forgotten)
+    assert ("not created by this rule: part_2.dat" in said) == bool(forgotten)

@@ -25,7 +25,7 @@ def test_makeflow_variables_that_double_are_refused(monkeypatch: pytest.MonkeyPa
     rule = "x: y\n\techo $A\n"
     assert parse_rules("A=ab\n" + "A=$A$A\n" * 4 + rule)[0].command == "echo " + "ab" * 16
     for grows in ("A=$A$A\n" * 20, "A+=" + "x" * 99 + "\n"):
-        with pytest.raises(InputError, match="its variables make text: more than"):
+        with pytest.raises(InputError, match="text from its variables: more than"):
             parse_rules("A=ab\n" + grows * 2000 + rule)
 
 

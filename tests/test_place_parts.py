@@ -307,4 +307,4 @@ def test_wrong_use_and_broken_tables_never_stop_a_task(place: Place, tmp_path: P
     (tmp_path / "parts").write_bytes(b"nonsense")
     done = place("--parts", "parts", "--task", "0", "--", "sh", "-c", "echo ${NODE-here}; exit 3")
     assert (done.returncode, done.stdout) == (3, "here\n")
-    assert "no table of parts" in done.stderr
+    assert "not a table of parts" in done.stderr

@@ -181,7 +181,7 @@ def snakemake(
 def test_snakemake_submits_the_jobs_of_a_part_together(tmp_path: Path) -> None:
     said = snakemake(tmp_path, ROWS, JOBS)
     assert (tmp_path / "sum_2.txt").read_text() == "1\n2\n3\n3\n2\n1\n"
-    assert "left out" not in said and "copied all the same" not in said, said
+    assert "left out" not in said and "would read without a copy" not in said, said
     # raw has two readers in the group: each part is one group of four jobs
     assert (tmp_path / "submitted").read_text().count("x") == 2, said
     assert not (tmp_path / "left_1.txt").exists(), "temp() is still temp()"
@@ -222,7 +222,7 @@ def test_snakemake_never_groups_across_parts(tmp_path: Path) -> None:
 
 def test_snakemake_says_what_undoes_the_hints(tmp_path: Path) -> None:
     said = snakemake(tmp_path, ROWS, JOBS, "-n", "--keep-storage-local-copies")
-    assert "copied all the same" in said
+    assert "would read without a copy" in said
 
 
 @pytest.mark.full

@@ -216,8 +216,8 @@ def host(name: str, *words: str) -> Host:
     [
         (("false", "{argv}"), "the probe ended"),
         (("no-such-program", "{argv}"), "cannot be reached"),
-        (("echo", "hello", "{argv}"), "its start command must print nothing"),
-        (("sh", "-c", "echo '[]'; cat", "{argv}"), "its start command must print nothing"),
+        (("echo", "hello", "{argv}"), "its start command must not print anything"),
+        (("sh", "-c", "echo '[]'; cat", "{argv}"), "its start command must not print anything"),
     ],
 )
 def test_a_node_that_does_not_answer_is_named(

@@ -129,7 +129,7 @@ def test_only_the_type_tells(tmp_path: Path, engine: str, layout: str, one: str,
     assert got == wanted, said
     hinted = [name(layout, number) for number in wanted if wanted[number]]
     assert not late(folder / "log", hinted)
-    assert "the type of the task that made them was not known" in said
+    assert "a rule needs the type of the creating task, which was unknown" in said
     data = json.loads(
         tracehint(folder, "compare", "first.trace", "second.trace", "--format", "json")
     )["hints"]

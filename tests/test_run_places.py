@@ -93,7 +93,7 @@ def test_a_read_only_project_is_said_before_the_command_runs(tmp_path: Path) -> 
     with mounted(folder, "--bind", folder):
         subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
         said = tracehint(folder, *RUN, status=125)
-        assert f"nothing can be kept in {folder}/.tracehint: Read-only file system" in said
+        assert f"nothing can be stored in {folder}/.tracehint: Read-only file system" in said
         assert "--output BUNDLE" in said
         assert not (tmp_path / "out").exists()
         tracehint(folder, "run", "--output", tmp_path / "x.trace", *RUN[1:])

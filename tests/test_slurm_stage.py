@@ -134,7 +134,7 @@ def test_a_result_that_cannot_come_back_is_an_error(tmp_path: Path) -> None:
     words = ["sh", SCRIPT, "run", tmp_path / "local", line, "a"]
     done = subprocess.run(words, cwd=work, env=env, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "could not be brought back" in done.stderr
+    assert "could not be copied back" in done.stderr
     assert (work / "taken" / "x").read_text() == "x"
 
 

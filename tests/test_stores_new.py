@@ -88,7 +88,7 @@ def test_what_takes_nothing_says_what_helps_there(tmp_path: Path) -> None:
     save(tmp_path, rule("out/a.bin", DP="local"))
     done = tracehint("emit", "hints.json", "--store", "nfs", cwd=tmp_path)
     assert done.returncode == 2
-    assert "What helps there: staging into node-local scratch" in done.stderr
+    assert "Alternative: staging into node-local scratch" in done.stderr
     assert json.loads((tmp_path / "hints.json").read_text())
 
 

@@ -97,7 +97,7 @@ def test_a_link_on_the_way_is_refused(tmp_path: Path) -> None:
         ["sh", str(script), str(data)], env=environment(tmp_path), capture_output=True, text=True
     )
     assert not (tmp_path / "calls").exists()
-    assert "not there" in done.stdout or done.returncode
+    assert "does not exist" in done.stdout or done.returncode
 
 
 def _apply(tmp_path: Path, verb: str, *more: str) -> subprocess.CompletedProcess[str]:

@@ -64,7 +64,7 @@ def test_a_tool_that_cannot_be_asked_is_a_reading_that_failed(folder: Path) -> N
     (folder / "m.toml").write_text('server = "head:9000"\n')
     done = _run(folder, "verify", "--map", "m.toml", "/wf", store="confuga")
     assert done.returncode == 1
-    assert "cannot be asked about it" in done.stdout
+    assert "cannot report it" in done.stdout
     done = _run(folder, "apply", "--as-root", "--map", "m.toml", "/wf", store="confuga")
     assert done.returncode == 0, done.stderr
     assert calls_of(folder)[-1][1:] == ["chirp", "head:9000", "setrep", "/wf/many.bin", "3"]

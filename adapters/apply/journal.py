@@ -71,7 +71,7 @@ def from_line(line: str) -> JournalEntry:
     except ValueError as error:
         raise InputError(
             "the journal .tracehint/journal has a line that tracehint did not write",
-            "Move the file away; what it recorded can then not be undone.",
+            "Move the file away; its changes can then not be undone.",
         ) from error
 
 
@@ -156,7 +156,9 @@ def _open_file(folder: int, create: bool) -> int | None:
         _drop_cut_line(fd)
     except BlockingIOError:
         os.close(fd)
-        raise InputError("another apply is at work below this directory", "Wait for it.") from None
+        raise InputError(
+            "another apply is running below this directory", "Wait until it ends."
+        ) from None
     except BaseException:
         os.close(fd)
         raise
@@ -168,11 +170,11 @@ def check_own(fd: int, *, file: bool) -> None:
     info = os.fstat(fd)
     problem = ""
     if file and not stat.S_ISREG(info.st_mode):
-        problem = "it is no regular file"
+        problem = "it is not a regular file"
     elif info.st_uid != os.geteuid():
         problem = "it belongs to another user"
     elif info.st_mode & 0o22:
-        problem = "others may write to it"
+        problem = "other users may write to it"
     elif file and info.st_nlink != 1:
         problem = "it has several hard links"
     if problem:
@@ -264,7 +266,7 @@ def _undo_set(root: Root, store: Store, change: JournalEntry, done: Undone, dry_
         if current == change.old:
             return  # already undone
         if not reports_value(store, change.key, change.new, current):
-            done.kept.append((change.path, f"{change.key} was changed since"))
+            done.kept.append((change.path, f"{change.key} has changed since"))
         elif dry_run:
             verb = "remove" if change.old is None else "restore"
             done.lines.append((change.path, f"{verb} {change.key}"))
@@ -284,9 +286,9 @@ def _undo_made(root: Root, change: JournalEntry, done: Undone, dry_run: bool) ->
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)
         is_folder = stat.S_ISDIR(info.st_mode)
         if info.st_ino != change.ino:
-            done.kept.append((change.path, "it is not the one that was made"))
+            done.kept.append((change.path, "it is not the one that was created"))
         elif not is_folder and info.st_size:
-            done.kept.append((change.path, "it has been written"))
+            done.kept.append((change.path, "it has been written to"))
         elif dry_run:
             done.lines.append((change.path, "remove"))
         else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _REASONS = {
-    errno.ELOOP: "a symbolic link is on the way",
+    errno.ELOOP: "the path contains a symbolic link",
     errno.EXDEV: "it leads out of the directory",
 }
 

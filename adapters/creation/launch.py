@@ -57,7 +57,7 @@ def require_mechanism() -> None:
     found = check_mechanism()
     if not found.usable:
         raise MissingDependencyError(
-            f"no hints can be set at creation: {found.reason}", found.remedy
+            f"hints cannot be set at creation: {found.reason}", found.remedy
         )
 
 
@@ -106,7 +106,7 @@ def _write_table(table: Path, data: bytes) -> None:
             stream.write(data)
     except OSError as error:
         raise InputError(
-            f"the rules cannot be written to {table.parent}: {error.strerror}", "Make room there."
+            f"the rules cannot be written to {table.parent}: {error.strerror}", "Free space there."
         ) from None
 
 

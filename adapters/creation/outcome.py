@@ -248,13 +248,13 @@ def explain_lost_hints(bundle: Bundle, paths: Collection[bytes]) -> dict[bytes, 
 
 
 _COUNT_TEXTS = {
-    "conflict": "files: two rules fit equally well and disagree",
-    "costly": "files: too many rules may fit the name (limit of the preload library)",
+    "conflict": "files: two rules match equally well and disagree",
+    "costly": "files: too many rules may match the name (limit of the preload library)",
     "damaged": "files: the rule table is damaged",
-    "dropped": "files whose record found no room in the journal",
-    "untyped": "files: the type of the task that made them was not known, as a rule asks",
+    "dropped": "files not recorded because the journal was full",
+    "untyped": "files: a rule needs the type of the creating task, which was unknown",
     "nameless": "files whose name is unknown (no /proc, or it is too long)",
-    "silent": "times the store's tool did not answer (after three it is not asked again)",
+    "silent": "times the store's tool did not answer (not called again after three)",
     "unreadable": "journals that cannot be read",
 }
 _MAX_REASONS = 4  # maximum number of reported reasons

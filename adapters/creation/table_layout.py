@@ -99,7 +99,7 @@ def place(hashes: Sequence[int]) -> list[int | None]:
         if table is not None:
             return table
         size *= 2
-    raise InputError("too many names of one checksum", "Name fewer files.")
+    raise InputError("too many names with the same checksum", "Name fewer files.")
 
 
 def _place_entries(hashes: Sequence[int], size: int) -> list[int | None] | None:

@@ -104,7 +104,7 @@ def _about_store(hints: HintFile, lists: Sequence[Lists], observed: Observed) ->
     lines = []
     threshold, kept = threshold_of(lists, observed)
     if threshold is not None:
-        also = f"; it keeps {size(kept)} of private inputs as well" if kept else ""
+        also = f"; it also keeps {size(kept)} of private inputs" if kept else ""
         lines.append(f"Start the head with confuga://ROOT?pull-threshold={threshold}{also}")
     if any(
         INPUT in rule.producers and any(hint.name == "Replication" for hint in rule.hints)
@@ -123,5 +123,5 @@ def _how_to_run(workflow: Workflow, base: str, name: str, nodes: int | None) -> 
     flag = " --json" if workflow.data is not None else ""
     jobs = str(nodes) if nodes else "NODES"
     run = f"makeflow{flag} -T chirp -J {jobs} --working-dir=chirp://HEAD:PORT{base or '/'} {name}"
-    reason = "as many jobs at one time as there are storage nodes, so that none waits for the wrong"
+    reason = "one job at a time per storage node, so that no job waits for the wrong node"
     return [f"Run: {run}", f"-J {jobs}: {reason}"]

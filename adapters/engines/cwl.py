@@ -51,8 +51,8 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     output = request.output or source.with_name(f"{source.stem}.hinted{source.suffix}")
     if output.resolve().parent != source.resolve().parent:
         raise UsageError(
-            f"{output}: relative names in {source.name} hold in its own folder only",
-            f"Write it beside: -o {source.with_name(output.name)}",
+            f"{output}: relative names in {source.name} are valid only in its own folder",
+            f"Write it there: -o {source.with_name(output.name)}",
         )
     top = read_node(_FILE.read(source).decode("utf-8", "replace"), source)
     _declare(top, source)

@@ -58,7 +58,7 @@ def refuse_other_files(engine: str, workflow: Path) -> None:
     statement = ENGINES[engine].statement
     if statement and not re.search(statement, text):
         raise InputError(
-            f"{workflow} is no workflow of {engine}: none of its statements is in it",
+            f"{workflow} is not a workflow of {engine}: it contains none of its statements",
             f"Name the file that {engine} runs.",
         )
 

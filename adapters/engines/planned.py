@@ -42,11 +42,13 @@ class Parts:
         """Return messages for the user, one per line."""
         lines = []
         if free := len(self.of_task) - self.bound:
-            lines.append(f"{plural(free, 'task')} without a part in the plan: they run anywhere")
+            lines.append(
+                f"{plural(free, 'task')} without a part in the plan: they may run on any node"
+            )
         if self.unknown:
             lines.append(
                 f"{plural(self.unknown, 'task')} of the plan not found in this workflow: the plan "
-                "may be for another one (make it again: tracehint plan WORKFLOW)"
+                "may be for another one (create it again: tracehint plan WORKFLOW)"
             )
         return lines
 
@@ -74,8 +76,8 @@ def require_plan(hints: HintFile, engine: str) -> Plan:
     """Return the plan of the hint file. Raise UsageError if it has none or binds no task."""
     if hints.plan is None:
         raise UsageError(
-            f"{engine} takes a plan, and the hint file has none",
-            "Make one: tracehint plan WORKFLOW --cluster C.toml -o hints.json",
+            f"{engine} needs a plan, but the hint file has none",
+            "Create one: tracehint plan WORKFLOW --cluster C.toml -o hints.json",
         )
     if not hints.plan.tasks:
         raise UsageError(

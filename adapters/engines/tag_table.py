@@ -26,10 +26,10 @@ from tracehint.adapters.stores.script import TAGGER, find_tagger
 from tracehint.errors import MissingDependencyError, UsageError
 
 HEADER, INDEX = 28, 24
-_LATE = "an input that is there already, and the store places data when they are written"
+_LATE = "an input that exists already: the store places data when they are written"
 _AFTER = (
-    "an output, tagged when its rule has ended, and the store places data when they are written; "
-    "directory defaults act, and --precreate makes outputs beforehand"
+    "an output tagged after its rule ends: the store places data when they are written; "
+    "directory defaults take effect, and --precreate creates outputs beforehand"
 )
 _OUTSIDE = "a file outside the directory of the workflow, or a name that is too long"
 _TOO_LATE = {"F": _LATE, "A": _AFTER}  # kinds of files that hold data when they are tagged
@@ -109,6 +109,6 @@ def check_folder_name(name: str) -> None:
 
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
         raise UsageError(
-            f"the output's name {name[:80]!r} would have to be part of commands",
+            f"the output's name {name[:80]!r} cannot be part of commands",
             "Use letters, digits, dots, dashes and underscores for -o.",
         )

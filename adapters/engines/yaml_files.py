@@ -32,7 +32,9 @@ def read_node(text: str, path: Path) -> Any:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise not_yaml(path, error) from None
     if not isinstance(node, yaml.MappingNode):
-        raise InputError(f"{path}: no mapping at its top", "Check that it is the file you mean.")
+        raise InputError(
+            f"{path}: no mapping at the top level", "Check that it is the file you mean."
+        )
     return node
 
 

@@ -92,21 +92,21 @@ def read_hosts(path: Path) -> tuple[Host, ...]:
 
 def _host(origin: str, row: Any, start: tuple[str, ...], check: tuple[str, ...]) -> Host:
     if not isinstance(row, dict) or set(row) - _KEYS:
-        raise InputError(f"{origin}: a [[host]] has {', '.join(sorted(_KEYS))}", _REMEDY)
+        raise InputError(f"{origin}: a [[host]] may only have {', '.join(sorted(_KEYS))}", _REMEDY)
     also, slots = row.get("also", []), row.get("slots", 0)
     names = [row.get("name"), *(also if isinstance(also, list) else [None])]
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise InputError(f"{origin}: {str(name)[:80]!r} is no name of a node", _REMEDY)
+            raise InputError(f"{origin}: {str(name)[:80]!r} is not a node name", _REMEDY)
     for key in ("slots", "minutes"):
         count = row.get(key, 0)
         if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= MAX_SLOTS:
-            raise InputError(f"{origin}: {key} of {names[0]} is no number from 0", _REMEDY)
+            raise InputError(f"{origin}: {key} of {names[0]} is not a number from 0", _REMEDY)
     link, feature = row.get("link_mbit", 1000.0), row.get("feature", "")
     if isinstance(link, bool) or not isinstance(link, (int, float)) or not 0.001 <= link <= 1e8:
-        raise InputError(f"{origin}: link_mbit of {names[0]} is no number from 0.001", _REMEDY)
+        raise InputError(f"{origin}: link_mbit of {names[0]} is not a number from 0.001", _REMEDY)
     if not isinstance(feature, str) or (feature and not NAME.fullmatch(feature)):
-        raise InputError(f"{origin}: feature of {names[0]} is no plain name", _REMEDY)
+        raise InputError(f"{origin}: feature of {names[0]} is not a plain name", _REMEDY)
     return Host(
         name=names[0],
         also=tuple(names[1:]),
@@ -136,7 +136,7 @@ def _words(origin: str, key: str, value: Any) -> tuple[str, ...]:
     for word in value:
         for field in _FIELD.findall(word):
             if field not in known or (field == "argv" and word != "{argv}"):
-                raise InputError(f"{origin}: {key} has {word[:80]!r}", _REMEDY)
+                raise InputError(f"{origin}: {key} cannot contain {word[:80]!r}", _REMEDY)
     return tuple(value)
 
 

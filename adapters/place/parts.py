@@ -144,7 +144,9 @@ def read_task(path: Path, task: int) -> Placed:
             if head is None:
                 raise _make_table_error(path)
             if task >= int(head[1]):
-                raise UsageError(f"{path} has no task {task}", f"It has {int(head[1])}, from 0.")
+                raise UsageError(
+                    f"{path} has no task {task}", f"Tasks: {int(head[1])}, numbered from 0."
+                )
             stream.seek(HEADER + INDEX * task)
             row = _ROW.fullmatch(stream.read(INDEX))
             if row is None or int(row[2]) > MAX_RECORD:
@@ -167,4 +169,4 @@ def _record(path: Path, raw: bytes) -> Placed:
 
 
 def _make_table_error(path: Path) -> InputError:
-    return InputError(f"{path} is no table of parts", _REMEDY)
+    return InputError(f"{path} is not a table of parts", _REMEDY)

@@ -133,8 +133,8 @@ class Submissions:
             "for the node of their data": sum(
                 job.node is not None and job.number != b"" for job in self.sent
             ),
-            "left it as it was full": self.released,
-            "are not known from the last run": self.unknown,
+            "released because it was full": self.released,
+            "unknown from the last run": self.unknown,
         }
         return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
 
@@ -159,7 +159,9 @@ class Submissions:
         """Message about jobs that Slurm did not release, with the command for it; empty: none."""
         numbers = ",".join(os.fsdecode(job.number) for job in self.bound)
         command = f"scontrol update JobId={numbers} ReqNodeList="
-        return f"jobs wait for their node, as Slurm did not answer: {command}" if numbers else ""
+        return (
+            f"jobs wait for their node because Slurm did not answer: {command}" if numbers else ""
+        )
 
     def answer(self, text: bytes) -> bytes:
         """Return ticket and node (empty: any) of a job; empty if the job is unknown."""

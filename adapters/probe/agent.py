@@ -184,7 +184,7 @@ def work(
             if time.monotonic() > until and found:
                 break
             if "/" in name or name in ("", ".", ".."):
-                raise OSError("a name that is none")
+                raise OSError("not a file name")
             before = net()
             times = job(name, size)
             after = net()

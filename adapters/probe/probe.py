@@ -72,11 +72,11 @@ class Agent:
                 raise ValueError("no answer of the agent")
         except ValueError:
             raise InputError(
-                f"{self.name} prints {line[:100]!r}", "Its start command must print nothing itself."
+                f"{self.name} prints {line[:100]!r}", "Its start command must not print anything."
             ) from None
         if "error" in reply:
             raise InputError(
-                f"{self.name}: measuring failed: {str(reply['error'])[:300]}",
+                f"{self.name}: the measurement failed: {str(reply['error'])[:300]}",
                 "Free some space, or give a smaller --size-mb.",
             )
         return reply
@@ -86,7 +86,7 @@ class Agent:
         errors = self.process.stderr.read() if self.process.stderr else b""
         raise InputError(
             f"{self.name}: the probe ended: {errors.decode('utf-8', 'replace').strip()[-300:]}",
-            "Check its start command in --hosts, and that python3 and the directory are there.",
+            "Check its start command in --hosts, and that python3 and the directory exist.",
         )
 
 
@@ -451,7 +451,7 @@ def probe(
         work = Path(tempfile.mkdtemp(prefix=".tracehint-calibrate-", dir=directory.resolve()))
     except OSError as error:
         raise InputError(
-            f"cannot write in {directory}: {error.strerror}", "Name one that you may write in."
+            f"cannot write in {directory}: {error.strerror}", "Name one that you may write to."
         ) from error
     try:
         programs = PROGRAMS.get(store or "", ())

@@ -165,7 +165,7 @@ def commands_for(store: str, hosts: Sequence[str]) -> list[str]:
     nodes = [host.partition(".")[0] for host in hosts]
     return [
         f"no {places.noun} keeps files on one node, so hints that place files have no effect; an",
-        f"administrator makes one for each {places.each}:",
+        f"administrator creates one for each {places.each}:",
         *(f"  {line.format(node=node)}" for node in nodes for line in places.make),
     ]
 

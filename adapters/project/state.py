@@ -297,7 +297,7 @@ def _hold_folder(folder: Path, name: Path | None = None) -> HeldFolder:
     except FileNotFoundError:
         raise
     except OSError:
-        raise _error(folder, "it is no directory of yours") from None
+        raise _error(folder, "it is not a directory of your own") from None
 
 
 def _read_runs(folder: HeldFolder) -> ProjectState:
@@ -317,7 +317,7 @@ def _read_runs(folder: HeldFolder) -> ProjectState:
             folder, tuple(_read_run(raw).make_storable() for raw in data["runs"][-_MAX_RUNS:])
         )
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise _error(folder, "state.json is not as tracehint wrote it") from None
+        raise _error(folder, "state.json is not valid") from None
 
 
 def _read_run(raw: Any) -> KnownRun:
@@ -331,7 +331,7 @@ def _read_run(raw: Any) -> KnownRun:
 
 def _error(folder: Path, why: str) -> InputError:
     return InputError(
-        f"cannot use {folder}: {why}", "Look at it; `tracehint status --forget` removes it."
+        f"cannot use {folder}: {why}", "Check it; `tracehint status --forget` removes it."
     )
 
 
@@ -350,9 +350,9 @@ def changing(directory: Path) -> Iterator[ProjectState]:
         fd = open_plain(held.inside / "lock", os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise InputError(
-            f"nothing can be kept in {folder}: {error.strerror}",
-            "Start it in a directory that you may write to, or give --output BUNDLE: then this "
-            "run is recorded there, and no other one learns from it.",
+            f"nothing can be stored in {folder}: {error.strerror}",
+            "Start it in a directory that you may write to, or give --output BUNDLE: this run "
+            "is then recorded there, and later runs do not use it.",
         ) from None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -367,7 +367,7 @@ def _read_or_put_aside(folder: HeldFolder) -> ProjectState:
     except InputError as error:
         with suppress(OSError):
             (folder.inside / "state.json").rename(folder.inside / _DAMAGED_FILE)
-        return ProjectState(folder, problem=f"{error.what}; it is {folder / _DAMAGED_FILE} now")
+        return ProjectState(folder, problem=f"{error.what}; moved to {folder / _DAMAGED_FILE}")
 
 
 def add_run(directory: Path, run: KnownRun) -> ProjectState:

@@ -64,7 +64,7 @@ call() { # path, remark, arguments: run them without empty ones
         shift
         left=$((left - 1))
         [ -n "$argument" ] || continue
-        allowed "$argument" || { fail "$path" "refused: no argument of a table" && return; }
+        allowed "$argument" || { fail "$path" "refused: not an argument of a table" && return; }
         case $argument in *@host*) argument=${argument%%@host*}$host${argument#*@host} ;; esac
         case $argument in *@path*) argument=${argument%%@path*}$where${argument#*@path} ;; esac
         set -- "$@" "$argument"
@@ -83,12 +83,12 @@ while [ $# -ge 16 ]; do
             "${15}" "${16}" ;;
         2)
             if [ "$kind" = C ] && [ "$mode" = set ]; then
-                [ -n "$quiet" ] || show "$path  there already, or no directory: $remark"
+                [ -n "$quiet" ] || show "$path  exists already, or no directory: $remark"
             else
-                [ -n "$quiet" ] || show "$path  not there: $remark"
+                [ -n "$quiet" ] || show "$path  does not exist: $remark"
             fi
             ;;
-        *) fail "$path" "refused: a symbolic link, or as root where others may write" ;;
+        *) fail "$path" "refused: a symbolic link, or as root where other users may write" ;;
         esac
     fi
     shift 16

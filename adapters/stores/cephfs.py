@@ -62,15 +62,15 @@ def _connect(library: ctypes.CDLL) -> Iterator[ctypes.c_void_p]:
     """Connect as user CEPH_ID (admin), with the configuration CEPH_CONF, or the default one."""
     cluster = ctypes.c_void_p()
     user = os.environ.get("CEPH_ID", "admin").encode()
-    _check(library.rados_create(ctypes.byref(cluster), user), "no client of Ceph can be made")
+    _check(library.rados_create(ctypes.byref(cluster), user), "a Ceph client cannot be created")
     try:
-        _check(library.rados_conf_read_file(cluster, None), "no configuration of Ceph is there")
+        _check(library.rados_conf_read_file(cluster, None), "no Ceph configuration found")
         library.rados_conf_parse_env(cluster, None)
         for option in (b"rados_mon_op_timeout", b"client_mount_timeout"):
             library.rados_conf_set(cluster, option, b"%d" % TIMEOUT_S)
         _check(library.rados_connect(cluster), "Ceph's monitors cannot be reached")
         # Without authentication a command may be sent before the map that names the cluster.
-        _check(library.rados_wait_for_latest_osdmap(cluster), "Ceph's map does not come")
+        _check(library.rados_wait_for_latest_osdmap(cluster), "Ceph did not send its map")
         yield cluster
     finally:
         library.rados_shutdown(cluster)
@@ -121,7 +121,7 @@ def _ask_by_tool(questions: Sequence[Question]) -> list[str]:
     out = [line for line in done.stdout.decode("utf-8", "backslashreplace").splitlines() if line]
     if done.returncode != 0 or len(out) != len(questions):
         message = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
-        raise OSError(errno.EIO, message[-1][:200] if message else "ceph gave no answer")
+        raise OSError(errno.EIO, message[-1][:200] if message else "ceph returned no answer")
     return out
 
 
@@ -346,7 +346,7 @@ class CephFs(Placing):
         if row == "Replication" and not self.places.reads_spread:
             return _NO_SPREAD
         if row == "Metadata" and not folder:
-            return "cephfs takes it on no file"
+            return "cephfs does not support it on a file"
         known = CAPABILITIES.get(row)
         return known.how if known else "unknown hint"
 
@@ -354,7 +354,7 @@ class CephFs(Placing):
         """Accept only layouts and pins."""
         if key not in KEYS:
             raise UsageError(
-                f"{key[:80]!r} is no layout or pin of CephFS", "Use the store it is for."
+                f"{key[:80]!r} is not a layout or pin of CephFS", "Use the store that it is for."
             )
 
     def read(self, fd: int, key: str) -> bytes | None:
@@ -380,7 +380,7 @@ class CephFs(Placing):
             if error.errno == errno.ENOTEMPTY:
                 raise OSError(error.errno, "it holds data; CephFS places only new files") from None
             if error.errno == errno.EINVAL and key.endswith(".pool"):
-                raise OSError(error.errno, "no data pool of this file system") from None
+                raise OSError(error.errno, "not a data pool of this file system") from None
             raise
 
     def remove(self, fd: int, key: str) -> None:

@@ -89,7 +89,7 @@ def _check_regex(text: str) -> None:
 def _check_call(argv: Sequence[str]) -> None:
     """Raise ValueError unless the argument vector starts with a plain program name."""
     if not argv or not _PROGRAM.fullmatch(argv[0]):
-        raise ValueError(f"{list(argv)!r:.80} is no argument vector of a program")
+        raise ValueError(f"{list(argv)!r:.80} is not an argument vector of a program")
 
 
 class NamedValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -228,14 +228,14 @@ class CommandStore(Table):
     def _read_words(self, key: str, path: str, fd: int | None) -> bytes | None:
         command = self._command(key)
         if not command.get:
-            raise OSError(errno.ENOTSUP, f"{self.title} cannot be asked about it")
+            raise OSError(errno.ENOTSUP, f"{self.title} cannot report it")
         found = self.words_in(command, run_tool(self._fill_words(command.get, path, []), fd=fd))
         return join_words(found) if found else None
 
     def write(self, fd: int, key: str, value: bytes) -> None:
         """Run the tool that sets the value. Raises OSError."""
         if self._command(key).creates and stat.S_ISREG(os.fstat(fd).st_mode):
-            reason = "the tool makes the file itself: only a script (emit --create) can set it"
+            reason = "the tool creates the file itself: only a script (emit --create) can set it"
             raise OSError(errno.EEXIST, reason)
         setting = Setting(key=key, value=value, hint="")
         run_tool(self.argv(setting, self._descriptor_path(fd)), fd=fd)
@@ -288,7 +288,7 @@ class CommandStore(Table):
     def _command(self, key: str) -> ObjectCommand:
         store, _, name = key.partition(":")
         if store != self.name or name not in self.commands:
-            raise UsageError(f"{key[:80]!r} is no setting of {self.name}", "Use its own store.")
+            raise UsageError(f"{key[:80]!r} is not a setting of {self.name}", "Use its own store.")
         return self.commands[name]
 
     def _descriptor_path(self, fd: int) -> str:

@@ -23,8 +23,8 @@ if [ -z "$program" ]; then
     [ -x "$program" ] || program=$(command -v tracehint-tag) || program=
 fi
 if [ ! -x "$program" ]; then
-    echo "${program:-tracehint-tag}: no such program. Put tracehint-tag (adapters/tag/bin of a" \
-        "tracehint) on the PATH, or name it by TRACEHINT_TAG" >&2
+    echo "${program:-tracehint-tag}: no such program. Put tracehint-tag (adapters/tag/bin of" \
+        "tracehint) on the PATH, or set TRACEHINT_TAG to its path" >&2
     exit 2
 fi
 
@@ -42,8 +42,8 @@ trusted() { # program: others can replace neither it nor a directory above it
     return 1
 }
 if [ "$uid" = 0 ] && ! trusted "$program"; then
-    echo "$program is not run as root: others may write to it or to a directory above it (name" \
-        "another by TRACEHINT_TAG)" >&2
+    echo "$program is not run as root: other users may write to it or to a directory above it" \
+        "(set TRACEHINT_TAG to another)" >&2
     exit 2
 fi
 case $program in /*) ;; *) program=$(pwd)/$program ;; esac

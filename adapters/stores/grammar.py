@@ -69,7 +69,7 @@ def check_word(kind: str, name: str, value: str) -> str:
     pattern = KINDS.get(kind)
     allowed = pattern.fullmatch(value) if pattern else value in kind.split("|")
     if not allowed:
-        raise InputError(f"{value[:80]!r} is no value of {name[:80]!r} ({kind})", _REMEDY)
+        raise InputError(f"{value[:80]!r} is not a value of {name[:80]!r} ({kind})", _REMEDY)
     return value
 
 
@@ -84,7 +84,7 @@ def parse_words(value: bytes, kinds: Mapping[str, str]) -> dict[str, str]:
     for part in value.decode("ascii", "replace").split(" "):
         name, equals, text = part.partition("=")
         if not equals or name not in kinds or name in found:
-            raise InputError(f"{part[:80]!r} is no word of this store", _REMEDY)
+            raise InputError(f"{part[:80]!r} is not a word of this store", _REMEDY)
         found[name] = text
         check_word(kinds[name], name, text.replace(HOST, "h"))
     return found
@@ -141,7 +141,7 @@ class HintFields:
                 return fields[name].map[number]
             plain = number_of(number)
             if plain is None:
-                raise MissingError(f"its {fields[name].of} is no number")
+                raise MissingError(f"its {fields[name].of} is not a number")
             return str(fields[name].fit(plain))
         found = self._plain(name) if name in PLAIN else self._place(name)
         if found is None:

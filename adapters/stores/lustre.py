@@ -162,8 +162,8 @@ class _Lustre(CommandStore):
             return super().options(command, words)
         if len(words.get("pool", "").replace(HOST, "")) > MAX_POOL:
             raise InputError(
-                f"the pool {words['pool'][:40]!r} has more than {MAX_POOL} letters",
-                "Lustre takes no longer ones: check the --map file.",
+                f"the pool {words['pool'][:40]!r} has more than {MAX_POOL} characters",
+                "Lustre accepts no longer names: check the --map file.",
             )
         rest = {name: words[name] for name in ("size", "pool") if name in words}
         plain = super().options(command, {**rest, **_select_word(words, "count")})

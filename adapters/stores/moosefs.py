@@ -137,7 +137,9 @@ class MooseFs(Placing):
     def check_key(self, key: str, *, allow_trusted: bool) -> None:
         """Accept only storage classes."""
         if key != KEY:
-            raise UsageError(f"{key[:80]!r} is no setting of MooseFS", "Use the store it is for.")
+            raise UsageError(
+                f"{key[:80]!r} is not a setting of MooseFS", "Use the store that it is for."
+            )
 
     def read(self, fd: int, key: str) -> bytes | None:
         """Return the storage class that `mfsgetsclass` reports."""
@@ -147,7 +149,7 @@ class MooseFs(Placing):
         """Assign a storage class."""
         name = value.decode("ascii", "replace")
         if not NAME.fullmatch(name):
-            raise OSError(errno.EINVAL, "no name of a storage class")
+            raise OSError(errno.EINVAL, "not a name of a storage class")
         _run_on_descriptor(["mfssetsclass", name], fd)
 
     def remove(self, fd: int, key: str) -> None:

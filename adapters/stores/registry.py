@@ -108,7 +108,7 @@ def _build_store(
     attributes = [attribute for row in rows.values() for attribute, _ in row.attributes]
     if data.commands is not None:
         if prefix is not None:
-            raise UsageError(f"the store {data.name} has no prefix", "Leave --prefix away.")
+            raise UsageError(f"the store {data.name} has no prefix", "Omit --prefix.")
         words = [word for command in data.commands.values() for word in command.words]
         if len(words) != len(set(words)) or set(attributes) - set(words):
             wrong = {*attributes} - {*words} or {"one word in two commands"}
@@ -124,7 +124,7 @@ def _build_store(
 
 def _row(where: str, key: str, raw: HintRow, table: StoreTable) -> Row:
     if key not in VOCABULARY:
-        raise InputError(f"{where} is no known hint", "Known are: " + ", ".join(VOCABULARY))
+        raise InputError(f"{where} is not a known hint", "Known are: " + ", ".join(VOCABULARY))
     pairs = raw.set or ([raw] if raw.level != "none" else [])
     if any(unknown_field(pair.value, table.fields) for pair in pairs):
         raise InputError(
@@ -163,7 +163,7 @@ def open_store(
     """
     if name in ADAPTERS:
         if prefix is not None:
-            raise UsageError(f"the store {name} has no prefix", "Leave --prefix away.")
+            raise UsageError(f"the store {name} has no prefix", "Omit --prefix.")
         return ADAPTERS[name](load_places(places))
     if name in names(tables):
         return load_table(tables / f"{name}.toml", prefix=prefix, places=load_places(places))

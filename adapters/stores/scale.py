@@ -121,7 +121,7 @@ def check_policy(text: str) -> str:
         raise InputError("the policy does not end with its DEFAULT rule", "Use fewer rules.")
     for line in rules[1:]:
         if not _RULE.fullmatch(line):
-            raise InputError(f"{line[:80]!r} is no rule of a policy", "Check the --map file.")
+            raise InputError(f"{line[:80]!r} is not a rule of a policy", "Check the --map file.")
     return text
 
 

@@ -129,7 +129,7 @@ def nothing_to_say(
     why = f" ({reasons})" if reasons else ""
     return UsageError(
         f"the rules name {named}, but {store.title} supports none of their hints{why}",
-        f"What helps there: {store.about.instead}."
+        f"Alternative: {store.about.instead}."
         if store.about.instead
         else "Give another store: --store xattr writes all of them as plain attributes.",
     )

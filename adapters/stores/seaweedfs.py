@@ -97,7 +97,9 @@ def check_rules(text: str) -> str:
     """Return `text` if every line is a rule of the form above; raises InputError otherwise."""
     for line in text.splitlines():
         if not _RULE.fullmatch(line):
-            raise InputError(f"{line[:80]!r} is no rule", 'Give a --map file with base = "/path".')
+            raise InputError(
+                f"{line[:80]!r} is not a rule", 'Give a --map file with base = "/path".'
+            )
     return text
 
 

@@ -80,7 +80,7 @@ def explain_losses(lost: Mapping[bytes, Lost], of: int) -> list[str]:
         return []
     lines = [
         f"{len(lost):,} of {plural(of, 'hinted file')} cannot keep a hint that is set before the "
-        "run, as the recorded run shows:"
+        "run, according to the recorded run:"
     ]
     kinds = Counter(lost.values())
     for kind, count in kinds.most_common(20):
@@ -88,5 +88,5 @@ def explain_losses(lost: Mapping[bytes, Lost], of: int) -> list[str]:
         name = shorten(terminal(to_text(example)), 60)
         by = f" by {terminal(kind.program)}" if kind.program else ""
         lines.append(f"  {plural(count, 'file')} {kind.why}{by}, as {name}")
-    lines.append("  their directory's default, or tagging afterwards, is what is left")
+    lines.append("  only their directory's default or tagging afterwards remains")
     return lines

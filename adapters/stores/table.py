@@ -38,13 +38,13 @@ def check_attribute(name: str, *, allow_trusted: bool) -> None:
     """Raise UsageError for an attribute name that tracehint does not write."""
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name[:80]!r} is no usable attribute name",
+            f"{name[:80]!r} is not a usable attribute name",
             "Names are at most 255 letters, digits, and . _ : - (check --prefix).",
         )
     lower = name.lower()
     if lower.startswith(FORBIDDEN):
         raise UsageError(
-            f"attribute {name} is refused: security.* and system.* change who may do what",
+            f"attribute {name} is refused: security.* and system.* change permissions",
             "Choose another --prefix, for example user.",
         )
     if lower.startswith("trusted.") and not allow_trusted:
@@ -165,7 +165,9 @@ class Table:
         if missing:
             return Gap(hint=key, level="none", reason=f"needs {', '.join(missing)} as well")
         if kind not in self.targets or kind not in row.targets:
-            return Gap(hint=key, level="none", reason=f"{self.name} takes it on no {kind}")
+            return Gap(
+                hint=key, level="none", reason=f"{self.name} does not support it on a {kind}"
+            )
         if row.capability.level == "approximate":
             return Gap(hint=key, level="approximate", reason=row.capability.how)
         return None
@@ -182,7 +184,7 @@ class TableStore(Table):
         check_attribute(key, allow_trusted=allow_trusted)
         if key not in {self.prefix + a for r in self.rows.values() for a, _ in r.attributes}:
             raise InputError(
-                f"{key[:80]!r} is no attribute of the store {self.name}",
+                f"{key[:80]!r} is not an attribute of the store {self.name}",
                 "Give the --prefix with which the hints were set.",
             )
 

@@ -37,11 +37,11 @@ static int check_own(int fd, bool file, const char *name)
 	if (fstat(fd, &st) < 0)
 		return refuse(name, strerror(errno));
 	if (file && !S_ISREG(st.st_mode))
-		return refuse(name, "it is no regular file");
+		return refuse(name, "it is not a regular file");
 	if (st.st_uid != geteuid())
 		return refuse(name, "it belongs to another user");
 	if (st.st_mode & 022)
-		return refuse(name, "others may write to it");
+		return refuse(name, "other users may write to it");
 	if (file && st.st_nlink != 1)
 		return refuse(name, "it has several hard links");
 	return 0;
@@ -79,7 +79,7 @@ int journal_open(struct journal *j, bool create)
 	if (check_own(j->fd, true, JOURNAL) < 0)
 		return -1;
 	if (flock(j->fd, LOCK_EX | LOCK_NB) < 0)
-		return refuse(JOURNAL, "another apply is at work below this directory");
+		return refuse(JOURNAL, "another apply is running below this directory");
 	return end_cut_line(j->fd) < 0 ? refuse(JOURNAL, strerror(errno)) : 0;
 }
 

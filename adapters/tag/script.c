@@ -145,11 +145,11 @@ static int open_target(struct job *j, const struct row *r)
 	int fd = open_checked(r->path);
 
 	if (fd < 0 && errno == ENOENT && !makes) {
-		say(j, "not there:", r->path, r->remark);
+		say(j, "does not exist:", r->path, r->remark);
 		return -1;
 	}
 	if (fd < 0 && errno == ENOENT && j->dry) {
-		say(j, "make", r->path, "");
+		say(j, "create", r->path, "");
 		say(j, "set", r->path, r->remark);
 		return -1;
 	}
@@ -261,7 +261,7 @@ int script(const char *mode, bool quiet)
 			apply_row(&j, &r);
 	}
 	if (got < 0)
-		fail(&j, "", "the table is cut off");
+		fail(&j, "", "the table is truncated");
 	if (undo && got == 0)
 		undo_journal(&j);
 	return fflush(stdout) || j.failed;

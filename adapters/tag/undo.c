@@ -64,7 +64,7 @@ static bool restore(struct job *j, const struct change *c)
 	} else if (value_same(&now, &c->old)) {
 		/* already restored */
 	} else if (!value_same(&now, &c->new)) {
-		say(j, "left:", c->path, "it was changed since");
+		say(j, "left:", c->path, "it has changed since");
 		done = false;
 	} else if ((c->old.set ? value_put(fd, c->name, &c->old) : unset(fd, c->name)) == 0) {
 		say(j, c->old.set ? "restored" : "unset", c->path, c->name);
@@ -91,9 +91,9 @@ static bool unmake(struct job *j, const struct change *c)
 	if (folder < 0)
 		return false;
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino != c->inode)
-		left = "it is not the one that was made";
+		left = "it is not the one that was created";
 	else if (!S_ISDIR(st.st_mode) && st.st_size)
-		left = "it has been written";
+		left = "it has been written to";
 	else if (unlinkat(folder, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
 		left = strerror(errno);
 	close(folder);

@@ -146,7 +146,7 @@ def test_hints_act_and_outputs_are_the_same(
     assert (before / "out/total.txt").read_bytes() == (after / "out/total.txt").read_bytes()
     # the number of copies depends on the readers, so it is no directory default, and what qualifies
     # it is not set alone
-    assert "value follows from the size of the run" in config and "setfattr" not in config
+    assert "value depends on the size of the run" in config and "setfattr" not in config
     runs = [p.read_text() for p in (after / "work").glob("*/*/.command.run")]
     copies = [text for text in runs if "/seed.txt seed.txt" in text]
     assert len(copies) == 3  # each reader reads it twice, so each has its own copy in scratch

@@ -52,14 +52,14 @@ def test_jobs_run_where_their_data_was_made(slurm: Cluster, tmp_path: Path) -> N
         said = slurm.run(*RUN, *FLOW, cwd=folder).stderr
         assert ("each job is submitted to one of 2 nodes" in said) == (number == 2), said
     (count,) = re.findall(r"jobs: (\d+) for the node of their data", said)
-    left = re.search(r"(\d+) left it as it was full", said)
+    left = re.search(r"(\d+) released because it was full", said)
     away = int(left[1]) if left else 0
     assert int(count) >= CHAINS - away, said
     where = {path.name: path.read_text().strip() for path in (folder / "at").iterdir()}
     elsewhere = [n for n in range(CHAINS) if where[f"turn_{n}"] != where[f"make_{n}"]]
     assert len(elsewhere) <= away, f"{elsewhere}: {said}"
     assert set(where.values()) == {"node1", "node2"}
-    assert "recordings of jobs" not in said and "not known" not in said
+    assert "recordings of jobs" not in said and "unknown from" not in said
 
 
 def test_other_jobs_than_those_that_were_recorded_are_recorded_again(
@@ -71,7 +71,7 @@ def test_other_jobs_than_those_that_were_recorded_are_recorded_again(
     for more in (1, 1000, 1000):
         workflow(tmp_path / "w", more)
         said.append(slurm.run(*RUN, *FLOW, cwd=tmp_path / "w").stderr)
-    assert f"{2 * CHAINS} are not known from the last run" in said[1], said[1]
+    assert f"{2 * CHAINS} unknown from the last run" in said[1], said[1]
     assert "the next run is recorded again" in said[1]
     joined = f"{2 * CHAINS} recordings of jobs on 2 hosts joined"
     assert [joined in text for text in said] == [True, False, True]

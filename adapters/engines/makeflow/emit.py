@@ -126,13 +126,13 @@ def _remarks(moving: int, left_out: int, *, afterwards: bool) -> list[str]:
     remarks = []
     if moving:
         remarks.append(
-            f"{plural(moving, 'rule')} change directory, leave their shell, make a directory or a "
-            "link: their outputs are tagged afterwards, not made beforehand"
+            f"{plural(moving, 'rule')} change directory, leave their shell, create a directory or "
+            "a link: their outputs are tagged afterwards, not created beforehand"
         )
     elif afterwards:
         remarks.append(
-            "Outputs are tagged when their rule has ended: what acts on data as they are written "
-            "then comes from their directory's default only (--precreate makes them beforehand)"
+            "Outputs are tagged after their rule ends: hints that act while data are written then "
+            "come only from the directory's default (--precreate creates outputs beforehand)"
         )
     if left_out:
         remarks.append(f"left out: {plural(left_out, 'remembered file')} not in this workflow")

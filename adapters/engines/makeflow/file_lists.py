@@ -98,17 +98,17 @@ def describe_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int
     dropped = [path for mine in lists for path in mine.dropped]
     unknown = sum(path not in sizes for path in dropped)
     bytes_ = sum(sizes.get(path, 0) for path in dropped)
-    known = f"{size(bytes_)} a run" + (f", {unknown} of unknown size" if unknown else "")
+    known = f"{size(bytes_)} per run" + (f", {unknown} of unknown size" if unknown else "")
     lines = [
-        f"{plural(len(dropped), 'declared input')} that no task reads left out ({known}), "
-        f"{plural(sum(len(mine.added) for mine in lists), 'input')} that were read and not "
-        "declared put in"
+        f"{plural(len(dropped), 'declared input')} that no task reads removed ({known}), "
+        f"{plural(sum(len(mine.added) for mine in lists), 'undeclared input')} that "
+        "tasks read added"
     ]
     if left:
-        lines.append(f"{plural(left, 'rule')} with renamed or odd file names left as they were")
+        lines.append(f"{plural(left, 'rule')} with renamed or unusual file names left unchanged")
     unseen = sum(not mine.seen for mine in lists)
     if unseen:
-        lines.append(f"{plural(unseen, 'rule')} not in the recorded run left as they were")
+        lines.append(f"{plural(unseen, 'rule')} not in the recorded run left unchanged")
     return lines
 
 

@@ -54,7 +54,7 @@ def evaluate(text: str, path: Path, not_json: str) -> str:
     if _FETCH.search(text):
         raise _error(path, "fetch() is not evaluated: it runs a command line")
     if len(_LISTDIR.findall(text)) > len(_INSIDE.findall(text)):
-        raise _error(path, "listdir() is evaluated of a literal path below the workflow only")
+        raise _error(path, "listdir() is evaluated only for a literal path below the workflow")
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as made:
         source.write(text.encode("utf-8", "surrogateescape"))
         source.seek(0)

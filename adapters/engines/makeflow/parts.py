@@ -85,7 +85,7 @@ def describe_runs(parts: Parts, folder: str, output: str, hosts: Path | None) ->
     if not parts.bound and not parts.unknown:
         return [f"The plan binds no task to a node: start each on the node of its inputs: {run}"]
     lines = [
-        f"{parts.bound:,} of {plural(len(parts.of_task), 'rule')} with a part of the plan. Run: "
+        f"{parts.bound:,} of {plural(len(parts.of_task), 'rule')} have a part of the plan. Run: "
         f"{run}",
         *parts.remarks(),
     ]
@@ -131,8 +131,8 @@ def order_by_parts(workflow: Workflow, parts: Parts) -> tuple[Workflow, Parts, l
 
 _REORDERED = "The rules are reordered, so that all parts have work at any time"
 _NOT_REORDERED = (
-    "The rules keep their order, since variables are set between them: where those of one part "
-    "are adjacent, the nodes of the others may take them"
+    "The rules keep their order because variables are set between them: where rules of one part "
+    "are adjacent, nodes of other parts may run them"
 )
 
 

@@ -243,7 +243,7 @@ class Variables:
     def _count_text(self, value: str) -> str:
         self._left -= len(value)
         if self._left < 0:
-            raise limit_error("substituted-bytes", "the Makeflow file: its variables make text")
+            raise limit_error("substituted-bytes", "the Makeflow file: text from its variables")
         return value
 
     def assign(self, found: re.Match[str]) -> None:

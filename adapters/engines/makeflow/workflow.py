@@ -85,13 +85,13 @@ def _json(path: Path, raw: bytes) -> dict[str, Any]:
 
     data = load_document(raw.decode("utf-8", "surrogateescape"), path)
     if not isinstance(data, dict):
-        raise InputError(f"{path} is no JSON object", "Give a Makeflow file.")
+        raise InputError(f"{path} is not a JSON object", "Give a Makeflow file.")
     return data
 
 
 def _task(path: Path, number: int, raw: Any) -> Task:
     if not isinstance(raw, dict):
-        raise InputError(f"{path}: rule {number} is no object", "Check the file.")
+        raise InputError(f"{path}: rule {number} is not an object", "Check the file.")
     command = raw.get("command")
     return Task(
         targets=_names(raw.get("outputs")),

@@ -75,14 +75,14 @@ def _drop_own(blocks: dict[str, list[str]], request: EmitRequest, gaps: list[Gap
         if not written:
             return []
         return [
-            f"{', '.join(sorted(written))} of the named processes are replaced: where the pipeline "
-            "has its own, give its main.nf as well, and they stay"
+            f"{', '.join(sorted(written))} of the named processes are replaced; to keep those of "
+            "the pipeline, give its main.nf too"
         ]
     own = own_directives(request.workflow)
     for name, lines in blocks.items():
         kept = [line for line in lines if line.partition(" ")[0] not in own]
         gaps += [
-            Gap(hint=word, level="none", reason="the pipeline has its own, which stays")
+            Gap(hint=word, level="none", reason="the pipeline sets its own, which is kept")
             for word in sorted({line.partition(" ")[0] for line in lines} & own)
         ]
         blocks[name] = kept
@@ -138,7 +138,7 @@ def _before_script(
     common = common_hints([_fixed_hints(rule) for rule in rules])
     for rule in rules:
         gaps += [
-            Gap(hint=hint.name, level="none", reason="its value follows from the size of the run")
+            Gap(hint=hint.name, level="none", reason="its value depends on the size of the run")
             for hint in rule.hints
             if hint.formula.fn
         ]
@@ -181,7 +181,9 @@ def _config(blocks: Mapping[str, list[str]], gaps: list[Gap]) -> str:
         if not blocks[name]:
             continue
         if not PROCESS.fullmatch(name):
-            gaps.append(Gap(hint="withName", level="none", reason="a task type is no process name"))
+            gaps.append(
+                Gap(hint="withName", level="none", reason="a task type is not a process name")
+            )
             continue
         lines += [
             f"    withName: '{name}' {{",

@@ -232,7 +232,9 @@ def find_outputs(folder: Path) -> list[Path]:
         folders.sort()
         found += [Path(where) / n for n in sorted(names) if OUTPUT_FILE.search(n)]
         if len(found) > _MAX_FILES:
-            raise InputError(f"{folder}: more than {_MAX_FILES:,} job outputs", "Give a part.")
+            raise InputError(
+                f"{folder}: more than {_MAX_FILES:,} job outputs", "Give a subdirectory."
+            )
     return [p for p in found if not p.is_symlink() and _begins(p)]
 
 

@@ -35,7 +35,9 @@ def module_of(
     usual = "tracehint_parts.py"
     output = request.output or Path(usual)
     if not output.stem.isidentifier() or output.suffix != ".py":
-        raise UsageError(f"{output.name[:80]!r} is no name of a Python module", f"Use -o {usual}.")
+        raise UsageError(
+            f"{output.name[:80]!r} is not a name of a Python module", f"Use -o {usual}."
+        )
     tasks = plan.tasks if plan is not None else ()
     nodes = nodes_of(plan, request.hosts) if plan is not None else {}
     parts = sorted({task.part for task in tasks})

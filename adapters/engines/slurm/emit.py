@@ -38,7 +38,7 @@ from tracehint.version import __version__
 _HEAD = f"""\
 #!/bin/sh
 # tracehint {__version__}: a planned workflow as jobs of Slurm; run it in the workflow's folder.
-# Words given to this script go to every sbatch: sh THIS-FILE --partition=short
+# Arguments of this script are passed to every sbatch: sh THIS-FILE --partition=short
 set -eu
 stage= last=
 submit() {{
@@ -70,7 +70,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
     if copies is not None:
         check_folder_name(stage)
         if request.output is None:
-            raise UsageError("--local-dir needs a second file beside the script", "Give -o FILE.")
+            raise UsageError("--local-dir needs a second file next to the script", "Give -o FILE.")
         files[request.output.with_name(stage)] = SCRIPT.read_bytes()
     return Emitted(
         files=files,
@@ -132,7 +132,7 @@ def _check_outputs(command: str, outputs: Sequence[str]) -> str:
     return (
         f"sh -c {shlex.quote(command)} || exit\n"
         f'for made in {names}; do [ -e "$made" ] && continue\n'
-        'echo "not made by this rule: $made" >&2; exit 1; done'
+        'echo "not created by this rule: $made" >&2; exit 1; done'
     )
 
 

@@ -87,7 +87,7 @@ run)
         tar -C "$here" --no-overwrite-dir -xf - || : >"$box/lost"
     cd "$here"
     [ ! -e "$box/lost" ] || { # the outputs are kept for inspection
-        echo "results could not be brought back from $box" >&2
+        echo "results could not be copied back from $box" >&2
         exit 1
     }
     rm -rf -- "$box"

@@ -244,8 +244,8 @@ def _tracehint_annotate():
     def warn_of_copies():
         if getattr(workflow.storage_settings, "keep_storage_local", False):
             print(
-                "tracehint: --keep-storage-local-copies keeps every input's copy on disk: what "
-                "access.sequential would have saved is copied all the same",
+                "tracehint: --keep-storage-local-copies keeps a copy of every input on disk, "
+                "also of those that access.sequential would read without a copy",
                 file=sys.stderr,
             )
 

@@ -70,7 +70,7 @@ def emit(hints: HintFile, request: EmitRequest) -> Emitted:
         nodes = nodes_of(hints.plan, request.hosts)
         text += "\n".join(["", *planned_tasks(hints.plan, nodes), ""])
         if not nodes:
-            remarks.append("The plan's tasks have parts and no nodes yet: give --hosts FILE.")
+            remarks.append("The plan's tasks have parts but no nodes yet: give --hosts FILE.")
     return Emitted(files={request.output: text.encode()}, gaps=merge_gaps(gaps), remarks=remarks)
 
 
@@ -106,7 +106,7 @@ def module(hints: HintFile, hosts: Mapping[str, str]) -> tuple[str, list[Gap]]:
     for rule in hints.rules:
         lines.append(f"// {comment(rule.id)} {comment(rule.pattern)}: {comment(rule.template)}")
         if rule.pattern not in LOCATIONS or not rule.consumers:
-            reason = "no call whose place would matter"
+            reason = "no call whose placement matters"
             lines.append(f"//   not expressible: {reason}")
             gaps.append(Gap(hint=rule.pattern, level="none", reason=reason))
             continue
@@ -153,7 +153,7 @@ def read_locations(path: Path) -> dict[str, str]:
         }
     except (TypeError, KeyError, AttributeError, IndexError) as error:
         raise InputError(
-            f"{path} is not what `tracehint locate --format json` writes", "Write it again."
+            f"{path} is not output of `tracehint locate --format json`", "Write it again."
         ) from error
 
 
