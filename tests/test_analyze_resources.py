@@ -43,7 +43,7 @@ def test_spilled_extents_give_the_same_json(
     monkeypatch.setattr(local, "BATCH", 7)
     monkeypatch.setattr(partitions.divide, "__defaults__", (20,))
     assert json_of(bundle, Resources(threads=3, memory=0, folder=folder)) == whole
-    monkeypatch.setattr(local, "LARGE", 1000)
+    monkeypatch.setattr(local, "LARGE_PARTITION", 1000)
     assert json_of(bundle, Resources(threads=3, memory=0, folder=folder)) == whole
     assert not list(folder.iterdir())
 

@@ -162,7 +162,7 @@ def test_losses_are_told_and_lower_score_and_confidence(tmp_path: Path) -> None:
         (lambda d: d.update(schema="other"), "not an analysis"),
         (lambda d: d.pop("files"), "files"),
         (lambda d: d["edges"][0].update(producer="t99"), "t99"),
-        (lambda d: d["edges"][0].update(via='x","y'), "none of"),
+        (lambda d: d["edges"][0].update(via='x","y'), "not one of"),
         (lambda d: d["edges"][0].update(bytes=None), "bytes is null"),
         (lambda d: d["files"][0].update(size_bytes=1 << 63), "wrong field"),
         (lambda d: d["files"][1]["patterns"][0].update(pattern="magic"), "magic"),

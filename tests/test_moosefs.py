@@ -264,7 +264,7 @@ class TestRealStore:
         ]
         tracehint(store, *words)  # on another node than the one that set the tags
         store.run("mfssetgoal", "1", data / "parts" / "p_0.dat")
-        assert "not node_" in tracehint(store, *words, code=1)
+        assert "expected node_" in tracehint(store, *words, code=1)
 
     def test_a_task_is_tagged_on_its_own_node(
         self, store: Cluster, work: tuple[Path, list[str | Path]], tmp_path: Path

@@ -164,6 +164,6 @@ def test_what_is_no_input_is_named(tmp_path: Path) -> None:
     need_engine()
     program = find_program()
     for words, said in (([], b"usage:"), ([tmp_path / "none", tmp_path], b"cannot be opened"),
-                        ([tmp_path, tmp_path], b"no file")):  # fmt: skip  # a table
+                        ([tmp_path, tmp_path], b"not a regular file")):  # fmt: skip  # a table
         done = subprocess.run([program, *words], capture_output=True, check=False)
         assert done.returncode == 2 and said in done.stderr
