@@ -6,7 +6,6 @@
 #include <linux/fcntl.h>
 #include <linux/stat.h>
 #include "record.h"
-#include "runs.h"
 
 #define SPINS 2000
 
@@ -139,17 +138,15 @@ void slot_settle(struct rec *rec, long fd)
 	struct slot *slot = slot_at(rec, fd);
 	struct statx facts;
 
-	if (!slot || slot->kind != SLOT_FILE || !slot->writes)
+	if (!slot || slot->kind != SLOT_FILE || !slot->writes || th_failed(read_facts(fd, &facts)))
 		return;
-	hold(slot);
 	struct th_episode *ep = __atomic_load_n(&slot->ep, __ATOMIC_ACQUIRE);
 
 	/* another thread may close the descriptor and open another file by its number */
-	if (ep && !th_failed(read_facts(fd, &facts)) && facts.stx_ino == ep->ino) {
+	if (ep && facts.stx_ino == ep->ino) {
 		ep->size_close = facts.stx_size;
 		ep->nlink = facts.stx_nlink;
 	}
-	release(slot);
 }
 
 void slots_settle(struct rec *rec)
