@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -241,3 +242,16 @@ def test_a_file_is_closed_while_another_thread_reads_it(tmp_path: Path) -> None:
     program = compiled(tmp_path, "closed", CLOSED, "-pthread")
     loop = f"for i in $(seq 4); do {program} || exit 3; done"
     assert recorded(tmp_path, "sh", "-c", loop).manifest.exit_status == 0
+
+
+def test_the_recording_is_open_under_a_high_number_only(tmp_path: Path) -> None:
+    """A thread that closes a descriptor twice closes a low number; the library would write to the
+    file that is opened next."""
+    log = tmp_path / "calls"
+    calls = "trace=openat,fcntl,close,mmap"
+    recorded(tmp_path, "strace", "-f", "-qq", "-e", calls, "-o", str(log), "true")
+    (low,) = re.findall(r"openat\(.*/spool/arena\".* = (\d+)\n", log.read_text())
+    after = log.read_text().partition("/spool/arena")[2].splitlines()[1:4]
+    high = re.search(rf"fcntl\({low}, F_DUPFD_CLOEXEC, \d+\) += (\d+)", after[0])
+    assert high is not None and int(high[1]) >= 60, after
+    assert f"close({low})" in after[1] and f"MAP_SHARED, {high[1]}, 0)" in after[2], after
