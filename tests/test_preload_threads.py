@@ -203,8 +203,8 @@ def test_a_program_ends_while_its_threads_close_files(tmp_path: Path) -> None:
     """The final sizes of open files are read at exit: a file closed at that moment ended the
     program with SIGSEGV, once in 25 runs."""
     program = compiled(tmp_path, "ending", ENDING, "-pthread")
-    loop = f"for i in $(seq 100); do {program} || exit 3; done"
-    assert recorded(tmp_path, "sh", "-c", loop).manifest.exit_status == 0
+    loop = 'for i in $(seq 100); do "$0" || exit 3; done'
+    assert recorded(tmp_path, "sh", "-c", loop, program).manifest.exit_status == 0
 
 
 CLOSED = r"""
@@ -240,8 +240,8 @@ int main(void)
 def test_a_file_is_closed_while_another_thread_reads_it(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"x")
     program = compiled(tmp_path, "closed", CLOSED, "-pthread")
-    loop = f"for i in $(seq 4); do {program} || exit 3; done"
-    assert recorded(tmp_path, "sh", "-c", loop).manifest.exit_status == 0
+    loop = 'for i in $(seq 4); do "$0" || exit 3; done'
+    assert recorded(tmp_path, "sh", "-c", loop, program).manifest.exit_status == 0
 
 
 def test_the_recording_is_open_under_a_high_number_only(tmp_path: Path) -> None:
