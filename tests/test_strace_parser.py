@@ -526,6 +526,17 @@ def test_tmpfile_gets_its_name_by_linkat() -> None:
     assert [r["deleted"] for r in rows(tables, "files")] == [False]
 
 
+def test_a_link_to_a_descriptor_of_another_process_leaves_the_own_file_alone() -> None:
+    tables, _ = parse(
+        RUN + '1 openat(AT_FDCWD, "/w", O_RDWR|O_TMPFILE, 0600) = 3</w/#99>(deleted)\n'
+        '1 write(3, "x"..., 5) = 5\n'
+        '1 linkat(AT_FDCWD, "/proc/2/fd/3", AT_FDCWD, "other", AT_SYMLINK_FOLLOW) = 0\n'
+        '1 linkat(AT_FDCWD, "/proc/1/fd/3", AT_FDCWD, "named", AT_SYMLINK_FOLLOW) = 0\n'
+    )
+    assert moved(tables, b"/w/named") == ["write 0+5"]
+    assert moved(tables, b"/w/other") == []
+
+
 def test_annotations_tell_what_the_log_left_out() -> None:
     tables, _ = parse(
         '9 read(3</data/in>, "x"..., 10) = 10\n9 write(1</data/out>, "x"..., 4) = 4\n'

@@ -86,7 +86,7 @@ def _add_open(
             node.absent = node.file is None
         return
     fd, note, gone = descriptor(call.result)
-    reopened = _find_reopened(thread, asked)
+    reopened = find_reopened(thread, asked)
     if reopened is not None:
         rec, first, path = reopened.file, False, reopened.path
     elif b"O_TMPFILE" in how or (gone and note is not None):
@@ -137,7 +137,7 @@ def _session(
         st.undecided_opens.append(MaybeCreation(rec, row.number, epoch.proc, call.t_ns, seq, trunc))
 
 
-def _find_reopened(thread: Thread, path: bytes) -> Ofd | None:
+def find_reopened(thread: Thread, path: bytes) -> Ofd | None:
     """Return the open description behind /proc/self/fd/N, /dev/fd/N, /dev/stdin; else None."""
     fd = _STD_PATH.get(path)
     if fd is None:

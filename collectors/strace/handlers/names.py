@@ -16,6 +16,7 @@ from tracehint.collectors.strace.finish import (
     same_inode,
 )
 from tracehint.collectors.strace.handlers.common import head_fd, parse_result, path_at
+from tracehint.collectors.strace.handlers.descriptors import find_reopened
 from tracehint.collectors.strace.lexer import (
     AT_FDCWD,
     Call,
@@ -27,8 +28,6 @@ from tracehint.collectors.strace.lexer import (
 )
 from tracehint.collectors.strace.model import FileRec, Thread
 from tracehint.collectors.strace.state import Node, State
-
-_FD_PATH = re.compile(rb"/(?:proc/(?:self|thread-self|\d+)/fd|dev/fd)/(\d+)$")
 
 
 def rename(st: State, thread: Thread, call: Call) -> None:
@@ -123,11 +122,10 @@ def _link(
 ) -> None:
     proc = thread.group.epoch.proc
     name = string(old_arg)
-    by_fd = _FD_PATH.match(name)
-    fd = int(by_fd[1]) if by_fd else None
-    if not name and old_dir is not None:
-        fd = descriptor(old_dir)[0]
-    ofd = thread.table.fds.get(fd) if fd is not None else None
+    if name or old_dir is None:
+        ofd = find_reopened(thread, name)
+    else:  # AT_EMPTY_PATH
+        ofd = thread.table.fds.get(descriptor(old_dir)[0])
     if ofd is not None:
         old, rec = ofd.path, ofd.file
     else:
