@@ -236,10 +236,11 @@ static void cancel_close()
 	}
 }
 
-static std::atomic<int> depth, seen;
+static std::atomic<int> depth, seen, looked;
 
 __attribute__((noinline)) static void *waits(void *)
 {
+	pthread_barrier_wait(&ready);
 	block_read();
 	return nullptr;
 }
@@ -252,6 +253,7 @@ static void look(int)
 	for (int i = 0; i < depth; i++)
 		seen += (char *)frames[i] >= (char *)waits &&
 			(char *)frames[i] < (char *)waits + 60;
+	looked = 1;
 }
 
 static void interrupt()
@@ -263,11 +265,13 @@ static void interrupt()
 		action.sa_handler = look;
 		action.sa_flags = restart ? SA_RESTART : 0;
 		sigaction(SIGUSR1, &action, nullptr);
-		depth = seen = 0;
+		depth = seen = looked = 0;
 		pthread_create(&thread, nullptr, waits, nullptr);
-		usleep(30000);
+		pthread_barrier_wait(&ready);
+		usleep(200000); /* until it reads */
 		pthread_kill(thread, SIGUSR1);
-		usleep(30000);
+		for (int i = 0; i < 2000 && !looked; i++) /* the first backtrace loads a library */
+			usleep(10000);
 		check(depth > 4 && seen == 1, "backtrace");
 		if (restart)
 			(void)!write(ends[1], "x", 1);

@@ -189,6 +189,7 @@ static int fd_cloexec_after_exec(void)
 	pid_t pid;
 
 	close(fd);
+	close(make("g", 3001));
 	fd = open("f", O_RDONLY | O_CLOEXEC);
 	must(read(fd, buffer, 307) == 307, "read");
 	saw("f", "read", "read", 0, 307, 307, 1);
@@ -201,7 +202,8 @@ static int fd_cloexec_after_exec(void)
 		_exit(97);
 	}
 	waitpid(pid, &status, 0);
-	return 0;
+	fact("reads", "g", NULL);
+	return WEXITSTATUS(status);
 }
 
 const struct workload fd_cases[] = {

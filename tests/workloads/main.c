@@ -94,7 +94,7 @@ int make(const char *path, size_t size)
 	return fd;
 }
 
-int child(int (*run)(void))
+void child(int (*run)(void))
 {
 	int status;
 	pid_t pid = fork();
@@ -102,8 +102,7 @@ int child(int (*run)(void))
 	must(pid >= 0, "fork");
 	if (!pid)
 		_exit(run());
-	must(waitpid(pid, &status, 0) == pid, "waitpid");
-	return status;
+	must(waitpid(pid, &status, 0) == pid && !status, "child");
 }
 
 static int run_case(const char *name)

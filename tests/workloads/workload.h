@@ -51,7 +51,7 @@ void fact(const char *what, const char *path, const char *other);
 
 int make(const char *path, size_t size); /* a file, its writes printed; read-write descriptor */
 void must(int ok, const char *what);	 /* end the case if !ok */
-int child(int (*run)(void));		 /* fork, run, wait; returns the wait status */
+void child(int (*run)(void));		 /* fork, run, wait; end the case if it fails */
 void here(const char *text);		 /* comment line */
 
 #endif
