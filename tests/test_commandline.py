@@ -108,6 +108,7 @@ def test_pipes_here_documents_and_substitutions_are_linked() -> None:
     assert kinds == ["comment", "command", "head", "command", "command"]
 
 
+@pytest.mark.slow
 def test_any_text_is_read_to_its_end() -> None:
     """Truncated, unbalanced or random text raises nothing and takes linear time."""
     rnd = random.Random(29)

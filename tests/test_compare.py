@@ -89,6 +89,7 @@ def test_fewer_than_two_runs_are_an_error_that_says_so(
     assert said in done.stderr and "tracehint run -- COMMAND" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["lint"], ["report", "-o", "-"], ["graph"]])
 def test_without_a_run_the_last_one_here_is_taken(tmp_path: Path, command: list[str]) -> None:
     for number, program in enumerate(["make", "sh", "make"], 1):

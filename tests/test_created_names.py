@@ -71,6 +71,7 @@ def true_name(root: Path, name: bytes) -> bytes | None:
         os.close(fd)
 
 
+@pytest.mark.slow
 def test_a_name_is_the_true_one_or_none(program: Path, root: Path) -> None:
     rnd = random.Random(7)
     heads = [b"", b"./", os.fsencode(root) + b"/", os.fsencode(root.parents[1]) + b"/link/w/", b"/"]

@@ -675,6 +675,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(items=st.lists(JSON, max_size=6), other=JSON, size=st.integers(1, 9))
 def test_streamed_json_equals_the_whole(items: list[Any], other: Any, size: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,6 +153,7 @@ def flat(edges: dict[tuple[str, str, int, str], int]) -> set[tuple[str, str, str
     return {(p, path, c) for p, path, _, c in edges}
 
 
+@pytest.mark.slow
 @settings(max_examples=100 * MORE, deadline=None)
 @given(steps, st.tuples(st.booleans(), st.booleans()), st.booleans())
 def test_same_as_byte_by_byte(

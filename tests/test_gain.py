@@ -93,6 +93,7 @@ def many_stages() -> RunBuilder:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "cluster"),
     [*(("six_patterns", cluster) for cluster in CLUSTERS), ("montage", "slow"), ("montage", "nfs")],
@@ -115,6 +116,7 @@ def test_invariants_of_generated_runs(seed: int, tmp_path: Path) -> None:
     check_outputs(analyze(bundle), bundle, where, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["many tasks", "many groups"])
 def test_invariants_of_a_large_run_of_which_not_all_is_simulated(size: str, tmp_path: Path) -> None:
     if size == "many tasks":

@@ -37,6 +37,7 @@ def _loose(parts: list[bytes | str]) -> Template | None:
     return template
 
 
+@pytest.mark.slow
 @given(_PARTS, st.lists(_BYTES, max_size=14).map(b"".join))
 @settings(max_examples=500, deadline=None)
 @example([b"a", "n"], b"a7\n")

@@ -30,6 +30,7 @@ COMMANDS = {
     "wfformat": "export run.trace --to wfformat -o out --force",
     "parquet": "export run.trace --to parquet -o out --force",
 }
+WAYS = ("hints", "report", "analyze", "merge")  # a file, a long one, a directory, a bundle
 TIMES = int(os.environ.get("TRACEHINT_INTERRUPTS", "1"))
 
 
@@ -46,7 +47,9 @@ def started(words: str, folder: Path) -> subprocess.Popen[bytes]:
     )  # fmt: skip  # a table
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.full] * (n not in WAYS)) for n in COMMANDS]
+)
 def test_nothing_is_left_half_written(name: str, tmp_path: Path) -> None:
     write(tmp_path / "run.trace", 20)
     if "run.wf" in COMMANDS[name]:

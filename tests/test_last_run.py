@@ -26,6 +26,7 @@ def recorded(path: Path, status: int | None = 0) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_profile_recorded_is_the_last_run(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("x" * 5000)
     (tmp_path / "w.sh").write_text("cat in > a.txt\ncp a.txt b.txt\nwc b.txt > c.txt\n")

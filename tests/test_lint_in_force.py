@@ -51,6 +51,7 @@ def bundle_of(run: str, table: str, state: str = "set") -> tuple[Bundle, Context
     return changed, Context(analysis, changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "run"), CASES)
 def test_a_hint_counts_however_it_is_known(code: str, run: str) -> None:
     model = parse_run(run)

@@ -307,6 +307,7 @@ def rows_wait_in_files(monkeypatch: pytest.MonkeyPatch, memory: int) -> list[Pat
     return waited
 
 
+@pytest.mark.slow
 def test_what_is_written_part_by_part_is_what_is_written_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,5 +48,6 @@ def test_a_local_replica_ends_alike_and_is_ahead_on_the_way() -> None:
     assert (ahead[1:7] > 1.2).all()
 
 
+@pytest.mark.full
 def test_the_page_shows_what_the_command_prints() -> None:
     assert table() in PAGE.read_text(encoding="utf-8")

@@ -233,6 +233,7 @@ def submit(folder: Path, env: Mapping[str, str], *words: str) -> subprocess.Comp
     )  # fmt: skip  # a table
 
 
+@pytest.mark.slow
 @needs_preload()
 def test_sbatch_is_what_it_is_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words, output and exit code are unchanged. Known jobs get a node; if Slurm rejects it, the

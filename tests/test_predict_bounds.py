@@ -292,6 +292,7 @@ def test_every_key_is_tried_at_and_beyond_its_limits() -> None:
                     parse_cluster(text, "x")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_any_text_is_a_cluster_or_an_error(text: str) -> None:
     try:

@@ -1,5 +1,5 @@
 """Root records or sets hints in a directory of another user, who replaces the files that control
-the library. Each attack is made 20 times.
+the library. Each attack is made TIMES times.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tracehint.collectors.preload.arena import HEAD, ArenaFile, write_sites
 from tracehint.collectors.preload.library import LIBRARY
 
 pytestmark = [pytest.mark.slow, needs_root, needs_preload()]
-TIMES = 20
+TIMES = 5
 PROGRAMS = "for i in 1 2 3 4 5 6 7 8 9 10; do cat /proc/self/maps; done"
 
 

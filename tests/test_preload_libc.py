@@ -66,10 +66,14 @@ def unsupported(tmp_path: Path) -> list[str]:
     return changed_libc("sid", tmp_path / "libc")
 
 
-def test_the_tests_of_this_machines_c_library_pass(words: list[str], tmp_path: Path) -> None:
-    start = [*words, sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider"]
+@pytest.mark.parametrize(
+    "release", [pytest.param(n, marks=[pytest.mark.full] * (n != RELEASES[-1])) for n in RELEASES]
+)
+def test_the_tests_of_this_machines_c_library_pass(release: str, tmp_path: Path) -> None:
+    words = [*with_libc(release), sys.executable, "-m", "pytest", "-q", "-n0"]
+    options = ["-p", "no:cacheprovider", f"--basetemp={tmp_path / 'inner'}"]
     done = subprocess.run(
-        [*start, f"--basetemp={tmp_path / 'inner'}", *(ROOT / "tests" / name for name in SAME)],
+        [*words, *options, *(ROOT / "tests" / name for name in SAME)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip  # a table
     assert done.returncode == 0, done.stdout

@@ -115,7 +115,7 @@ class Typist:
 
 
 # Their output differs from the others' only in the engine's own words.
-FULL = ("nextflow", "cwltool")
+FULL = ("makeflow", "nextflow", "cwltool")
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,7 @@ def test_slow_streams_and_disks_are_limits_of_their_own() -> None:
     assert "disk_write_mb_s = 5" in text
 
 
+@pytest.mark.slow
 def test_one_node_measures_itself_and_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "cluster.toml"
     store = tmp_path / "store"
@@ -251,6 +252,7 @@ def test_the_agent_touches_nothing_outside_its_directory(tmp_path: Path) -> None
     assert list(inside.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: Path) -> None:
     """Requests to two nodes' agents, in order: no node reads data that its client may cache."""
     asked: list[tuple[int, str, str]] = []
@@ -396,6 +398,7 @@ for word; do case $word in --wrap=*) job=${{word#--wrap=}};; esac; done
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("works", [True, False])
 def test_a_batch_system_is_measured_through_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: bool

@@ -98,6 +98,7 @@ def test_pipes_in_a_bundle_of_somebody_else_hold_nobody(tmp_path: Path) -> None:
         read_bundle(bundle)
 
 
+@pytest.mark.slow
 def test_a_pipe_as_table_of_tags_does_not_hold_the_task(tmp_path: Path) -> None:
     table, _, _ = encode([[target("o")]], open_store("xattr"))
     folder = tmp_path / "x.tracehint"

@@ -101,6 +101,7 @@ def test_equal_sizes_come_in_the_order_of_their_names() -> None:
     assert [row[0] for row in groups("\n".join(lines), 3)] == ["a/x", "b/x", "c/x"]
 
 
+@pytest.mark.slow
 def test_hostile_names_stay_on_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow as pa
 

@@ -426,6 +426,7 @@ def _one_by_one(rows: list[dict[str, Any]], started: int) -> list[dict[str, Any]
     return pa.Table.from_pylist(made, TASKS).to_pylist()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(rows=st.lists(ROW, max_size=6), started=st.sampled_from([0, 5, 1_700_000_000 * 10**9]))
 def test_columns_say_what_rows_say(rows: list[dict[str, Any]], started: int) -> None:
