@@ -21,7 +21,6 @@ def collected(
     slurp: bool = False,
     overlap: bool = False,
     less: int = 0,
-    extra: bool = False,
 ) -> tuple[Case, Edges]:
     """Each job writes a file, the engine concatenates them, a reader reads the whole result."""
     case = Case()
@@ -36,8 +35,6 @@ def collected(
         first = case.task("first")
         case.run.write(first, target, 0, start, at=1)
     at, place = 2.0, start
-    if extra:  # an earlier read of the whole file
-        case.run.read(case.engine, files[0], 0, sizes[0], at=1.5)
     for i in order[: len(sizes)]:
         until = 9.0 if overlap else at
         case.run.read(case.engine, files[i], 0, sizes[i] - less, at=at, until=until)

@@ -50,15 +50,10 @@ def instances() -> dict[str, Any]:
 
 
 def cases() -> list[Any]:
-    """Return every pair with each kind of type names; the hardest of three pairs has no mark."""
+    """Return every pair with each kind of type names."""
     return [
-        pytest.param(
-            *pair,
-            types,
-            id=f"{pair[0].split('-')[0]}-{types}",
-            marks=[] if types == KINDS[2] and at in (0, 1, 3) else pytest.mark.slow,
-        )
-        for at, pair in enumerate(PAIRS)
+        pytest.param(*pair, types, id=f"{pair[0].split('-')[0]}-{types}")
+        for pair in PAIRS
         for types in KINDS
     ]
 

@@ -45,15 +45,6 @@ prog: $(OBJ)
 """
 
 
-def task_types(run: Run) -> dict[str, int]:
-    """Count the tasks by type, without engines."""
-    counts: dict[str, int] = {}
-    for task in run.tasks.values():
-        if not task["engine"]:
-            counts[task["type"]] = counts.get(task["type"], 0) + 1
-    return counts
-
-
 def prepare(folder: Path) -> None:
     (folder / "Snakefile").write_text(SNAKEFILE)
     (folder / "table.bin").write_bytes(bytes(range(256)) * 1024)

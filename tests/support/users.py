@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from tests.support.patience import PATIENCE_S
 
 OTHER = 12345
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a second user")
-AS_OTHER: dict[str, Any] = {"user": OTHER, "group": OTHER, "extra_groups": []}  # of subprocess
 
 _BECOME = f"""
 import ctypes, os, sys

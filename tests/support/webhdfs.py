@@ -62,11 +62,6 @@ def read(path: str, start: int, length: int) -> int:
     return found
 
 
-def replicate(path: str, copies: int) -> None:
-    """Set the number of copies; HDFS creates them in the background."""
-    _ask("PUT", path, "SETREPLICATION", {"replication": copies}, 200)
-
-
 def hosts(path: str) -> list[list[str]]:
     """Return the nodes of each block."""
     body = _ask("GET", path, "GETFILEBLOCKLOCATIONS", {}, 200).read()
