@@ -91,10 +91,10 @@ engines: dev ## the workflow engines and C libraries that the tests run: fetched
 	-@for one in $(ENGINES); do scripts/engines.sh build/engines $$one; done
 	-@for one in $(RELEASES); do scripts/libc.sh build/libc $$one; done
 
-test: engines ## all tests (under 15 minutes)
+test: engines ## all tests (20 minutes on two cores)
 	$(PYTEST) -m "not full"
 
-test-quick: dev ## the quick tests (under 90 s)
+test-quick: dev ## the quick tests (two minutes on two cores)
 	$(PYTEST) -m "not slow"
 
 test-full: setup-full engines ## also soaks, fuzzing, more engines and stores

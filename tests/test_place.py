@@ -198,7 +198,7 @@ def test_what_the_store_says_never_names_a_node_that_is_not_in_the_file(
     os.setxattr(tmp_path / "a", "user.where", b"evil,-oProxyCommand=id,\x1b[31m")
     done = place("a", "--", *WHERE)
     assert done.stdout.strip() in ("n1", "n2.cluster", "n3")
-    assert "the place of no input is known" in done.stderr
+    assert "no node is known for any input" in done.stderr
     assert "\x1b" not in done.stderr
 
 
@@ -212,7 +212,7 @@ def test_a_file_of_another_store_is_no_reason_to_stop(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     done = tracehint("place", "--hosts", "hosts.toml", "--store", "cephfs", "a", cwd=tmp_path)
     assert done.returncode == 0
-    assert "the place of no input is known" in done.stderr
+    assert "no node is known for any input" in done.stderr
 
 
 @pytest.mark.parametrize("name", [n for n in HOSTILE_NAMES if b"\0" not in n], ids=repr)

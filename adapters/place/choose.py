@@ -311,7 +311,7 @@ def _explain_choice(
 ) -> NodeChoice:
     here = known.bytes.get(host.name, 0)
     if not most:
-        why = "the place of no input is known" if known.total_bytes else "no input has any bytes"
+        why = "no node is known for any input" if known.total_bytes else "no input has any bytes"
     else:
         why = f"{human(here)} of {human(known.total_bytes)} of the inputs are stored there"
     reason = "; ".join([_join_first_reasons(skipped), why]) if skipped else why

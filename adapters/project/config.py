@@ -75,7 +75,9 @@ def find_config(folder: Path) -> ProjectConfig | None:
         if key == LINT_TABLE:
             continue
         if key not in KEYS:
-            raise InputError(f"{path}: {key[:80]!r} is not known", f"Known are {', '.join(KEYS)}.")
+            raise InputError(
+                f"{path}: {key[:80]!r} is not known", f"Known keys: {', '.join(KEYS)}."
+            )
         kind = KEYS[key][1]
         texts = value if isinstance(value, list) and kind is tuple else [value]
         if not texts or not all(isinstance(text, str) and text for text in texts):

@@ -124,7 +124,7 @@ def _build_store(
 
 def _row(where: str, key: str, raw: HintRow, table: StoreTable) -> Row:
     if key not in VOCABULARY:
-        raise InputError(f"{where} is not a known hint", "Known are: " + ", ".join(VOCABULARY))
+        raise InputError(f"{where} is not a known hint", "Known hints: " + ", ".join(VOCABULARY))
     pairs = raw.set or ([raw] if raw.level != "none" else [])
     if any(unknown_field(pair.value, table.fields) for pair in pairs):
         raise InputError(
@@ -171,5 +171,5 @@ def open_store(
         return load_table(named_path(name), prefix=prefix, places=load_places(places))
     raise UsageError(
         f"there is no store {name[:80]!r}",
-        f"Known are {', '.join(names(tables))}; or give a table, for example --store ./my.toml.",
+        f"Known stores: {', '.join(names(tables))}; or a table, for example --store ./my.toml.",
     )
