@@ -147,14 +147,21 @@ def _label_analysis(
     if "hosts_by_site" in run:
         run["between_sites_bytes"] = bytes_between(segmented.tasks, flow.edges)
     tables = {
-        "tasks": segmented.tasks, "files": flow.files, "producers": flow.producers,
+        "tasks": segmented.tasks,
+        "files": flow.files,
+        "producers": flow.producers,
         "edges": flow.edges,
-    }  # fmt: skip  # a table
+    }
     for name, table in tables.items():
         resources.ready(name, table)
     labelled = label(flow, segmented.tasks, options, run, lost, resources)
     return Analysis(
-        run, **tables, consumers=labelled.consumers, patterns=labelled.patterns,
-        groups=labelled.groups, options=options,
-        proc_task=segmented.proc_task, declared_task=segmented.declared_task,
-    )  # fmt: skip  # a table
+        run,
+        **tables,
+        consumers=labelled.consumers,
+        patterns=labelled.patterns,
+        groups=labelled.groups,
+        options=options,
+        proc_task=segmented.proc_task,
+        declared_task=segmented.declared_task,
+    )

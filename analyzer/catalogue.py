@@ -38,7 +38,7 @@ CATALOGUE: tuple[Pattern, ...] = (
     Pattern("partly_shared", 0.3, "#B8A800", "replication", touched=True, thinned=True),
     Pattern("stage_in", 0.8, "#8A8A8A", "local"),
     Pattern("stage_out", 0.9, "#8A8A8A"),
-)  # fmt: skip  # a table
+)
 # Minimum readers of a broadcast, scatter or partly shared file, and writers of a gather.
 MIN_SHARING = 2
 NAMES = tuple(p.name for p in CATALOGUE)

@@ -24,26 +24,41 @@ _SYSTEM = (
     "^(?:" + "|".join(map(re.escape, NOT_SYSTEM)) + ")(?:/|$)",
 )
 # Below a root, matched against "/" + the path relative to it.
-SOFTWARE = "|".join((
-    "/(?:site-packages|dist-packages|__pycache__|node_modules|conda-meta|pkgs/cache)/",
-    r"/\.(?:git|svn|hg|bzr|tox|nox|venv|virtualenv|mypy_cache|pytest_cache|ruff_cache|cache|conda)/",
-    r"/\.(?:singularity|apptainer|docker|npm|cargo|rustup|julia|R|local|config|ipython|jupyter)/",
-    r"/\.(?:pyenv|rbenv|nvm|asdf|sdkman|mamba|micromamba|nix-profile|m2|gradle|java)/",
-    r"/lib(?:32|64)?/python\d(?:\.\d+)?/",
-    "/renv/library/", "/work/(?:conda|singularity|apptainer)/",
-    r"\.(?:pyc|sif|simg|squashfs)$", "/pyvenv\\.cfg$", r"/\.(?:python-version|tool-versions)$",
-))  # fmt: skip  # a table
+SOFTWARE = "|".join(
+    (
+        "/(?:site-packages|dist-packages|__pycache__|node_modules|conda-meta|pkgs/cache)/",
+        r"/\.(?:git|svn|hg|bzr|tox|nox|venv|virtualenv|mypy_cache|pytest_cache|ruff_cache|cache|conda)/",
+        r"/\.(?:singularity|apptainer|docker|npm|cargo|rustup|julia|R|local|config|ipython|jupyter)/",
+        r"/\.(?:pyenv|rbenv|nvm|asdf|sdkman|mamba|micromamba|nix-profile|m2|gradle|java)/",
+        r"/lib(?:32|64)?/python\d(?:\.\d+)?/",
+        "/renv/library/",
+        "/work/(?:conda|singularity|apptainer)/",
+        r"\.(?:pyc|sif|simg|squashfs)$",
+        "/pyvenv\\.cfg$",
+        r"/\.(?:python-version|tool-versions)$",
+    )
+)
 # Bookkeeping files of workflow engines, which are not data of the workflow.
-BOOKKEEPING = "|".join((
-    r"/\.snakemake/(?:metadata|log|locks|incomplete|auxiliary|scripts|conda|conda-archive|"
-    r"singularity|iocache|source-cache|unit-tests|[^/]*$)",
-    r"/\.nextflow(?:/|\.log|[^/]*$)", r"/\.command\.(?:run|sh|begin|log|out|err|trace|env|stub)$",
-    r"/\.exitcode$", r"\.makeflowlog$", r"\.batchlog$", r"/\.makeflow(?:\.|/)",
-    r"/makeflow\.failed\.", r"/\.parallel/", r"/runinfo/\d+/", r"/vine-run-info/",
-    r"/\.lineage/", r"/\.parsl",
-    r"(?:^|/)\.tracehint/",  # files of run and apply
-    r"\.tracehint/(?:[^/]*$|bin/)",  # files that emit writes next to an annotated workflow
-))  # fmt: skip  # a table
+BOOKKEEPING = "|".join(
+    (
+        r"/\.snakemake/(?:metadata|log|locks|incomplete|auxiliary|scripts|conda|conda-archive|"
+        r"singularity|iocache|source-cache|unit-tests|[^/]*$)",
+        r"/\.nextflow(?:/|\.log|[^/]*$)",
+        r"/\.command\.(?:run|sh|begin|log|out|err|trace|env|stub)$",
+        r"/\.exitcode$",
+        r"\.makeflowlog$",
+        r"\.batchlog$",
+        r"/\.makeflow(?:\.|/)",
+        r"/makeflow\.failed\.",
+        r"/\.parallel/",
+        r"/runinfo/\d+/",
+        r"/vine-run-info/",
+        r"/\.lineage/",
+        r"/\.parsl",
+        r"(?:^|/)\.tracehint/",  # files of run and apply
+        r"\.tracehint/(?:[^/]*$|bin/)",  # files that emit writes next to an annotated workflow
+    )
+)
 
 # An absolute path that is not normalised: `.`, `..`, doubled slashes or a trailing slash.
 ODD = r"//|/\.\.?(?:/|$)|/$"

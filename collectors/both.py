@@ -33,8 +33,9 @@ class BothCollectors:
     def check(self) -> Availability:
         """Whether both collectors can record here."""
         for name, found in (
-            ("ebpf", EbpfCollector().check()), ("preload", PreloadCollector().check()),
-        ):  # fmt: skip  # a table
+            ("ebpf", EbpfCollector().check()),
+            ("preload", PreloadCollector().check()),
+        ):
             if not found.usable or found.incomplete:
                 why = found.incomplete or found.reason
                 return Availability(False, f"{name}: {why}", found.remedy)

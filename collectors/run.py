@@ -16,8 +16,13 @@ from tracehint.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CollectorError
 
 _SI_KERNEL = 0x80  # si_code of signals that the terminal sends to the whole foreground group
 _FORWARD = (
-    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip  # a table
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 _SIGNAL_POLL_S = 0.2  # interval of checks for signals that another thread received
 _KEY_SIGNALS = (signal.SIGINT, signal.SIGQUIT)  # sent by the terminal's keys
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)  # a command expects their default action

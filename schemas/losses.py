@@ -35,17 +35,25 @@ KINDS: dict[str, tuple[str, str]] = {
     "truncated_log": (UNKNOWN, "the log ends in the middle ({n}): what came after is unknown"),
     "killed_recorder": (UNKNOWN, "the recorder was killed: what came after is unknown"),
     "unfollowed_tasks": (UNKNOWN, "{n} [task|tasks] not followed by the recorder of the node"),
-    "outliving_processes": (UNKNOWN, "{n} [process|processes] outlived the command: nothing is "
-                                     "known of later accesses"),
+    "outliving_processes": (
+        UNKNOWN,
+        "{n} [process|processes] outlived the command: nothing is known of later accesses",
+    ),
     "unknown_calls": (UNKNOWN, "{n} [call|calls] of a kind that the collector does not follow"),
     "credentials_exec": (UNKNOWN, "{n} [program|programs] with changed credentials not followed"),
-    "unentered_programs": (UNKNOWN, "{n} [program|programs] could not be entered (static, setuid "
-                                    "...): what [it|they] read and wrote is unknown"),
-    "container_names": (UNKNOWN, "{n} [process|processes] in a container with names of [its|their] "
-                                 "own for files: bind them at their own paths, with /proc"),
+    "unentered_programs": (
+        UNKNOWN,
+        "{n} [program|programs] could not be entered (static, setuid "
+        "...): what [it|they] read and wrote is unknown",
+    ),
+    "container_names": (
+        UNKNOWN,
+        "{n} [process|processes] in a container with names of [its|their] "
+        "own for files: bind them at their own paths, with /proc",
+    ),
     "path_cut": (DETAIL, "{n} [path|paths] too long and cut"),
     "argv_cut": (DETAIL, "{n} command [line|lines] too long and cut"),
-}  # fmt: skip  # a table
+}
 
 
 def kinds_that(*ways: str) -> list[str]:

@@ -20,9 +20,19 @@ HINTS_NAME = "hints.json"  # in a bundle: the hint file that `tracehint run` use
 FORMAT = "tracehint.bundle/1"  # incremented when the meaning of stored data changes
 # columns: schemas/tables.py
 TABLE_NAMES = (
-    "processes", "files", "names", "opens", "extents", "metadata_ops", "marks", "losses",
-    "attributes", "declared_tasks", "declared_io", "settings",
-)  # fmt: skip  # a table
+    "processes",
+    "files",
+    "names",
+    "opens",
+    "extents",
+    "metadata_ops",
+    "marks",
+    "losses",
+    "attributes",
+    "declared_tasks",
+    "declared_io",
+    "settings",
+)
 
 
 MANIFEST_NAME = "manifest.json"

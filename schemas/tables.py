@@ -216,8 +216,16 @@ EXTENT_HOW = (
     "clone", "fallocate", "open", "truncate", "counters",
 )  # fmt: skip  # a table
 METADATA_OPS_KINDS = (
-    "stat", "failed_open", "readdir", "unlink", "mkdir", "rename", "chmod", "xattr", "access",
-)  # fmt: skip  # a table
+    "stat",
+    "failed_open",
+    "readdir",
+    "unlink",
+    "mkdir",
+    "rename",
+    "chmod",
+    "xattr",
+    "access",
+)
 # unsaid: no such setting in the store; missed: creation not observed; lost: set, but gone later
 SETTING_STATES = ("set", "refused", "unsaid", "missed", "lost")
 LOSS_KINDS = (

@@ -195,9 +195,10 @@ def test_intervals_are_checked_with_the_errors_of_other_rows_alone() -> None:
 @pytest.mark.store
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "store", [STORES["moosefs"], pytest.param(STORES["cephfs"], marks=pytest.mark.full)],
+    "store",
+    [STORES["moosefs"], pytest.param(STORES["cephfs"], marks=pytest.mark.full)],
     ids=lambda store: store.name,
-)  # fmt: skip  # a table
+)
 def test_on_a_real_store_local_files_save_bytes_and_outputs_are_the_same(
     store: Store, tmp_path: Path
 ) -> None:

@@ -186,9 +186,10 @@ def half_and_half(analysis: Analysis) -> Analysis:
     files = analysis.patterns.column("file").to_pylist()
     words = pa.array(["reduce" if file % 2 else "distribute" for file in files])
     table = analysis.patterns.set_column(
-        PATTERNS.get_field_index("pattern"), PATTERNS.field("pattern"),
+        PATTERNS.get_field_index("pattern"),
+        PATTERNS.field("pattern"),
         words.cast(PATTERNS.field("pattern").type),
-    )  # fmt: skip  # a table
+    )
     return replace(analysis, patterns=table)
 
 

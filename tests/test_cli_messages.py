@@ -112,8 +112,9 @@ def test_what_is_said_of_a_run_without_edges_agrees_with_its_tables(
     script: list[str], moves: bool, tmp_path: Path
 ) -> None:
     (tmp_path / "in").write_bytes(b"x" * 100_000)
-    done = tracehint("profile", "--collector", "strace", "-o", "x.trace", "--", *script,
-                     cwd=tmp_path)  # fmt: skip  # a table
+    done = tracehint(
+        "profile", "--collector", "strace", "-o", "x.trace", "--", *script, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     known = json.loads((tmp_path / "x.tracehint" / "analysis.json").read_text())
     engines = {task["id"] for task in known["tasks"] if task["engine"]}

@@ -51,9 +51,7 @@ def test_the_contract_holds_without_any_hint(tmp_path: Path) -> None:
     _, data = compared(tmp_path, run("sort"), run("sort"))
     for measure in ("seconds", "local_bytes", "remote_bytes"):
         assert set(data[measure]) == {"before", "after", "predicted"}
-    assert data["hints"] == {
-        "wanted": 0, "in_force": 0, "lost": 0, "impossible": 0, "reasons": [],
-    }  # fmt: skip  # a table
+    assert data["hints"] == {"wanted": 0, "in_force": 0, "lost": 0, "impossible": 0, "reasons": []}
 
 
 def recorded(folder: Path, number: int, program: str, *, status: int = 0) -> None:

@@ -19,9 +19,10 @@ MODULES = (
 )  # fmt: skip  # a table
 MODULES_THERE = tuple(m for m in MODULES if importlib.util.find_spec(f"test.{m}") is not None)
 pytestmark = [
-    pytest.mark.full, pytest.mark.slow,
+    pytest.mark.full,
+    pytest.mark.slow,
     pytest.mark.skipif(not MODULES_THERE, reason="this Python came without its own tests"),
-]  # fmt: skip  # a table
+]
 _RESULT = re.compile(r"^(test\w+) \((\S+?)\).* \.\.\. (?:.*?)(ok|FAIL|ERROR|skipped.*)$", re.M)
 
 

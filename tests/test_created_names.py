@@ -41,10 +41,11 @@ def root(tmp_path: Path) -> Path:
     (place / "d" / "g").symlink_to("../f")
     (tmp_path / "table").write_bytes(
         compile_rules(
-            resolution_of(hint_file(rule("{name}", DP="local")), None), open_store("xattr"),
+            resolution_of(hint_file(rule("{name}", DP="local")), None),
+            open_store("xattr"),
             [os.fsencode(place)],
         ).data
-    )  # fmt: skip  # a table
+    )
     return place
 
 

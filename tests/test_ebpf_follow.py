@@ -47,8 +47,9 @@ def start(*options: object) -> subprocess.Popen[str]:
     """Start the recorder and wait until it is attached, as its spool shows."""
     recorder = subprocess.Popen(
         [*TRACEHINT, "record", "--quiet", "-o", "b.trace", *map(str, options)],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip  # a table
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     begun = Path("b.trace/spool/start.json")
     until(lambda: begun.exists() or recorder.poll() is not None, "it records", every_s=0.01)
     return recorder

@@ -125,8 +125,9 @@ def _start(tmp_path: Path, program: Path) -> tuple[subprocess.Popen[bytes], Path
     bundle = tmp_path / "b.trace"
     process = subprocess.Popen(
         [*TRACEHINT, *record_words(str(program), "forever", collector="ebpf", to=str(bundle))],
-        cwd=tmp_path, stderr=subprocess.PIPE,
-    )  # fmt: skip  # a table
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+    )
     return process, bundle
 
 

@@ -77,8 +77,9 @@ def test_processes_are_described(tmp_path: Path) -> None:
     script = 'cd sub; (exit 3); /bin/echo "a b" --password=hunter2 >out'
     done = subprocess.run(
         [*TRACEHINT, *record_words("sh", "-c", script, collector="ebpf", to=tmp_path / "b.trace")],
-        env=env, check=False,
-    )  # fmt: skip  # a table
+        env=env,
+        check=False,
+    )
     assert done.returncode == 0
     bundle = read_bundle(tmp_path / "b.trace")
     root, *rest = bundle.tables["processes"].to_pylist()
@@ -227,8 +228,9 @@ def test_pid_namespaces(tmp_path: Path) -> None:
     inside = ["unshare", "-pf", "--mount-proc"]
     done = subprocess.run(
         [*inside, LOADER, "-o", spool, "--", "sh", "-c", "echo $$ >pid; (cp pid copy); :"],
-        check=False, timeout=PATIENCE_S,
-    )  # fmt: skip  # a table
+        check=False,
+        timeout=PATIENCE_S,
+    )
     assert done.returncode == 0
     bundle = read_bundle(tmp_path / "b.trace")
     root = bundle.tables["processes"].to_pylist()[0]

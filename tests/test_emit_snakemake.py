@@ -203,7 +203,7 @@ DAMAGE = {
     "an old Snakemake": lambda folder: (folder / "annotate.smk").write_text(
         (folder / "annotate.smk").read_text().replace("get_path_or_uri", "get_nothing")
     ),
-}  # fmt: skip  # a table
+}
 # Full runs only: unreadable hints, like those with odd entries; and code that cannot be included.
 UNREAD = ("no hints", "no JSON", "no lists", "no Python")
 
@@ -303,8 +303,9 @@ def test_nextflow_sets_no_semantics_without_the_number_of_copies() -> None:
     shared = rule("{hash}/table", producer="cut", hints=(scaled, plain))
     assert "cut" not in check_config(config(shared))
     assert {gap.partition(":")[0] for gap in gaps_of(shared)} >= {
-        "Replication", "ReplicationSemantics"
-    }  # fmt: skip  # a table
+        "Replication",
+        "ReplicationSemantics",
+    }
     fixed = rule("{hash}/table", producer="cut", Replication=2, ReplicationSemantics="optimistic")
     (line,) = check_config(config(fixed))["cut"]
     assert "user.Replication " in line and "user.ReplicationSemantics " in line

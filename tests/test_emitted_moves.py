@@ -32,11 +32,12 @@ CWL = json.dumps(
 )
 FILES = {"w.mf": MAKEFLOW, "Snakefile": SNAKEFILE, "w.cwl": CWL}
 RULES = (
-    rule("proj/p_{n}.fits", producer="cp", consumers=("wc",), DP="local",
-         examples=("proj/p_1.fits",)),
+    rule(
+        "proj/p_{n}.fits", producer="cp", consumers=("wc",), DP="local", examples=("proj/p_1.fits",)
+    ),
     rule("in.fits", producer=None, pattern="stage_in", consumers=("cp",), DP="local"),
     rule("cat.tbl", pattern="broadcast", Replication=3),
-)  # fmt: skip  # a table
+)
 PLAN = planned({"proj/p_1.fits": 0, "all.txt": 1}, [FilePart("all.txt", 1, {"DP": "local"})], RULES)
 # engine -> further arguments of `emit`
 ENGINES = {

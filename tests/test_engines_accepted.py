@@ -22,9 +22,10 @@ def _marks(row: Accepted) -> str:
     )
     assert found is not None, f"{row.test} is gone"
     whole = [
-        x.value for x in tree.body
+        x.value
+        for x in tree.body
         if isinstance(x, ast.Assign) and ast.unparse(x.targets[0]) == "pytestmark"
-    ]  # fmt: skip  # a table
+    ]
     return " ".join(ast.unparse(x) for x in (*found.decorator_list, *whole))
 
 

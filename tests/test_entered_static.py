@@ -158,8 +158,9 @@ def test_from_static_to_static_and_dynamic(tagged: Tagged) -> None:
     other = compiled(tagged.folder, "other", WRITES, "-static-pie")
     tagged.run("env", "-i", program, other, "/bin/sh", "-c", "echo 1 >last.txt")
     assert {p.name for p in tagged.root.iterdir() if tagged.hints(p.name) == LOCAL} == {
-        *MADE, "last.txt",
-    }  # fmt: skip  # a table
+        *MADE,
+        "last.txt",
+    }
     assert programs(tagged) == ["other", "program"]
 
 

@@ -46,8 +46,9 @@ def test_files_stay_where_the_engine_runs_all_tasks(flow: Path, words: tuple[str
     found = graph_hints(words, "moosefs", 5)
     assert found is not None and found[0].plan is not None and found[1] == (str(flow),)
     assert [(f.path, f.hints) for f in found[0].plan.files] == [
-        ("mid", {"DP": "local"}), ("last", {"DP": "local"}),
-    ]  # fmt: skip  # a table
+        ("mid", {"DP": "local"}),
+        ("last", {"DP": "local"}),
+    ]
     assert not found[0].plan.tasks and not found[0].rules
 
 

@@ -68,8 +68,9 @@ def test_directories_have_their_own_hints_beside_what_their_files_say() -> None:
     plan = build_plan(hints, Paths(files=[b"proj/1.dat", b"proj/2.dat"]))
     folders = {t.path: dict(t.hints) for t in plan.targets if t.kind == "directory"}
     assert folders == {
-        b"odd": {"Metadata": "paris"}, b"proj": {"Metadata": "lyon", "Replication": "2"}
-    }  # fmt: skip  # a table
+        b"odd": {"Metadata": "paris"},
+        b"proj": {"Metadata": "lyon", "Replication": "2"},
+    }
     assert all(t.path != b"odd" for t in plan.targets if t.kind == "file")
     assert build_plan(hints, Paths(files=[]), directories=False).targets == []
 

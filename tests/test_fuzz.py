@@ -32,7 +32,7 @@ from tests.test_engine_graphs import (
     PEGASUS,
     completed,
     instance,
-)  # fmt: skip  # a table
+)
 from tests.test_engine_logs import SWIFT_INFO, SWIFT_K, record
 from tracehint.adapters.engines.graphs import read_graph, sniff, write_declared_bundle
 from tracehint.adapters.engines.makeflow.workflow import read_workflow
@@ -78,7 +78,7 @@ _PROV = {
     "used": {"_:3": [{"prov:activity": "id:1", "prov:entity": "id:c"}]},
     "wasGeneratedBy": {"_:5": {"prov:activity": "id:1", "prov:entity": "id:f"}},
     "wasStartedBy": {"_:6": {"prov:activity": "id:1", "prov:time": "2024-01-31T12:00:00Z"}},
-}  # fmt: skip  # a table
+}
 _TRACE = (
     b"task_id\thash\tnative_id\tprocess\tname\tstatus\texit\tsubmit\tstart\tcomplete\trchar\n"
     b"1\tab/cdef01\t77\tWF:S\tWF:S (1)\tCOMPLETED\t0\t1700000000000\t1700000000500\t-\t1.5 KB\n"

@@ -238,14 +238,16 @@ def test_peeks_are_kept_in_the_hint_file_and_checked() -> None:
 
 _TEMPLATES = st.lists(
     st.sampled_from(["a", "7", "12_", "x_", "/", ".f", "_"] + ["{" + n + "}" for n in HOLES]),
-    min_size=1, max_size=4,
-).map("".join)  # fmt: skip  # a table
+    min_size=1,
+    max_size=4,
+).map("".join)
 
 
 _NAMES = st.lists(
     st.sampled_from(["a", "7", "8", "12_", "13_", "x_", "b/", ".f", "_", "0"]),
-    min_size=1, max_size=6,
-).map(lambda parts: "".join(parts).encode())  # fmt: skip  # a table
+    min_size=1,
+    max_size=6,
+).map(lambda parts: "".join(parts).encode())
 
 
 def _fine(text: str) -> bool:

@@ -27,8 +27,9 @@ _TEMPLATES = st.builds(
 )
 _NAMES = st.lists(
     st.sampled_from(["a", "b", "7", "12", "in/", "x_", "_", ".fits", ".txt", "a/", "-", "ff"]),
-    min_size=1, max_size=7,
-).map(lambda parts: "".join(parts).encode())  # fmt: skip  # a table
+    min_size=1,
+    max_size=7,
+).map(lambda parts: "".join(parts).encode())
 
 
 def _rules(texts: list[str], excludes: list[str]) -> HintFile:

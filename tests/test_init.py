@@ -113,7 +113,7 @@ BHOSTS = (
         ("qsub", "pbsnodes", PBSNODES, "PBS: jobs that COMMAND submits (qsub -V)", 3),
         ("bsub", "bhosts", BHOSTS, "LSF: jobs that COMMAND submits (bsub)", 2),
     ],
-)  # fmt: skip  # a table
+)
 def test_the_batch_system_is_named_and_its_nodes_that_answer_counted(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -42,9 +42,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def started(words: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*TRACEHINT, *words.split()],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip  # a table
+        [*TRACEHINT, *words.split()], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,7 @@ pytestmark = [pytest.mark.kernels, pytest.mark.full]
 
 # Without tracepoints of page faults (of files: since Linux 6.12; of the processor: x86) only the
 # mapped range is known.
-NO_FAULTS = {
-    "map_sparse", "map_fork", "map_grandchild", "map_write_few", "map_read_into",
-}  # fmt: skip  # a table
+NO_FAULTS = {"map_sparse", "map_fork", "map_grandchild", "map_write_few", "map_read_into"}
 # Cases that need what the guest's kernel or ext4 does not have.
 NOT_THERE = {"copy_clone"}
 # by architecture: 32-bit programs are not compiled for aarch64

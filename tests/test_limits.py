@@ -122,7 +122,7 @@ SMALL: list[tuple[str, str, str, str]] = [
     ("workflow-rules=5", "makeflow", "w.mf", "".join(f"o{k}:\n\ttrue\n" for k in range(9))),
     ("yaml-values=50", "pegasus", "w.yml", "x-pegasus: {}\njobs:\n" + "- [] \n" * 50),
     ("text-bytes=50", "makeflow", "w.mf", "# " + "x" * 100),
-]  # fmt: skip  # a table
+]
 
 
 @pytest.mark.parametrize(("limits", "engine", "name", "text"), SMALL, ids=lambda v: v[:20])

@@ -167,8 +167,9 @@ def test_the_first_task_has_no_child_but_its_own() -> None:
 
 def test_a_dead_recorder_stops_no_task_and_the_missed_ones_are_named() -> None:
     join = started()
-    slow = subprocess.Popen([*join, "sh", "-c", "echo x >early; read x; exit 5", "running"],
-                            stdin=subprocess.PIPE)  # fmt: skip  # a table
+    slow = subprocess.Popen(
+        [*join, "sh", "-c", "echo x >early; read x; exit 5", "running"], stdin=subprocess.PIPE
+    )
     until(lambda: noted(b"running"), "the loader writes out what it knows each second")
     for pid in recorders():
         os.kill(pid, signal.SIGKILL)

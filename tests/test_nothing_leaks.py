@@ -29,7 +29,7 @@ RECORDING = (
     ["profile", "--collector", "strace", "-o", "p.trace", "--", *COMMAND],
     ["record", "--collector", "preload", "-o", "r.trace", "--", *COMMAND],
     ["import", "w.makeflow", "-o", "i.trace"],
-)  # fmt: skip  # a table
+)
 ASKING = (
     "init", "status", "merge r.trace -o m.trace", "analyze", "analyze p.trace --format json",
     "analyze p.trace --format parquet -o tables", "hints -o h.json", "hints p.trace",

@@ -201,9 +201,9 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "negative": lambda raw: raw.replace(b": 1,", b": -1,"),
     "float": lambda raw: raw.replace(b": 1,", b": 1.5,"),
     "inputs": lambda raw: raw.replace(b'["a"]', b'"a"'),
-    "words": lambda raw: raw.replace(b'["a"]', b'[7]'),
+    "words": lambda raw: raw.replace(b'["a"]', b"[7]"),
     "deep": lambda raw: raw.replace(b'["a"]', b"[" * 5),
-}  # fmt: skip  # a table
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

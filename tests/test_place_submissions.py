@@ -26,10 +26,9 @@ from tracehint.hintgen.inputs import load_run
 
 NODES = tuple(Host(name=name, slots=1, link_mbit=8.0) for name in "ab")  # 1 MB/s
 SORT, JOIN = PlacedTask(1, {}, (1,)), PlacedTask(None, {1: 500})
-KNOWN = KnownJobs({
-    (b"sort", b"a"): {(b"sort", b"a"): SORT},
-    (b"join", b"a"): {(b"join", b"a", b"c"): JOIN},
-})  # fmt: skip  # a table
+KNOWN = KnownJobs(
+    {(b"sort", b"a"): {(b"sort", b"a"): SORT}, (b"join", b"a"): {(b"join", b"a", b"c"): JOIN}}
+)
 
 
 @pytest.mark.parametrize(

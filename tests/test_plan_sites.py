@@ -108,8 +108,9 @@ def test_the_table_names_bytes_between_sites(tmp_path: Path) -> None:
     for words, expected in ((("plan",), "between sites"), (("predict",), "between sites")):
         done = inside(*words, workflow, "--cluster", tmp_path / "rig.toml", cwd=tmp_path)
         assert done.returncode == 0 and expected in done.stdout, done.stdout + done.stderr
-    done = inside("predict", workflow, "--cluster", tmp_path / "rig.toml", "--format", "json",
-                  cwd=tmp_path)  # fmt: skip  # a table
+    done = inside(
+        "predict", workflow, "--cluster", tmp_path / "rig.toml", "--format", "json", cwd=tmp_path
+    )
     assert json.loads(done.stdout)["configurations"][0]["site_bytes"] > 0
 
 

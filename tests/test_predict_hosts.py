@@ -64,8 +64,9 @@ def test_what_stays_on_a_node_takes_processors_too() -> None:
 
 def test_a_file_takes_processors_besides_its_calls() -> None:
     # calls of 2 ms, and 5 ms of one processor shared by four tasks: 20 ms for each
-    work = workload([Task(f"t{i}", [("read", f"f{i}")]) for i in range(4)],
-                    {f"f{i}": 0 for i in range(4)})  # fmt: skip  # a table
+    work = workload(
+        [Task(f"t{i}", [("read", f"f{i}")]) for i in range(4)], {f"f{i}": 0 for i in range(4)}
+    )
     store = "open_ms = 2\nlookup_ms = 0\nfile_cpu_ms = 5\nlatency_ms = 0\nsmall_kb = 64"
     found = run(work, hosted(4, 1, store=store), bound(4, 0, 1, 2, 3))
     assert found.seconds == pytest.approx(0.020)

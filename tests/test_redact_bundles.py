@@ -177,6 +177,7 @@ def test_markers_in_a_spool_are_redacted(tmp_path: Path) -> None:
 def test_rows_without_secrets_are_the_same_object() -> None:
     from tracehint.schemas.redact.tables import Redactor
 
-    table = table_from_rows("marks", [{"host": "h", "t_ns": 1, "kind": "task_begin",
-                                       "name": "align", "source": "s"}])  # fmt: skip  # a table
+    table = table_from_rows(
+        "marks", [{"host": "h", "t_ns": 1, "kind": "task_begin", "name": "align", "source": "s"}]
+    )
     assert Redactor().table("marks", table) is table

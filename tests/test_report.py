@@ -503,9 +503,7 @@ def test_a_prediction_is_points_and_bars_that_do_not_overlap() -> None:
     assert [p["nodes"] for p in found["points"]] == [5, 10]
     assert found["best"]["seconds"] == found["shown"] == "moosefs, local, 5 nodes"
     bars = found["timeline"]["bars"]
-    assert [(b[0], b[4]) for b in bars] == [
-        (0, "calibrate_1"), (1, "smooth_1"), (2, "never seen"),
-    ]  # fmt: skip  # a table
+    assert [(b[0], b[4]) for b in bars] == [(0, "calibrate_1"), (1, "smooth_1"), (2, "never seen")]
     assert [x["name"] for x in found["timeline"]["hosts"]] == ["node1", "node2"]
     assert collect(analysis, [])["whatif"] is None
 

@@ -58,9 +58,10 @@ def there(folder: Path) -> list[str]:
         env = {**os.environ, "GOCACHE": str(GO_CACHE), "CGO_ENABLED": "1"}
         subprocess.run(["go", "build", "-o", "cgo", "cgo.go"], cwd=folder, env=env, check=False)
     needs = {
-        "cgo.dat": ["test", "-x", folder / "cgo"], "unshare.dat": ["unshare", "-m", "true"],
+        "cgo.dat": ["test", "-x", folder / "cgo"],
+        "unshare.dat": ["unshare", "-m", "true"],
         "bwrap.dat": ["bwrap", "--bind", "/", "/", "true"],
-    }  # fmt: skip  # a table
+    }
     lacks = set()
     for name, command in needs.items():
         found = shutil.which(str(command[0]))

@@ -246,9 +246,8 @@ def test_a_killed_run_is_named_and_forgotten(tmp_path: Path) -> None:
     command = ["run", "--collector", "strace", "--", "sh", "-c", "sort in >mid; touch on; sleep 60"]
     (tmp_path / "in").write_text("1\n" * 40_000)
     with subprocess.Popen(
-        [*TRACEHINT, *command], cwd=tmp_path, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as run:  # fmt: skip  # a table
+        [*TRACEHINT, *command], cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as run:
         until((tmp_path / "on").exists, "the file of the command")
         os.killpg(run.pid, signal.SIGKILL)
     said = tracehint(tmp_path, "status")

@@ -72,7 +72,7 @@ SAYS: list[tuple[str, Mapping[str, str], str | None]] = [
     ("juicefs", COPIES, "/wf/out/a.bin\n"),
     ("juicefs", LOCAL, None),
     ("juicefs", {"Lifetime": "temporary|x"}, None),
-]  # fmt: skip  # a table
+]
 
 
 @pytest.mark.parametrize(("name", "hints", "wanted"), SAYS)

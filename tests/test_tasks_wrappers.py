@@ -93,7 +93,7 @@ WRAPPERS = {
     "with small things beside it": lambda p: P(
         ["bash", "w.sh"], does(P(["cp", "conf", "here"]), 100), p, does(P(["touch", "done"]), 10)
     ),
-}  # fmt: skip  # a table
+}
 
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)

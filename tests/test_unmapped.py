@@ -16,8 +16,9 @@ from tests.support.hints import rule, save
 from tracehint.schemas.store import read_bundle
 
 pytestmark = [
-    pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="FUSE is mounted by root"),
-]  # fmt: skip  # a table
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="FUSE is mounted by root"),
+]
 
 
 @contextmanager
@@ -64,8 +65,9 @@ def test_hints_of_another_node_are_read_back(folder: Path, tmp_path: Path) -> No
     assert "hints set on 2 of 2 matching files" in done.stderr
     rows = read_bundle(trace).tables["settings"].to_pylist()
     assert {(Path(os.fsdecode(row["path"])).name, row["state"]) for row in rows} == {
-        ("a.txt", "set"), ("b.txt", "set"),
-    }  # fmt: skip  # a table
+        ("a.txt", "set"),
+        ("b.txt", "set"),
+    }
 
 
 def test_a_recording_there_is_complete(folder: Path) -> None:

@@ -21,9 +21,19 @@ _NEXT = struct.Struct("<8sQ")
 _USED = struct.Struct("<II")
 _RECORD = struct.Struct("<IIIHHQQII")
 COUNTS = (
-    "created", "outside", "no_rule", "no_hint", "conflict", "costly", "damaged", "set",
-    "refused", "dropped", "nameless", "silent",
-)  # fmt: skip  # a table
+    "created",
+    "outside",
+    "no_rule",
+    "no_hint",
+    "conflict",
+    "costly",
+    "damaged",
+    "set",
+    "refused",
+    "dropped",
+    "nameless",
+    "silent",
+)
 _COUNTS = struct.Struct(f"<{len(COUNTS)}Q")
 
 

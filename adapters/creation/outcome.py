@@ -166,9 +166,10 @@ class RowBuilder:
         here = os.uname().nodename
         common = {
             "host": self.host if record.host == here else record.host,
-            "t_ns": record.t_ns, "pid": record.pid,
+            "t_ns": record.t_ns,
+            "pid": record.pid,
             "path": self._join_root(record),
-        }  # fmt: skip  # a table
+        }
         short = record.host.partition(".")[0].encode()
         rows = self._make_target_rows(common, target, short)
         for i, row in enumerate(row for row in rows if row["key"]):

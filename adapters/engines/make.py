@@ -30,9 +30,19 @@ _RECIPE = re.compile(r"^#  recipe to execute")
 _VARIABLE = re.compile(r"^([A-Za-z_.][\w.-]*) (:?=) (.*)$")
 _REFERENCE = re.compile(r"\$(?:\(([^()$\s]+)\)|\{([^{}$\s]+)\}|([@<^*+?]))")
 _SPECIAL = frozenset(
-    {".PHONY", ".SUFFIXES", ".DEFAULT", ".PRECIOUS", ".INTERMEDIATE", ".SECONDARY", ".ONESHELL",
-     ".DELETE_ON_ERROR", ".NOTPARALLEL", ".EXPORT_ALL_VARIABLES"}
-)  # fmt: skip  # a table
+    {
+        ".PHONY",
+        ".SUFFIXES",
+        ".DEFAULT",
+        ".PRECIOUS",
+        ".INTERMEDIATE",
+        ".SECONDARY",
+        ".ONESHELL",
+        ".DELETE_ON_ERROR",
+        ".NOTPARALLEL",
+        ".EXPORT_ALL_VARIABLES",
+    }
+)
 _MAX_PASSES = 16
 _MAX_TEXT = 1 << 16
 

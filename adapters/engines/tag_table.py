@@ -77,9 +77,14 @@ def encode(
             for setting in settings:
                 store.check_key(setting.key, allow_trusted=allow_trusted)
                 record = b"\0".join(
-                    (target.kind.encode(), target.path or b".", setting.key.encode(),
-                     script_value(setting), b"")
-                )  # fmt: skip  # a table
+                    (
+                        target.kind.encode(),
+                        target.path or b".",
+                        setting.key.encode(),
+                        script_value(setting),
+                        b"",
+                    )
+                )
                 if len(record) > MAX_RECORD or (target.path and not inside(target.path)):
                     gaps.append(Gap(hint=setting.hint, level="none", reason=_OUTSIDE))
                     continue

@@ -85,9 +85,11 @@ def _measure_step(host: Host, patience_s: float) -> tuple[float, float] | None:
         begin = time.monotonic()
         try:
             process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-            )  # fmt: skip  # a table
+            )
         except OSError:
             return None
         try:
@@ -197,9 +199,12 @@ def _ask(*words: str) -> str:
     """Return the output of scontrol; empty if it fails."""
     try:
         done = subprocess.run(
-            ["scontrol", *words], capture_output=True, text=True, timeout=_TIMEOUT_S,
+            ["scontrol", *words],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip  # a table
+        )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return ""
     return "" if done.returncode else done.stdout

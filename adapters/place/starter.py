@@ -24,8 +24,13 @@ from typing import Any, NoReturn
 PATIENCE_S = 3600  # for an answer: `run` sends one earlier
 SEND_S = 0.4
 _FORWARD = (
-    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2,
-)  # fmt: skip  # a table
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 _SI_KERNEL = 0x80  # si_code of signals from the terminal: the program gets them too
 _OURS = ("TRACEHINT_PLACE", "TRACEHINT_JOBS", "TRACEHINT_RECORD", "TRACEHINT_RECORDING")
 # Parts of words of a task that uses descriptors other than the standard ones.
@@ -143,9 +148,13 @@ def wait_for(program: str, argv: Sequence[str], env: Mapping[str, str], files: l
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         pid = os.posix_spawnp(
-            program, list(argv), env, setsigmask=before, file_actions=files,
+            program,
+            list(argv),
+            env,
+            setsigmask=before,
+            file_actions=files,
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
-        )  # fmt: skip  # a table
+        )
         while True:
             received = signal.sigwaitinfo(waiting)
             if received.si_signo != signal.SIGCHLD:

@@ -332,9 +332,14 @@ def _release_if_killed() -> Iterator[int]:
         with os.fdopen(read) as numbers:
             words = ["/bin/sh", "-c", _RELEASE_SCRIPT, "sh", str(os.getuid())]
             subprocess.run(
-                words, stdin=numbers, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-                start_new_session=True, check=False,
-            )  # fmt: skip  # a table
+                words,
+                stdin=numbers,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                start_new_session=True,
+                check=False,
+            )
         yield write
         with suppress(OSError):
             os.write(write, b"end\n")

@@ -33,10 +33,17 @@ _SHORT = "wFxCaWMdhV"
 _FLAGS = "HIkOQsuv"  # short options without a value
 _MAY_BE_ONE = {"--nodes": "N", "--ntasks": "n"}  # allowed with the value 1
 _VARIABLES = (
-    "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SBATCH_CLUSTER_CONSTRAINT", "SBATCH_CONSTRAINT",
-    "SBATCH_PREFER", "SBATCH_REQ_SWITCH", "SBATCH_SPREAD_JOB", "SBATCH_WAIT", "SLURM_CLUSTERS",
+    "SBATCH_ARRAY_INX",
+    "SBATCH_CLUSTERS",
+    "SBATCH_CLUSTER_CONSTRAINT",
+    "SBATCH_CONSTRAINT",
+    "SBATCH_PREFER",
+    "SBATCH_REQ_SWITCH",
+    "SBATCH_SPREAD_JOB",
+    "SBATCH_WAIT",
+    "SLURM_CLUSTERS",
     "SLURM_HOSTFILE",
-)  # fmt: skip  # a table
+)
 _NUMBER = re.compile(rb"(?:^|job )(\d{1,10})(?:;\S*)?$", re.M)
 _REFUSED = b"submission failed"
 _UNSURE = (b"timed out", b"contact", b"communication", b"zero bytes")  # it may be submitted

@@ -164,10 +164,16 @@ def renew(path: str, _size: int) -> list[float]:
 
 Job = Callable[[str, int], "list[float]"]
 JOBS: dict[str, Job] = {
-    "rest": rest, "create": create, "look": look, "write": write, "read": read, "direct": direct,
-    "renew": renew, "stored": partial(write, sync=True),
+    "rest": rest,
+    "create": create,
+    "look": look,
+    "write": write,
+    "read": read,
+    "direct": direct,
+    "renew": renew,
+    "stored": partial(write, sync=True),
     "synced": lambda path, size: [sum(write(path, size, sync=True))],
-}  # fmt: skip  # a table
+}
 
 
 def work(

@@ -49,9 +49,13 @@ def _derive_file_costs(seen: Seen, idle: float) -> list[Known]:
         return []
     middle = statistics.median(costs)
     return [
-        Known("store", "file_cpu_ms", Range(min(costs), middle, max(costs)),
-            "processors while all nodes made, and read, small files"),
-    ]  # fmt: skip  # a table
+        Known(
+            "store",
+            "file_cpu_ms",
+            Range(min(costs), middle, max(costs)),
+            "processors while all nodes made, and read, small files",
+        )
+    ]
 
 
 def _derive_byte_costs(seen: Seen, idle: float) -> list[Known]:
@@ -89,10 +93,14 @@ def derive(seen: Seen) -> tuple[list[Known], list[str]]:
     """Return the derived parameters, and those that could not be measured, with the reason."""
     found = [
         Known("nodes", "count", exact(seen.nodes), "nodes of the probe: set your own"),
-        Known("nodes", "cores", exact(seen.slots or seen.cores),
-            f"{'as Slurm has them' if seen.slots else 'processors of a node'}: tasks at one time"),
+        Known(
+            "nodes",
+            "cores",
+            exact(seen.slots or seen.cores),
+            f"{'as Slurm has them' if seen.slots else 'processors of a node'}: tasks at one time",
+        ),
         Known("nodes", "memory_gb", exact(seen.memory), "memory of a node"),
-    ]  # fmt: skip  # a table
+    ]
     missing = [f"{step}: the time was over" for step in seen.skipped]
     found += _derive_links(seen, missing)
     found += _derive_rates(seen, missing)
@@ -115,12 +123,20 @@ def _derive_links(seen: Seen, missing: list[str]) -> list[Known]:
     share = _spread(seen.samples["efficiency"])
     top = min(share.high, 1.0)
     return [
-        Known("nodes", "link_mbit", _spread(both),
+        Known(
+            "nodes",
+            "link_mbit",
+            _spread(both),
             f"{plural(len(into), 'time')} one from all others, "
-            f"{plural(len(out), 'time')} all others from one"),
-        Known("nodes", "link_efficiency", Range(min(share.low, top), min(share.value, top), top),
-            "bytes of files by bytes over the link"),
-    ]  # fmt: skip  # a table
+            f"{plural(len(out), 'time')} all others from one",
+        ),
+        Known(
+            "nodes",
+            "link_efficiency",
+            Range(min(share.low, top), min(share.value, top), top),
+            "bytes of files by bytes over the link",
+        ),
+    ]
 
 
 def _derive_rates(seen: Seen, missing: list[str]) -> list[Known]:
@@ -204,13 +220,22 @@ def _derive_metadata(seen: Seen, missing: list[str]) -> list[Known]:
         Known("store", "close_ms", exact(0.0), "within write_wait_ms"),
         Known("store", "lookup_ms", exact(0.0), "within read_wait_ms"),
         Known("store", "request_ms", request, f"{s['small_reads'][0]:,.0f} a second, {source}"),
-        Known("store", "latency_ms", exact(latency),
-            f"{len(local)} local and {len(remote)} remote files {small} read"),
-        Known("store", "read_wait_ms", read,
-            f"{plural(len(reads), 'file')} {small}, one at a time"),
-        Known("store", "write_wait_ms", wrote,
-            f"{plural(len(s['small_write']), 'file')} {small}, one at a time"),
-    ]  # fmt: skip  # a table
+        Known(
+            "store",
+            "latency_ms",
+            exact(latency),
+            f"{len(local)} local and {len(remote)} remote files {small} read",
+        ),
+        Known(
+            "store", "read_wait_ms", read, f"{plural(len(reads), 'file')} {small}, one at a time"
+        ),
+        Known(
+            "store",
+            "write_wait_ms",
+            wrote,
+            f"{plural(len(s['small_write']), 'file')} {small}, one at a time",
+        ),
+    ]
 
 
 def _derive_overheads(seen: Seen) -> list[Known]:
@@ -235,11 +260,19 @@ def _derive_jobs(seen: Seen) -> list[Known]:
     if not intervals:
         return []
     return [
-        Known("scheduler", "task_ms", _subtract(_spread(delays), intervals[0]),
-            f"{plural(len(delays), 'job')}, one at a time, from submitted to begun"),
-        Known("scheduler", "dispatch_ms", exact(intervals[0]),
-            f"jobs submitted at once: {1 / max(intervals[0], 1e-6):.3g} begin in a second"),
-    ]  # fmt: skip  # a table
+        Known(
+            "scheduler",
+            "task_ms",
+            _subtract(_spread(delays), intervals[0]),
+            f"{plural(len(delays), 'job')}, one at a time, from submitted to begun",
+        ),
+        Known(
+            "scheduler",
+            "dispatch_ms",
+            exact(intervals[0]),
+            f"jobs submitted at once: {1 / max(intervals[0], 1e-6):.3g} begin in a second",
+        ),
+    ]
 
 
 def _service_time(rates: Sequence[float], alone: Sequence[float], servers: int = 1) -> Range:

@@ -122,9 +122,14 @@ class Nodes:
         return [agent.receive(10) for agent in self.agents]
 
     def ask(
-        self, wanted: Mapping[int, Sequence[str]], do: str, *, size: int = 0, streams: int = 1,
+        self,
+        wanted: Mapping[int, Sequence[str]],
+        do: str,
+        *,
+        size: int = 0,
+        streams: int = 1,
         limit: float = 10.0,
-    ) -> dict[int, Answer]:  # fmt: skip  # a table
+    ) -> dict[int, Answer]:
         """Run a job over names on some nodes at the same time; return their answers by node.
 
         After `limit` seconds a node starts no further file.
@@ -132,16 +137,27 @@ class Nodes:
         return self.answers(self.begin(wanted, do, size=size, streams=streams, limit=limit))
 
     def begin(
-        self, wanted: Mapping[int, Sequence[str]], do: str, *, size: int = 0, streams: int = 1,
+        self,
+        wanted: Mapping[int, Sequence[str]],
+        do: str,
+        *,
+        size: int = 0,
+        streams: int = 1,
         limit: float = 10.0,
-    ) -> PendingRequest:  # fmt: skip  # a table
+    ) -> PendingRequest:
         """Start as `ask` does, without waiting: other nodes can be asked meanwhile."""
         limit = min(limit, self.left)
         for node, names in wanted.items():
             self.agents[node].send(
-                {"do": do, "names": list(names), "size": size, "streams": streams, "limit": limit,
-                 "programs": self.programs}
-            )  # fmt: skip  # a table
+                {
+                    "do": do,
+                    "names": list(names),
+                    "size": size,
+                    "streams": streams,
+                    "limit": limit,
+                    "programs": self.programs,
+                }
+            )
         return PendingRequest(list(wanted), limit)
 
     def answers(self, begun: PendingRequest) -> dict[int, Answer]:
@@ -169,8 +185,10 @@ def agents(
             try:
                 process = subprocess.Popen(
                     start_words(host, argv, str(directory)),
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                )  # fmt: skip  # a table
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
             except OSError as error:
                 raise InputError(
                     f"{host.name}: cannot be reached: {error.strerror}", "Check --hosts."
@@ -365,9 +383,18 @@ def _local(nodes: Nodes, seen: Seen) -> None:
 
 
 STEPS: tuple[Callable[[Nodes, Seen], None], ...] = (
-    _rest, _calls, _places, _busy_calls, _writes, _measure_single_transfers, _link, _full,
-    _read_same_file, _local, _rest,
-)  # fmt: skip  # a table
+    _rest,
+    _calls,
+    _places,
+    _busy_calls,
+    _writes,
+    _measure_single_transfers,
+    _link,
+    _full,
+    _read_same_file,
+    _local,
+    _rest,
+)
 
 
 def _name_small_files() -> list[str]:

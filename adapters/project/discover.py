@@ -54,17 +54,24 @@ class NodePlaces:
 
 
 NODE_PLACES = {
-    "moosefs": NodePlaces("storage class", ("mfsscadmin", "list", "-l"), single_classes, (
-        "mfsscadmin create -m L -K LABEL node_{node}",
-    ), "node (LABEL: that of its chunk server)"),
-    "cephfs": NodePlaces("pool", (
-        "ceph", "--connect-timeout", "5", "-f", "json", "fs", "ls",
-    ), data_pools, (
-        "ceph osd crush rule create-replicated on_{node} {node} osd",
-        "ceph osd pool create node_{node} 8 8 replicated on_{node}",
-        "ceph fs add_data_pool FILE_SYSTEM node_{node}",
-    )),
-}  # fmt: skip  # a table
+    "moosefs": NodePlaces(
+        "storage class",
+        ("mfsscadmin", "list", "-l"),
+        single_classes,
+        ("mfsscadmin create -m L -K LABEL node_{node}",),
+        "node (LABEL: that of its chunk server)",
+    ),
+    "cephfs": NodePlaces(
+        "pool",
+        ("ceph", "--connect-timeout", "5", "-f", "json", "fs", "ls"),
+        data_pools,
+        (
+            "ceph osd crush rule create-replicated on_{node} {node} osd",
+            "ceph osd pool create node_{node} 8 8 replicated on_{node}",
+            "ceph fs add_data_pool FILE_SYSTEM node_{node}",
+        ),
+    ),
+}
 
 
 def map_text(store: str, directory: Path, hosts: Sequence[str]) -> str:
@@ -75,9 +82,15 @@ def map_text(store: str, directory: Path, hosts: Sequence[str]) -> str:
         return ""
     try:
         done = subprocess.run(
-            places.listed, cwd=directory, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, errors="replace", check=True,
-        )  # fmt: skip  # a table
+            places.listed,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_TIMEOUT_S,
+            errors="replace",
+            check=True,
+        )
         names = places.names(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return ""
@@ -119,9 +132,15 @@ STORES: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip  # a table
 # store -> built-in cluster model for plans until a measured one exists
 CLUSTERS = {
-    "moosefs": "moosefs", "cephfs": "cephfs", "hdfs": "hdfs", "lustre": "striped",
-    "beegfs7": "striped", "beegfs8": "striped", "storage-scale": "striped", "orangefs": "striped",
-}  # fmt: skip  # a table
+    "moosefs": "moosefs",
+    "cephfs": "cephfs",
+    "hdfs": "hdfs",
+    "lustre": "striped",
+    "beegfs7": "striped",
+    "beegfs8": "striped",
+    "storage-scale": "striped",
+    "orangefs": "striped",
+}
 
 
 def store_of(place: Path, table: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

@@ -48,10 +48,19 @@ Acts = Literal["global", "directory", "creation", "any"]
 
 # The neutral vocabulary; DP has one row for each of its forms (docs/reference/stores.md).
 VOCABULARY = (
-    "DP=local", "DP=collocation", "DP=scatter", "DP=distribute", "Replication",
-    "ReplicationSemantics", "BlockSize", "CacheSize", "Access", "Lifetime", "LastReader",
+    "DP=local",
+    "DP=collocation",
+    "DP=scatter",
+    "DP=distribute",
+    "Replication",
+    "ReplicationSemantics",
+    "BlockSize",
+    "CacheSize",
+    "Access",
+    "Lifetime",
+    "LastReader",
     "Metadata",
-)  # fmt: skip  # a table
+)
 
 
 @dataclass(frozen=True, kw_only=True)

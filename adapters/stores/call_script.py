@@ -84,13 +84,16 @@ def _encode_records(store: CommandStore, target: Target, setting: Setting) -> li
         b"".join(
             field + b"\0"
             for field in (
-                purpose.encode(), _encode_kind(store, target, setting), path or b"",
-                comment(remark)[:200].encode("ascii"), *_pad_arguments(argv),
+                purpose.encode(),
+                _encode_kind(store, target, setting),
+                path or b"",
+                comment(remark)[:200].encode("ascii"),
+                *_pad_arguments(argv),
             )
         )
         for purpose, argv in calls.items()
         if argv
-    ]  # fmt: skip  # a table
+    ]
 
 
 def _pad_arguments(argv: list[str]) -> list[bytes]:

@@ -229,20 +229,23 @@ _NO_SPREAD = (
 CAPABILITIES: dict[str, Capability] = {
     "DP=local": Capability(level="approximate", how=_POOL, acts=("directory", "creation")),
     "DP=collocation": Capability(
-        level="approximate", acts=("directory", "creation"),
+        level="approximate",
+        acts=("directory", "creation"),
         how=f"{_POOL}; with several metadata servers the directory is pinned to one of them",
     ),
     "DP=scatter": Capability(
-        level="approximate", acts=("directory", "creation"),
+        level="approximate",
+        acts=("directory", "creation"),
         how="one object per region; objects are placed pseudo-randomly, so two may share a node",
     ),
     "DP=distribute": Capability(
-        level="approximate", acts=("any",),
+        level="approximate",
+        acts=("any",),
         how="objects are spread anyway; with several metadata servers, a directory's "
         "subdirectories are spread over them",
     ),
     "Replication": Capability(
-        level="approximate", acts=("directory", "creation"), how=f"{_COPIES}; else it {_NO_SPREAD}",
+        level="approximate", acts=("directory", "creation"), how=f"{_COPIES}; else it {_NO_SPREAD}"
     ),
     "ReplicationSemantics": Capability(level="none", how="writes wait for all copies, always"),
     "BlockSize": Capability(
@@ -253,10 +256,11 @@ CAPABILITIES: dict[str, Capability] = {
     "Lifetime": Capability(level="none", how="no such setting"),
     "LastReader": Capability(level="none", how="no such setting"),
     "Metadata": Capability(
-        level="full", acts=("any",),
+        level="full",
+        acts=("any",),
         how="the directory is pinned to the rank that the --map file names (sites)",
     ),
-}  # fmt: skip  # a table
+}
 
 
 ABOUT = About(

@@ -165,8 +165,11 @@ def _json(store: DocumentStore, schema: str, **parts: object) -> str:
 def hercules(places: Places) -> Hercules:
     """Return the store; policies RR and LOCAL as in src/policies.c, BLOCK_SIZE in KiB."""
     return Hercules(
-        name="hercules", title="Hercules / IMSS (hercules.conf per task)", places=places,
-        targets=("file",), about=_HERCULES,
+        name="hercules",
+        title="Hercules / IMSS (hercules.conf per task)",
+        places=places,
+        targets=("file",),
+        about=_HERCULES,
         kinds={"POLICY": "RR|LOCAL", "BLOCK_SIZE": "count", "REPL_FACTOR": "1|2|3"},
         fields={
             "kib": Field(of="block", divide=1024),
@@ -175,24 +178,30 @@ def hercules(places: Places) -> Hercules:
         },
         rows={
             "DP=local": express_nearly(
-                "for all that the task writes; servers must run on the compute nodes", NEW,
+                "for all that the task writes; servers must run on the compute nodes",
+                NEW,
                 ("POLICY", "LOCAL"),
             ),
             "DP=collocation": no("no policy puts files of a group together"),
             "DP=scatter": express_nearly(
-                "one block per region, round robin, for all that the task writes", NEW,
-                ("POLICY", "RR"), ("BLOCK_SIZE", "{region_kib}"), needs=("BlockSize",),
+                "one block per region, round robin, for all that the task writes",
+                NEW,
+                ("POLICY", "RR"),
+                ("BLOCK_SIZE", "{region_kib}"),
+                needs=("BlockSize",),
             ),
             "DP=distribute": no("every file starts at a server that its name decides anyway"),
             "Replication": express_nearly(
                 "at most 3 copies, for all that the task writes", NEW, ("REPL_FACTOR", "{copies}")
             ),
             "BlockSize": express_nearly(
-                "in KiB, for all that the task writes", NEW, ("BLOCK_SIZE", "{kib}"),
+                "in KiB, for all that the task writes",
+                NEW,
+                ("BLOCK_SIZE", "{kib}"),
                 yields_to="DP=scatter",
             ),
         },
-    )  # fmt: skip  # a table
+    )
 
 
 _HERCULES = About(
@@ -207,27 +216,36 @@ _HERCULES = About(
 def taskvine(places: Places) -> TaskVine:
     """Return the store, with declarations as in ndcctools.taskvine."""
     return TaskVine(
-        name="taskvine", title="TaskVine (declarations per file)", places=places,
-        targets=("file",), about=_TASKVINE,
+        name="taskvine",
+        title="TaskVine (declarations per file)",
+        places=places,
+        targets=("file",),
+        about=_TASKVINE,
         kinds={
-            "declare": "declare_temp|declare_file", "cache": "workflow", "peer_transfer": "true",
+            "declare": "declare_temp|declare_file",
+            "cache": "workflow",
+            "peer_transfer": "true",
             "replicas": "count",
         },
         fields={"copies": Field(of="value", least=1, most=100)},
         rows={
             "DP=local": express_fully(
-                "a temporary: it stays on the worker that wrote it, its reader goes there", NEW,
+                "a temporary: it stays on the worker that wrote it, its reader goes there",
+                NEW,
                 ("declare", "declare_temp"),
             ),
             "DP=collocation": no("the manager places tasks by the bytes that a worker has"),
             "Replication": express_nearly(
                 "kept on workers and passed on between them; the count is one of the manager, for "
-                "temporaries", NEW,
-                ("cache", "workflow"), ("peer_transfer", "true"), ("replicas", "{copies}"),
+                "temporaries",
+                NEW,
+                ("cache", "workflow"),
+                ("peer_transfer", "true"),
+                ("replicas", "{copies}"),
             ),
             "BlockSize": no("files are moved whole"),
         },
-    )  # fmt: skip  # a table
+    )
 
 
 _TASKVINE = About(
@@ -242,19 +260,25 @@ _TASKVINE = About(
 def juicefs(places: Places) -> JuiceFs:
     """Return the store of warm-up lists."""
     return JuiceFs(
-        name="juicefs", title="JuiceFS (warm-up list)", places=places, targets=("file",),
-        kinds={"warm": "1"}, about=_JUICEFS,
+        name="juicefs",
+        title="JuiceFS (warm-up list)",
+        places=places,
+        targets=("file",),
+        kinds={"warm": "1"},
+        about=_JUICEFS,
         rows={
             "DP=local": no(_WRITE_BACK),
             "DP=collocation": no("blocks are objects of one bucket"),
             "Replication": express_nearly(
                 "inputs of a run, loaded into the cache of each node that runs juicefs warmup "
-                "--file LIST", ("any",), ("warm", "1"),
+                "--file LIST",
+                ("any",),
+                ("warm", "1"),
             ),
             "BlockSize": no("a setting of the volume"),
             "Lifetime": no(_WRITE_BACK),
         },
-    )  # fmt: skip  # a table
+    )
 
 
 _JUICEFS = About(

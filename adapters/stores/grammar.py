@@ -24,7 +24,7 @@ KINDS: dict[str, re.Pattern[str]] = {
     "size": re.compile(r"[1-9][0-9]{0,17}"),
     "name": NAME,
     "class": re.compile(r"[A-Z]{1,2}(_[0-9]{1,2}(P[0-9])?G)?([0-9]{1,4}|X)"),  # of DAOS objects
-}  # fmt: skip  # a table
+}
 HOST = "@host"  # in a name: placeholder for the node that a script runs on
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([bkmgt]?)(?:ib?|b)?", re.IGNORECASE)

@@ -81,24 +81,29 @@ ABOUT = About(
 _POOL = "one stripe in a pool that the --map file names"
 ROWS: dict[str, Row] = {
     "DP=local": express_nearly(
-        f"{_POOL} per node (local): only where OSTs run on the compute nodes", NEW,
-        ("count", "1"), ("pool", "{local}"),
+        f"{_POOL} per node (local): only where OSTs run on the compute nodes",
+        NEW,
+        ("count", "1"),
+        ("pool", "{local}"),
     ),
-    "DP=collocation": express_fully(
-        f"{_POOL} (groups)", NEW, ("count", "1"), ("pool", "{group}"),
-    ),
+    "DP=collocation": express_fully(f"{_POOL} (groups)", NEW, ("count", "1"), ("pool", "{group}")),
     "DP=scatter": express_fully(
-        "one stripe per region, round robin over all OSTs", NEW,
-        ("size", "{strip}"), ("count", "-1"), ("narrow", "{strip}"), needs=("BlockSize",),
+        "one stripe per region, round robin over all OSTs",
+        NEW,
+        ("size", "{strip}"),
+        ("count", "-1"),
+        ("narrow", "{strip}"),
+        needs=("BlockSize",),
     ),
     "DP=distribute": no("files are spread over the OSTs anyway"),
     "Replication": express_nearly(
-        "16 mirrors at most: writers write one, `lfs mirror resync` the rest", NEW,
+        "16 mirrors at most: writers write one, `lfs mirror resync` the rest",
+        NEW,
         ("mirrors", "{copies}"),
     ),
     "ReplicationSemantics": no("mirrors are brought up to date by lfs mirror resync"),
     "BlockSize": express_fully(
-        "stripe size, rounded up to 64 KiB", NEW, ("size", "{block64}"), yields_to="DP=scatter",
+        "stripe size, rounded up to 64 KiB", NEW, ("size", "{block64}"), yields_to="DP=scatter"
     ),
     "CacheSize": no("lfs ladvise is advice of a moment"),
     "Access": no("no such setting"),
@@ -106,10 +111,12 @@ ROWS: dict[str, Row] = {
     "LastReader": no("no such setting"),
     "Metadata": express_fully(
         "an existing directory moves, with what is in it, to the MDT that the --map file names "
-        "(sites); root only, unless mdt.*.enable_remote_dir_gid permits others", ("any",),
-        ("mdt_index", "{site}"), targets=("directory",),
+        "(sites); root only, unless mdt.*.enable_remote_dir_gid permits others",
+        ("any",),
+        ("mdt_index", "{site}"),
+        targets=("directory",),
     ),
-}  # fmt: skip  # a table
+}
 
 # count: -1 or the number of OSTs; `_Lustre.options` assembles the options
 WORDS = {
@@ -133,9 +140,10 @@ MOVE = ObjectCommand(
     get=("lfs", "getdirstripe", "-m", "{path}"),
 )
 FIELDS = {
-    "block64": Field(of="block", **_SIZES), "strip": Field(of="region", **_SIZES),
+    "block64": Field(of="block", **_SIZES),
+    "strip": Field(of="region", **_SIZES),
     "copies": Field(of="value", least=1, most=MAX_MIRRORS),
-}  # fmt: skip  # a table
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,8 @@ _COPY = re.compile(r"^\t\tcopy \d+: ([0-9A-Za-z.:_-]+):\d+ \(status:VALID\)", re
 
 CAPABILITIES: dict[str, Capability] = {
     "DP=local": Capability(
-        level="approximate", acts=("directory", "creation"),
+        level="approximate",
+        acts=("directory", "creation"),
         how="a storage class per node (--map); or for the whole system CREATIONS_RESPECT_TOPOLOGY",
     ),
     "DP=collocation": Capability(
@@ -40,12 +41,14 @@ CAPABILITIES: dict[str, Capability] = {
     "DP=scatter": Capability(level="none", how="chunks are 64 MiB, always"),
     "DP=distribute": Capability(level="none", how="new chunks are spread anyway"),
     "Replication": Capability(
-        level="full", acts=("directory", "any"),
+        level="full",
+        acts=("directory", "any"),
         how="1 to 9 copies; clients read any of them, and the one on their own node first when "
         "mounted with -o mfspreflabels=LABEL of its chunk server",
     ),
     "ReplicationSemantics": Capability(
-        level="approximate", acts=("directory", "creation"),
+        level="approximate",
+        acts=("directory", "creation"),
         how="all copies are written at once (pessimistic); optimistic needs a class with -C and -K",
     ),
     "BlockSize": Capability(level="none", how="chunks are 64 MiB, always"),
@@ -54,7 +57,7 @@ CAPABILITIES: dict[str, Capability] = {
     "Lifetime": Capability(level="none", how="trash time is about deletion, not placement"),
     "LastReader": Capability(level="none", how="no such setting"),
     "Metadata": Capability(level="none", how="one master has all metadata"),
-}  # fmt: skip  # a table
+}
 
 
 ABOUT = About(

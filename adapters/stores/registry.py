@@ -102,9 +102,15 @@ def _build_store(
         raise InputError(f"{origin}: fields.{min(wrong)} is a field of every hint", _REMEDY)
     rows = {key: _row(f"{origin}: hints.{key}", key, raw, data) for key, raw in data.hints.items()}
     common: dict[str, Any] = {
-        "name": data.name, "title": data.title or data.name, "rows": rows, "fields": data.fields,
-        "note": data.note, "targets": data.targets, "places": places, "about": data.about,
-    }  # fmt: skip  # a table
+        "name": data.name,
+        "title": data.title or data.name,
+        "rows": rows,
+        "fields": data.fields,
+        "note": data.note,
+        "targets": data.targets,
+        "places": places,
+        "about": data.about,
+    }
     attributes = [attribute for row in rows.values() for attribute, _ in row.attributes]
     if data.commands is not None:
         if prefix is not None:
@@ -143,10 +149,15 @@ TABLES = Path(__file__).parent / "tables"  # each TOML file in it is a store
 
 # name -> adapter with code of its own
 ADAPTERS: dict[str, Callable[[Places], Store]] = {
-    "cephfs": CephFs, "hercules": hercules, "juicefs": juicefs, "lustre": lustre,
-    "moosefs": MooseFs, "seaweedfs": seaweedfs, "storage-scale": storage_scale,
+    "cephfs": CephFs,
+    "hercules": hercules,
+    "juicefs": juicefs,
+    "lustre": lustre,
+    "moosefs": MooseFs,
+    "seaweedfs": seaweedfs,
+    "storage-scale": storage_scale,
     "taskvine": taskvine,
-}  # fmt: skip  # a table
+}
 
 
 def names(tables: Path = TABLES) -> list[str]:

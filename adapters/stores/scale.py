@@ -52,7 +52,7 @@ ROWS = {
         "at most 3 copies, and the file system's own maximum", NEW, ("copies", "{copies}")
     ),
     "BlockSize": no("the block size belongs to the pool"),
-}  # fmt: skip  # a table
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,12 @@ def check_policy(text: str) -> str:
 def storage_scale(places: Places) -> ScalePolicy:
     """Return the Storage Scale store of a site."""
     return ScalePolicy(
-        name="storage-scale", title="IBM Storage Scale (placement policy)", about=ABOUT, rows=ROWS,
-        fields={"copies": Field(of="value", least=1, most=3)}, places=places,
-        targets=("file",), kinds={"pool": "name", "copies": "count"},
-    )  # fmt: skip  # a table
+        name="storage-scale",
+        title="IBM Storage Scale (placement policy)",
+        about=ABOUT,
+        rows=ROWS,
+        fields={"copies": Field(of="value", least=1, most=3)},
+        places=places,
+        targets=("file",),
+        kinds={"pool": "name", "copies": "count"},
+    )

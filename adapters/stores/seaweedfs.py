@@ -46,11 +46,12 @@ ROWS = {
     "DP=scatter": no("chunks go to volumes in the order they come"),
     "DP=distribute": no("volumes are spread over the nodes anyway"),
     "Replication": express_nearly(
-        "at most 10 copies, on servers of one rack; for what is written later", NEW,
+        "at most 10 copies, on servers of one rack; for what is written later",
+        NEW,
         ("copies", "{copies}"),
     ),
     "BlockSize": no("a setting of the mount or of one request"),
-}  # fmt: skip  # a table
+}
 
 
 def is_listening(host: str, port: int) -> bool:
@@ -106,7 +107,11 @@ def check_rules(text: str) -> str:
 def seaweedfs(places: Places) -> SeaweedRules:
     """Return the SeaweedFS store of a site."""
     return SeaweedRules(
-        name="seaweedfs", title="SeaweedFS (rules of path prefixes)", about=ABOUT, rows=ROWS,
-        fields={"copies": Field(of="value", least=1, most=MAX_COPIES)}, places=places,
+        name="seaweedfs",
+        title="SeaweedFS (rules of path prefixes)",
+        about=ABOUT,
+        rows=ROWS,
+        fields={"copies": Field(of="value", least=1, most=MAX_COPIES)},
+        places=places,
         kinds={"node": "name", "copies": "count"},
-    )  # fmt: skip  # a table
+    )

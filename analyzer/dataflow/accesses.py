@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_COLUMNS = (
-    "proc", "start", "length", "stride", "count", "bytes", "first_ns", "last_ns", "exact",
-)  # fmt: skip  # a table
+_COLUMNS = ("proc", "start", "length", "stride", "count", "bytes", "first_ns", "last_ns", "exact")
 
 
 class EpochTasks:

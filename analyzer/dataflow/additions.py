@@ -42,9 +42,16 @@ def with_cycles(flow: Flow, tasks: pa.Table) -> pa.Table:
 
 # Blind spots and losses that can hide a whole read or write of a recorded task.
 _HIDING_BLIND_SPOTS = frozenset({"copy_file_range", "static_binaries", "go_binaries", "opens"})
-_LOSSES = ("lifecycle_records", "open_table_full", "log_lines", "damaged_segment", "spool_write",
-    "missing_rows", "unreadable_log", "killed_recorder",
-)  # fmt: skip  # a table
+_LOSSES = (
+    "lifecycle_records",
+    "open_table_full",
+    "log_lines",
+    "damaged_segment",
+    "spool_write",
+    "missing_rows",
+    "unreadable_log",
+    "killed_recorder",
+)
 
 
 def may_hide_reads(bundle: Bundle) -> bool:
@@ -200,7 +207,7 @@ class _AddedRows:
             "first_s": self.base.tasks.column("start_s").take(pa.array(task)).combine_chunks(),
             "last_s": self.base.tasks.column("end_s").take(pa.array(task)).combine_chunks(),
             "superseded": np.zeros(len(at), bool),
-        }  # fmt: skip  # a table
+        }
         return pa.table([pa.array(columns[name]) for name in schema.names], schema=schema)
 
     def edges(self, writer: Ints, reader: Ints) -> pa.Table:
@@ -212,10 +219,14 @@ class _AddedRows:
         ids, n = column(tasks, "task"), self.base.flow.edges.num_rows
         path = self.uses.path[writer]
         columns = [
-            n + np.arange(len(writer)), ids[p], self.row[path], ids[c],
-            np.maximum(self.size[path], 0), pa.repeat("declared", len(writer)),
+            n + np.arange(len(writer)),
+            ids[p],
+            self.row[path],
+            ids[c],
+            np.maximum(self.size[path], 0),
+            pa.repeat("declared", len(writer)),
             pa.array(("certain", "uncertain")).take(pa.array((end[p] > start[c]).astype(np.int64))),
-        ]  # fmt: skip  # a table
+        ]
         more = pa.table([pa.array(v) for v in columns], schema=EDGES)
         return pa.concat_tables([self.base.flow.edges, more])
 

@@ -63,8 +63,11 @@ class Rows:
 
 
 _DTYPES: dict[str, Any] = {
-    "Ints": np.int64, "Shorts": np.int32, "Bools": np.bool_, "Floats": np.float64
-}  # fmt: skip  # a table
+    "Ints": np.int64,
+    "Shorts": np.int32,
+    "Bools": np.bool_,
+    "Floats": np.float64,
+}
 
 
 @dataclass
@@ -237,8 +240,16 @@ class Objects:
 
 
 _PER_OBJECT = (
-    "existed", "size", "opened_size", "deleted", "lineage", "rank", "software", "maker", "unsized",
-)  # fmt: skip  # a table
+    "existed",
+    "size",
+    "opened_size",
+    "deleted",
+    "lineage",
+    "rank",
+    "software",
+    "maker",
+    "unsized",
+)
 
 
 @dataclass

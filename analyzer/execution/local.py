@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 # Memory use depends on batch and partition size; temporary space is `ROW_BYTES` per extent.
 
 # Column types of accesses in temporary files, where not int64.
-_STORED = {
-    "obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32,
-}  # fmt: skip  # a table
+_STORED = {"obj": np.int32, "task": np.int32, "op": np.int8, "exact": np.bool_, "how": np.int32}
 _TYPES = [(f.name, np.dtype(_STORED.get(f.name, np.int64))) for f in fields(Access)]
 ROW_BYTES = sum(kind.itemsize for _, kind in _TYPES)
 

@@ -29,7 +29,7 @@ _KEYS: dict[str, dict[str, str | None]] = {
     "edges": {"edge": None, "producer": "tasks", "file": "files", "consumer": "tasks"},
     "groups": {"group": None, "task": "tasks", "files": "files"},
     "patterns": {"file": "files", "edge": "edges", "group": "groups"},
-}  # fmt: skip  # a table
+}
 _KEY_COLUMN = {"tasks": "task", "files": "file", "edges": "edge", "groups": "group"}
 _MAY_BE_NULL = {("patterns", "edge"), ("patterns", "group")}
 # table -> column -> allowed values
@@ -42,9 +42,13 @@ _WORDS = {
 
 # table -> declaration of its rows in the JSON document
 _ROWS: dict[str, Any] = {
-    "tasks": document.TaskRow, "files": document.FileRow, "producers": document.ProducerRow,
-    "consumers": document.ConsumerRow, "edges": document.EdgeRow, "groups": document.GroupRow,
-}  # fmt: skip  # a table
+    "tasks": document.TaskRow,
+    "files": document.FileRow,
+    "producers": document.ProducerRow,
+    "consumers": document.ConsumerRow,
+    "edges": document.EdgeRow,
+    "groups": document.GroupRow,
+}
 
 
 def is_tables(path: Path) -> bool:
@@ -70,8 +74,15 @@ def from_tables(folder: Path) -> Analysis:
         }
         _check(tables)
         return Analysis(run=run, options=options_of(run), **tables)
-    except (OSError, pa.ArrowException, ValueError, TypeError, KeyError, AttributeError,
-            RecursionError) as error:  # fmt: skip  # a table
+    except (
+        OSError,
+        pa.ArrowException,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{folder}: cannot be read as an analysis: {first[:200]}",

@@ -114,9 +114,13 @@ def _scatter(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
     files = np.empty(len(order), np.int64)
     files[order] = np.repeat(sizes, sizes)
     full = {
-        **_read_evidence(x), **shape, "gaps": x.gaps, "gap_bytes": x.gap_bytes,
-        "all_to_all": flags(files > 1), "all_to_all_files": files,
-    }  # fmt: skip  # a table
+        **_read_evidence(x),
+        **shape,
+        "gaps": x.gaps,
+        "gap_bytes": x.gap_bytes,
+        "all_to_all": flags(files > 1),
+        "all_to_all_files": files,
+    }
     return full, {**_numbers(x), "region_bytes": shape["region_bytes"]}
 
 
@@ -154,11 +158,13 @@ def _gather(labels: Labels, s: Sources) -> tuple[Tree, Tree]:
     x = FactsOf(s.facts, labels.file)
     mode = np.where(x.writing > 1, 0, np.where(x.appended, 1, 2))
     full = {
-        "writers": x.np, "overlap": decimals(x.overlap, 4),
+        "writers": x.np,
+        "overlap": decimals(x.overlap, 4),
         **_shape(s.written_shapes, labels.file, len(s.facts)),
         "mode": Words(mode, ('"concurrent"', '"appended in turn"', '"in turn"')),
-        "concurrent_writers": x.writing, "n": x.n,
-    }  # fmt: skip  # a table
+        "concurrent_writers": x.writing,
+        "n": x.n,
+    }
     return full, {"writers": x.np, "overlap": full["overlap"]}
 
 
@@ -311,10 +317,13 @@ def _factors(f: Factors) -> Tree:
 def _cost(c: Chosen, names: dict[int, str], extra: Extra) -> Tree:
     asked, known = words(c.asked, names)
     found: dict[str, Leaf | Tree] = {
-        "default_network": c.net0, "default_wait": c.wait0,
+        "default_network": c.net0,
+        "default_wait": c.wait0,
         "placement": Words(asked, [f'"{name}"' for name in known]),
-        "network": c.net, "wait": c.wait, "copies": c.copies,
-    }  # fmt: skip  # a table
+        "network": c.net,
+        "wait": c.wait,
+        "copies": c.copies,
+    }
     if extra.sites:
         found |= {"default_between_sites": c.across0, "between_sites": c.across}
     if extra.link_rates:

@@ -166,9 +166,14 @@ def groups_table(
         pa.array(np.append(0, ends), pa.int32()), pa.array(ids[labels.file[order]])
     )
     columns = [
-        np.arange(1, len(around) + 1), pa.array(PATTERNS).take(pa.array(around.pattern)),
-        tasks[around.task], members, around.bytes, primary, evidence,
-    ]  # fmt: skip  # a table
+        np.arange(1, len(around) + 1),
+        pa.array(PATTERNS).take(pa.array(around.pattern)),
+        tasks[around.task],
+        members,
+        around.bytes,
+        primary,
+        evidence,
+    ]
     return pa.table([pa.array(c) for c in columns], schema=GROUPS)
 
 

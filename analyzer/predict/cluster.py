@@ -187,9 +187,13 @@ HARDWARE: dict[str, Field] = {
     "network_watts": Number(1, 0, 1e6, 0, "on top while the link works"),
     "price_per_hour": Number(1, 0, 1e9, 0, "price of one machine; 0: not known"),
     "site": Word((), "", "name of one of `[[sites]]`"),
-    "host": Word((), "", "name of one of `[[hosts]]`: a machine whose processors all of its nodes "
-        "share (virtual machines, containers); empty: one of its own each"),
-}  # fmt: skip  # a table
+    "host": Word(
+        (),
+        "",
+        "name of one of `[[hosts]]`: a machine whose processors all of its nodes "
+        "share (virtual machines, containers); empty: one of its own each",
+    ),
+}
 NODES: dict[str, Field] = {
     "cores": Number(1, 1, 4096, None, "tasks at one time", whole=True),
     "speed": Number(1, 1e-3, 1e3, 1, "computing, against the machine of the recorded run"),
@@ -251,10 +255,16 @@ SCHEDULER: dict[str, Field] = {
         "these were longer"),
 }  # fmt: skip  # a table
 MODEL: dict[str, Field] = {
-    "error": Number(1, 0, 1, 0.4, "error of the model itself, as a share of the time: half of a "
+    "error": Number(
+        1,
+        0,
+        1,
+        0.4,
+        "error of the model itself, as a share of the time: half of a "
         "90 % interval. `calibrate` writes what predictions on measured stores were wrong by "
-        "(docs/reference/gain.md); the default is an estimate for numbers that were not measured"),
-}  # fmt: skip  # a table
+        "(docs/reference/gain.md); the default is an estimate for numbers that were not measured",
+    )
+}
 SITES: dict[str, Field] = {
     "name": Word((), "", "as in `site`"),
     "up_mbit": Number(MBIT, 0.001, 1e8, None, "link of the site to the others"),
@@ -263,22 +273,40 @@ SITES: dict[str, Field] = {
 LINKS: dict[str, Field] = {
     "a": Word((), "", "a site"),
     "b": Word((), "", "another site"),
-    "round_trip_ms": Number(MS, 0, 1e6, None, "there and back between the two, for metadata "
-        "(pairs without: `latency_ms` and `site_latency_ms`)"),
-}  # fmt: skip  # a table
+    "round_trip_ms": Number(
+        MS,
+        0,
+        1e6,
+        None,
+        "there and back between the two, for metadata "
+        "(pairs without: `latency_ms` and `site_latency_ms`)",
+    ),
+}
 HOSTS: dict[str, Field] = {
     "name": Word((), "", "as in `host`"),
-    "processors": Number(1, 0.01, 65_536, None, "processors that its nodes share: for tasks "
-        "and for what the store needs (`client_cpu_ms_mb` ...)"),
-}  # fmt: skip  # a table
+    "processors": Number(
+        1,
+        0.01,
+        65_536,
+        None,
+        "processors that its nodes share: for tasks "
+        "and for what the store needs (`client_cpu_ms_mb` ...)",
+    ),
+}
 REGISTRY: dict[str, Field] = {
     "lookup_ms": Number(MS, 0, 1e6, 0.1, "a registry's work to look an entry up"),
     "update_ms": Number(MS, 0, 1e6, 0.2, "a registry's work to make or change an entry"),
     "sync_ms": Number(MS, 0, 1e6, 0.2, "work for an entry that is copied between registries"),
-}  # fmt: skip  # a table
+}
 # name of the table in the file -> (its keys, whether it may be repeated as [[name]])
 TABLES: dict[str, tuple[dict[str, Field], bool]] = {
-    "nodes": (NODES, True), "servers": (HARDWARE, False), "store": (STORE, False),
-    "scheduler": (SCHEDULER, False), "model": (MODEL, False), "sites": (SITES, True),
-    "links": (LINKS, True), "registry": (REGISTRY, False), "hosts": (HOSTS, True),
-}  # fmt: skip  # a table
+    "nodes": (NODES, True),
+    "servers": (HARDWARE, False),
+    "store": (STORE, False),
+    "scheduler": (SCHEDULER, False),
+    "model": (MODEL, False),
+    "sites": (SITES, True),
+    "links": (LINKS, True),
+    "registry": (REGISTRY, False),
+    "hosts": (HOSTS, True),
+}

@@ -38,8 +38,18 @@ SETTINGS = (
     "pool", "dispatch", "cache_writes", "fill",
 )  # fmt: skip  # a table
 HOST_SETTINGS = (
-    "cores", "speed", "out", "in", "read", "write", "local", "cache", "dirty", "site", "machine",
-)  # fmt: skip  # a table
+    "cores",
+    "speed",
+    "out",
+    "in",
+    "read",
+    "write",
+    "local",
+    "cache",
+    "dirty",
+    "site",
+    "machine",
+)
 # setting -> key of the table [store]
 _OF_STORE = {
     "chunk": "chunk_mb", "width": "stripe_width", "copies": "copies", "window": "window",
@@ -138,16 +148,24 @@ def workload_bytes(work: Workload) -> bytes:
     return b"".join(
         array_bytes(name, values, kind)
         for name, values, kind in (
-            ("format", [FORMAT], wide), ("counts", counts, wide), ("opbegin", work.op_begin, wide),
-            ("cores", work.cores, narrow), ("type", work.type, narrow),
-            ("depbegin", work.dep_begin, wide), ("dep", work.dep, narrow),
-            ("opkind", work.op_kind, narrow), ("opfile", work.op_file, narrow),
-            ("opstart", work.op_start, wide), ("oplength", work.op_length, wide),
-            ("opbytes", work.op_bytes, wide), ("opsecs", work.op_seconds, real),
-            ("busy", work.busy, real), ("size", work.size, wide),
+            ("format", [FORMAT], wide),
+            ("counts", counts, wide),
+            ("opbegin", work.op_begin, wide),
+            ("cores", work.cores, narrow),
+            ("type", work.type, narrow),
+            ("depbegin", work.dep_begin, wide),
+            ("dep", work.dep, narrow),
+            ("opkind", work.op_kind, narrow),
+            ("opfile", work.op_file, narrow),
+            ("opstart", work.op_start, wide),
+            ("oplength", work.op_length, wide),
+            ("opbytes", work.op_bytes, wide),
+            ("opsecs", work.op_seconds, real),
+            ("busy", work.busy, real),
+            ("size", work.size, wide),
             ("produced", work.produced, narrow),
         )
-    )  # fmt: skip  # a table
+    )
 
 
 def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> bytes:
@@ -166,15 +184,19 @@ def scenario_bytes(machine: Machine, placement: Placement, detail: bool) -> byte
     return b"".join(
         array_bytes(name, values, kind)
         for name, values, kind in (
-            ("counts", counts, wide), ("set", settings, real), ("host", hosts, real),
+            ("counts", counts, wide),
+            ("set", settings, real),
+            ("host", hosts, real),
             ("site", [rate for site in machine.sites for rate in site], real),
             ("procs", machine.processors, real),
-            ("server", machine.servers, narrow), ("law", given(placement.law), narrow),
+            ("server", machine.servers, narrow),
+            ("law", given(placement.law), narrow),
             ("copies", given(placement.copies), narrow),
-            ("target", given(placement.target), narrow), ("plan", given(placement.plan), narrow),
+            ("target", given(placement.target), narrow),
+            ("plan", given(placement.plan), narrow),
             ("chunk", given(placement.chunk), wide),
         )
-    )  # fmt: skip  # a table
+    )
 
 
 def array_bytes(

@@ -72,11 +72,15 @@ def accesses(table: pa.Table, kind: int, tasks: Ints, files: Ints, sizes: Ints) 
     total = np.bincount(row, length, len(table))
     share = np.divide(length, total[row], out=np.ones(len(row)), where=total[row] > 0)
     return Operations(
-        task=task[row], kind=np.full(len(row), kind), file=file[row], start=start, length=length,
+        task=task[row],
+        kind=np.full(len(row), kind),
+        file=file[row],
+        start=start,
+        length=length,
         bytes=np.rint(moved[row] * share).astype(np.int64),
         seconds=overlap[row] * share,
         when=(first if kind == READ else last)[row],
-    )  # fmt: skip  # a table
+    )
 
 
 def _are_declared(table: pa.Table) -> Bools:

@@ -331,10 +331,11 @@ def _attempts(
     driver = grouping.units.driver[np.maximum(keys.unit, 0)]
     kind = np.where(keys.engine | (keys.unit < 0), np.arange(n) + 1, 0)
     columns = (
-        kind, driver,
+        kind,
+        driver,
         cwd.indices.fill_null(-1).to_numpy(zero_copy_only=False),
         commands.indices.to_numpy(zero_copy_only=False),
-    )  # fmt: skip  # a table
+    )
     order = order_by(*columns[::-1], start)
     same = np.ones(n, bool)
     same[0:1] = False

@@ -54,9 +54,12 @@ _FLAGS = {
 }
 _TMPFILE = 0o20000000
 _CLONE = {
-    0x100: b"CLONE_VM", 0x200: b"CLONE_FS", 0x400: b"CLONE_FILES", 0x4000: b"CLONE_VFORK",
+    0x100: b"CLONE_VM",
+    0x200: b"CLONE_FS",
+    0x400: b"CLONE_FILES",
+    0x4000: b"CLONE_VFORK",
     0x10000: b"CLONE_THREAD",
-}  # fmt: skip  # a table
+}
 _F_DUPFD, _F_DUPFD_CLOEXEC = 0, 1030
 # system call number -> name and kinds of arguments: d descriptor, n number, p path, f open flags, o
 # offset in memory; see _format_argument for the others
@@ -343,9 +346,13 @@ def _attach(writer: BundleWriter, log: Path, cookie: int) -> subprocess.Popen[by
     with log.open("wb") as out, errors.open("wb") as err:
         tracer = subprocess.Popen(
             ["bpftrace", "-q", "-B", "line", str(SCRIPT), str(cookie)],
-            stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-            env={**os.environ, **_ENVIRONMENT}, preexec_fn=end_with_me,
-        )  # fmt: skip  # a table
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+            env={**os.environ, **_ENVIRONMENT},
+            preexec_fn=end_with_me,
+        )
     end = time.monotonic() + ATTACH_S
     while time.monotonic() < end and tracer.poll() is None:
         _request_mark(cookie, 0)

@@ -17,9 +17,18 @@ from tracehint.schemas.tables import TABLES
 from tracehint.version import __version__
 
 BLIND_TO = (
-    "copy_file_range", "mmap", "io_uring", "static_binaries", "go_binaries", "killed_processes",
-    "rename", "unlink", "append_offsets", "stdio_ranges", "metadata_ops",
-)  # fmt: skip  # a table
+    "copy_file_range",
+    "mmap",
+    "io_uring",
+    "static_binaries",
+    "go_binaries",
+    "killed_processes",
+    "rename",
+    "unlink",
+    "append_offsets",
+    "stdio_ranges",
+    "metadata_ops",
+)
 
 
 def hosts_of_logs(facts: list[LogFacts]) -> list[str]:
@@ -138,9 +147,11 @@ def processes_of(procs: dict[int, int], ranks: npt.NDArray[Any]) -> npt.NDArray[
 
 # column, time in the log, how to merge two values
 _TIMES = (
-    ("open_ns", "open", min), ("close_ns", "close", max),
-    ("first_ns", "first", min), ("last_ns", "last", max),
-)  # fmt: skip  # a table
+    ("open_ns", "open", min),
+    ("close_ns", "close", max),
+    ("first_ns", "first", min),
+    ("last_ns", "last", max),
+)
 
 
 def _open_row(

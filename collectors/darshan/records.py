@@ -84,11 +84,19 @@ class Counters:
 # A run of accesses of one log; `file` is an index into the log's list of names.
 RUN = np.dtype(
     [
-        ("file", "<i8"), ("rank", "<i4"), ("write", "?"), ("how", "<i4"), ("start", "<i8"),
-        ("length", "<i8"), ("ops", "<i8"), ("bytes", "<i8"), ("first", "<f8"), ("last", "<f8"),
+        ("file", "<i8"),
+        ("rank", "<i4"),
+        ("write", "?"),
+        ("how", "<i4"),
+        ("start", "<i8"),
+        ("length", "<i8"),
+        ("ops", "<i8"),
+        ("bytes", "<i8"),
+        ("first", "<f8"),
+        ("last", "<f8"),
         ("exact", "?"),
     ]
-)  # fmt: skip  # a table
+)
 MAX_COUNT = 1 << 60  # bytes, operations, offsets
 MAX_SECONDS = 1e9  # of one job
 MIN_SECONDS = -86_400.0  # clocks of ranks may disagree about the start

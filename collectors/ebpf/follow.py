@@ -61,9 +61,11 @@ def follow_arguments(follow: Follow) -> list[str]:
     """Return the loader's arguments."""
     if follow.listen >= 0:
         numbers = {
-            "listen": follow.listen, "lock": follow.lock, "ready": follow.ready,
+            "listen": follow.listen,
+            "lock": follow.lock,
+            "ready": follow.ready,
             "idle": round(follow.idle * 1000),
-        }  # fmt: skip  # a table
+        }
         return [f"--{name}={number}" for name, number in numbers.items()]
     what = ["--cgroup", follow.cgroup] if follow.cgroup else ["--pid", str(follow.pid)]
     if follow.duration:

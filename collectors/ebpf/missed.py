@@ -46,9 +46,12 @@ def add_missed(
     from tracehint.schemas.tables import LOSSES
 
     row = {
-        "host": host, "proc": None, "kind": "unfollowed_tasks", "count": len(commands),
+        "host": host,
+        "proc": None,
+        "kind": "unfollowed_tasks",
+        "count": len(commands),
         "detail": "no recorder answered them",
-    }  # fmt: skip  # a table
+    }
     tables["losses"] = pa.concat_tables(
         [tables["losses"], pa.Table.from_pylist([row], schema=LOSSES)]
     )

@@ -121,9 +121,15 @@ class ArenaFile:
             os.ftruncate(fd, size)
             units = _make_units(fd, _FIRST_UNITS if self.folder else 1)
             head = HEAD.pack(
-                MAGIC, ARENA_VERSION, int(not launched), size, FIRST, units * UNIT,
-                int(_GAP_S * hertz), *_mount_namespace(),
-            )  # fmt: skip  # a table
+                MAGIC,
+                ARENA_VERSION,
+                int(not launched),
+                size,
+                FIRST,
+                units * UNIT,
+                int(_GAP_S * hertz),
+                *_mount_namespace(),
+            )
             os.pwrite(fd, head, 0)
             try_sharing(fd)
         except OSError as error:
@@ -134,9 +140,15 @@ class ArenaFile:
             ) from None
         boot, real = _sample_boot_and_real()
         self.start = {
-            "version": VERSION, "boot_ns": boot, "real_ns": real, "boot_id": boot_id(),
-            "tick_hz": hertz, "command": 1, "mounts": _mount_table(), **first,
-        }  # fmt: skip  # a table
+            "version": VERSION,
+            "boot_ns": boot,
+            "real_ns": real,
+            "boot_id": boot_id(),
+            "tick_hz": hertz,
+            "command": 1,
+            "mounts": _mount_table(),
+            **first,
+        }
         if self.folder:
             self._write("start.json", self.start)
             if tried:

@@ -25,9 +25,14 @@ from tracehint.schemas.writer import safe_host
 JOBS, JOB = "TRACEHINT_JOBS", "TRACEHINT_JOB"
 # Variables that identify jobs, steps and processes; the same as `variables` in job/join.c.
 VARIABLES = (
-    "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURMD_NODENAME",
-    "PBS_JOBID", "LSB_JOBID", "LSB_JOBINDEX",
-)  # fmt: skip  # a table
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "SLURM_PROCID",
+    "SLURMD_NODENAME",
+    "PBS_JOBID",
+    "LSB_JOBID",
+    "LSB_JOBINDEX",
+)
 SUBMIT = ("sbatch", "srun", "salloc", "qsub", "bsub")
 _JOB_IDS = ("SLURM_ARRAY_JOB_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")  # of submitted jobs
 _SCRIPT = "recorder.py"

@@ -210,9 +210,12 @@ def _run_command(
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
     status = ended.signal if ended.signal else ended.status << 8
     return ended, {
-        "exit_status": ended.status, "root": root[0] if root else 0, "wait_status": status,
-        "ended_boot_ns": ended_boot_ns, "outlived": left,
-    }  # fmt: skip  # a table
+        "exit_status": ended.status,
+        "root": root[0] if root else 0,
+        "wait_status": status,
+        "ended_boot_ns": ended_boot_ns,
+        "outlived": left,
+    }
 
 
 _UNKNOWN = frozenset({0})  # children, if /proc does not list them

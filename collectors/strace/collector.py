@@ -168,8 +168,11 @@ def _trial() -> tuple[str, str]:
             )
         done = subprocess.run(
             [program, "-f", "--seccomp-bpf", "-e", "trace=close", "-o", "/dev/null", "true"],
-            capture_output=True, text=True, timeout=5, check=False,
-        )  # fmt: skip  # a table
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"strace does not run: {error}", "Reinstall strace."
     if done.returncode == 0:

@@ -21,9 +21,16 @@ _F_SETPIPE_SZ = 1031
 # job's calls until its end must still be recorded.
 STOP = signal.SIGRTMIN + 7
 _IGNORED_SIGNALS = (
-    signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGTERM, signal.SIGUSR1,
-    signal.SIGUSR2, signal.SIGXCPU, signal.SIGALRM,
-)  # fmt: skip  # a table
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGPIPE,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGXCPU,
+    signal.SIGALRM,
+)
 
 
 def main(fifo: str, log: str) -> int:

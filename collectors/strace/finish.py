@@ -17,9 +17,15 @@ from tracehint.collectors.strace.model import FdTable, FileRec, Ofd, OpenRow, Th
 from tracehint.collectors.strace.state import Node, State, normal
 
 _SPECIAL = (  # prefix of a descriptor's annotation (strace -y), kind
-    (b"pipe:", "pipe"), (b"socket:", "socket"), (b"anon_inode:", "other"), (b"/memfd:", "memfd"),
-    (b"/dev/", "other"), (b"/proc/", "other"), (b"/sys/", "other"), (b"/dev/shm/", "file"),
-)  # fmt: skip  # a table
+    (b"pipe:", "pipe"),
+    (b"socket:", "socket"),
+    (b"anon_inode:", "other"),
+    (b"/memfd:", "memfd"),
+    (b"/dev/", "other"),
+    (b"/proc/", "other"),
+    (b"/sys/", "other"),
+    (b"/dev/shm/", "file"),
+)
 
 
 def kind_of(note: bytes) -> str:

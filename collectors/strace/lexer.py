@@ -16,8 +16,14 @@ from tracehint.limits import limit
 
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
 _SIMPLE = {
-    b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b"a": b"\a", b"b": b"\b",
-}  # fmt: skip  # a table
+    b"n": b"\n",
+    b"t": b"\t",
+    b"r": b"\r",
+    b"v": b"\v",
+    b"f": b"\f",
+    b"a": b"\a",
+    b"b": b"\b",
+}
 # A descriptor's annotation (-y, -yy): strace escapes < and > inside paths.
 ANNOTATION = (
     rb'<(?:[A-Z][\w-]*:\[(?:"(?:[^"\\]|\\.)*"|->|[^>"])*\]'

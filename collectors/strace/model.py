@@ -55,9 +55,18 @@ class AccessRun:
     """An unfinished run of accesses: `count` pieces of `length` bytes, `stride` apart."""
 
     __slots__ = (
-        "bytes", "count", "exact", "first", "how", "last", "length", "ops", "phase", "start",
+        "bytes",
+        "count",
+        "exact",
+        "first",
+        "how",
+        "last",
+        "length",
+        "ops",
+        "phase",
+        "start",
         "stride",
-    )  # fmt: skip  # a table
+    )
 
     def __init__(
         self, how: str, start: int, length: int, first: int, last: int, phase: int, exact: bool
@@ -114,7 +123,7 @@ class OpenRow:
         "write_bytes",
         "write_ops",
         "writes",
-    )  # fmt: skip  # a table
+    )
 
     def __init__(self, number: int, proc: int, ofd: Ofd, fd: int, via: str, open_ns: int) -> None:
         self.number = number

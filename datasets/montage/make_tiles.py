@@ -36,10 +36,17 @@ def tile(column: int, row: int, columns: int, rows: int, pixels: int) -> fits.Pr
     level = 5.0 * ((column * 7 + row * 3) % 5)
     hdu = fits.PrimaryHDU((values + level + 0.01 * x).astype(np.float32))
     cards = {
-        "CTYPE1": "RA---TAN", "CTYPE2": "DEC--TAN", "CRVAL1": ra, "CRVAL2": dec,
-        "CRPIX1": (pixels + 1) / 2, "CRPIX2": (pixels + 1) / 2, "CDELT1": -PIXEL,
-        "CDELT2": PIXEL, "CROTA2": 0.0, "EQUINOX": 2000.0,
-    }  # fmt: skip  # a table
+        "CTYPE1": "RA---TAN",
+        "CTYPE2": "DEC--TAN",
+        "CRVAL1": ra,
+        "CRVAL2": dec,
+        "CRPIX1": (pixels + 1) / 2,
+        "CRPIX2": (pixels + 1) / 2,
+        "CDELT1": -PIXEL,
+        "CDELT2": PIXEL,
+        "CROTA2": 0.0,
+        "EQUINOX": 2000.0,
+    }
     hdu.header.update(cards)
     return hdu
 

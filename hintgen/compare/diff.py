@@ -169,9 +169,11 @@ def _compare_pair(a: FileProfile, b: FileProfile, limits: Tolerances) -> Iterato
     if (a.made, a.used) != (b.made, b.used):
         parts = [*_names("written by", a.made, b.made), *_names("read by", a.used, b.used)]
         facts: dict[str, object] = {
-            "made_before": a.made, "made_after": b.made, "used_before": a.used,
+            "made_before": a.made,
+            "made_after": b.made,
+            "used_before": a.used,
             "used_after": b.used,
-        }  # fmt: skip  # a table
+        }
         yield _finding("DF005", "; ".join(parts), b, bytes_=b.size_bytes, evidence=facts)
     if a.pattern != b.pattern:
         old, new = (g.pattern.replace("_", " ") or "none" for g in (a, b))

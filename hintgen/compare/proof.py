@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
 # state of the table `settings` -> counter of Force
 OUTCOMES = {
-    "set": "in_force", "lost": "lost", "refused": "impossible", "unsaid": "impossible",
+    "set": "in_force",
+    "lost": "lost",
+    "refused": "impossible",
+    "unsaid": "impossible",
     "missed": "impossible",
-}  # fmt: skip  # a table
+}
 
 _REASONS = """
     SELECT state, why AS reason, string_agg(DISTINCT split_part(hint, '=', 1), ', '

@@ -88,11 +88,14 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
     yield f'{{"@context": {json.dumps(_CONTEXT)}, "@graph": [\n'
     yield from export.join_with_commas(json.dumps(entity) for entity in _HEAD)
     root = {
-        "@id": "./", "@type": "Dataset", "name": title[:200], "datePublished": run["started"],
+        "@id": "./",
+        "@type": "Dataset",
+        "name": title[:200],
+        "datePublished": run["started"],
         "description": f"Tasks and files of a run, observed by tracehint {__version__}",
         "license": "No licence is stated for the described files",
         "conformsTo": {"@id": _PROFILE},
-    }  # fmt: skip  # a table
+    }
     yield ",\n" + json.dumps(root)[:-1] + ', "mentions": ['
     yield from export.join_with_commas(export.rows(con, tasks))
     # The files are not part of the crate, so they are listed by `about`.

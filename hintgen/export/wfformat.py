@@ -90,9 +90,10 @@ def _document(run: dict[str, Any], con: duckdb.DuckDBPyConnection) -> Iterator[s
     head = {
         "name": text(" ".join(run["command"]))[:200] or "run",
         "description": "Observed by tracehint: files and bytes as the tasks read and wrote them",
-        "createdAt": run["started"], "schemaVersion": "1.5",
+        "createdAt": run["started"],
+        "schemaVersion": "1.5",
         "runtimeSystem": {"name": "tracehint", "version": __version__},
-    }  # fmt: skip  # a table
+    }
     execution = {"makespanInSeconds": run["duration_s"], "executedAt": run["started"] or "unknown"}
     yield json.dumps(head)[:-1] + ',\n"workflow": {"specification": {"tasks": [\n'
     yield from export.join_with_commas(export.rows(con, _SPECIFICATION))

@@ -49,22 +49,37 @@ def _chars(pattern: str) -> frozenset[int]:
 _DIGIT, _HEX, _DASH = members("[0-9]"), members("[0-9A-Fa-f]"), members("-")
 _DASHED_DATE = tuple(
     Atom(chars, least, most)
-    for chars, least, most in
-    ((_DIGIT, 4, 4), (_DASH, 0, 1), (_DIGIT, 2, 2), (_DASH, 0, 1), (_DIGIT, 2, 2))
-)  # fmt: skip  # a table
+    for chars, least, most in (
+        (_DIGIT, 4, 4),
+        (_DASH, 0, 1),
+        (_DIGIT, 2, 2),
+        (_DASH, 0, 1),
+        (_DIGIT, 2, 2),
+    )
+)
 _UUID = tuple(
     Atom(chars, size, size)
-    for chars, size in
-    ((_HEX, 8), (_DASH, 1), (_HEX, 4), (_DASH, 1), (_HEX, 4), (_DASH, 1), (_HEX, 4), (_DASH, 1),
-     (_HEX, 12))
-)  # fmt: skip  # a table
+    for chars, size in (
+        (_HEX, 8),
+        (_DASH, 1),
+        (_HEX, 4),
+        (_DASH, 1),
+        (_HEX, 4),
+        (_DASH, 1),
+        (_HEX, 4),
+        (_DASH, 1),
+        (_HEX, 12),
+    )
+)
 
 # name -> (regex, characters, weight, atoms)
 HOLES: dict[str, Hole] = {
     "n": Hole("[0-9]{1,40}", _chars("[0-9]"), 1, (Atom(_DIGIT, 1, 40),)),
     "uuid": Hole(
         "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}",
-        _chars("[0-9A-Fa-f-]"), 1, _UUID,
+        _chars("[0-9A-Fa-f-]"),
+        1,
+        _UUID,
     ),
     "date": Hole("[0-9]{4}-?[0-9]{2}-?[0-9]{2}", _chars("[0-9-]"), 1, _DASHED_DATE),
     "hash": Hole("[0-9A-Fa-f]{2,128}", _chars("[0-9A-Fa-f]"), 2, (Atom(_HEX, 2, 128),)),
@@ -77,7 +92,7 @@ HOLES: dict[str, Hole] = {
     ),
     "name": Hole("[^/]{1,255}", _chars("[^/]"), 16, (Atom(members("[^/]"), 1, MAX_SEGMENT),)),
     DIRS: Hole("(?:[^/]{1,255}/){0,64}", frozenset(range(256)), 32, ()),
-}  # fmt: skip  # a table
+}
 
 
 Part = bytes | str  # literal bytes, or the name of a placeholder

@@ -89,8 +89,11 @@ def by_name(candidates: list[Candidate]) -> list[Candidate]:
 def _name_candidate(key: Key, need: Needs, group: list[Candidate]) -> Candidate | None:
     folder, head, tail = key
     parts: list[Part] = [
-        *parts_of(folder), *parts_of(b"".join(head)), "name", *parts_of(b"".join(tail)),
-    ]  # fmt: skip  # a table
+        *parts_of(folder),
+        *parts_of(b"".join(head)),
+        "name",
+        *parts_of(b"".join(tail)),
+    ]
     template = template_of(parts)
     if ambiguity(template) > MAX_AMBIGUOUS:
         return None

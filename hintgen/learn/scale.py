@@ -73,8 +73,9 @@ def scales_of(facts: pa.Table) -> Scales:
         for one, by, times in rows:
             known = by >= 0
             reads[shapes[one]][shapes[by] if known else None] = (
-                times, int(files[by]) if known else 0,
-            )  # fmt: skip  # a table
+                times,
+                int(files[by]) if known else 0,
+            )
     return Scales(dict(zip(shapes, files.tolist(), strict=True)), dict(reads))
 
 

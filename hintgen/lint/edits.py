@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 # rule -> kind of edit
 EDIT_KINDS = {
-    "TP001": "copies", "TP002": "together", "TP003": "together", "TD001": "input",
-    "TD002": "output", "TD003": "drop",
-}  # fmt: skip  # a table
+    "TP001": "copies",
+    "TP002": "together",
+    "TP003": "together",
+    "TD001": "input",
+    "TD002": "output",
+    "TD003": "drop",
+}
 
 
 def edit_of(
@@ -164,20 +168,26 @@ def _makeflow_node(names: Sequence[str], nodes: Mapping[str, str]) -> str:
 _GROUPING_ENGINES = ("snakemake",)  # engines that run the tasks of a group in one job, on any store
 # engine -> lines that run tasks of these types on one node
 _NODE_EDITS: dict[str, Callable[[Sequence[str], Mapping[str, str]], str]] = {
-    "snakemake": _snakemake_group, "makeflow": _makeflow_node,
-}  # fmt: skip  # a table
+    "snakemake": _snakemake_group,
+    "makeflow": _makeflow_node,
+}
 # engine -> kind of edit -> lines
 _EDITS: dict[str, dict[str, Callable[[Finding], str]]] = {
     "snakemake": {
-        "copies": _snakemake_copies, "input": _snakemake("input"),
-        "output": _snakemake("output"), "drop": _snakemake_drop,
+        "copies": _snakemake_copies,
+        "input": _snakemake("input"),
+        "output": _snakemake("output"),
+        "drop": _snakemake_drop,
     },
     "nextflow": {
-        "together": _nextflow_hint("DP", "local"), "copies": _nextflow_hint("Replication", "2"),
+        "together": _nextflow_hint("DP", "local"),
+        "copies": _nextflow_hint("Replication", "2"),
         "together staged": _nextflow_scratch(""),
         "copies staged": _nextflow_scratch("; stageInMode = 'copy'"),
-        "input": _nextflow("input"), "output": _nextflow("output"), "drop": _nextflow_drop,
+        "input": _nextflow("input"),
+        "output": _nextflow("output"),
+        "drop": _nextflow_drop,
     },
     "makeflow": {"input": _rule_line, "drop": _rule_drop},
     "make": {"input": _rule_line, "drop": _rule_drop},
-}  # fmt: skip  # a table
+}

@@ -107,17 +107,26 @@ def add_declared(
     _fill(con, "d_path", {"number": number, "path": uses.paths, "path_text": text, "name": name})
     ways = pa.int8() if len(uses.ways) < 128 else pa.int32()
     direction = pa.DictionaryArray.from_arrays(pa.array(uses.way, ways), uses.ways)
-    _fill(con, "d_io", {
-        "task": uses.task, "number": uses.path, "name": name.take(pa.array(uses.path)),
-        "direction": direction, "size_bytes": pa.array(uses.size, mask=uses.size == NO_SIZE),
-    })  # fmt: skip  # a table
+    _fill(
+        con,
+        "d_io",
+        {
+            "task": uses.task,
+            "number": uses.path,
+            "name": name.take(pa.array(uses.path)),
+            "direction": direction,
+            "size_bytes": pa.array(uses.size, mask=uses.size == NO_SIZE),
+        },
+    )
     named = con.execute(_NAMED).fetchnumpy()
     number, file = ints(named["number"]), ints(named["file"])
     _fill(con, "d_named", {"number": number, "file": file})
     row, file = join_pairs(uses.path, number, file)
-    _fill(con, "d_file", {
-        "task": uses.task[row], "file": file, "direction": direction.take(pa.array(row)),
-    })  # fmt: skip  # a table
+    _fill(
+        con,
+        "d_file",
+        {"task": uses.task[row], "file": file, "direction": direction.take(pa.array(row))},
+    )
     _fill(con, "d_dir", _directories(uses, text, name, folders))
     con.execute(_PARENTS)
 
@@ -135,9 +144,10 @@ def _directories(
     order = order_by(*keys)
     rows = rows[order[starts_of(*(key[order] for key in keys))]]
     return {
-        "task": uses.task[rows], "path_text": text.take(uses.path[rows]),
+        "task": uses.task[rows],
+        "path_text": text.take(uses.path[rows]),
         "direction": uses.ways.take(uses.way[rows]),
-    }  # fmt: skip  # a table
+    }
 
 
 def _strip_paths(

@@ -70,9 +70,7 @@ def load(code: str) -> LintRule:
 
 # A rule's documentation, for the terminal and for docs/rules/.
 
-SECTIONS = (
-    "What it finds", "Why it costs", "Example", "What to do", "What it cannot see",
-)  # fmt: skip  # a table
+SECTIONS = ("What it finds", "Why it costs", "Example", "What to do", "What it cannot see")
 
 
 def rule_page(code: str) -> str:

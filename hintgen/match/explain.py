@@ -155,9 +155,11 @@ def _simulation_text(base: Baseline) -> str:
 
 def _format_condition(hint: dict[str, Any]) -> str:
     words = {
-        "create": "before the first byte", "staging": "when the file is staged in",
-        "before_read": "before the readers start", "any": "at any time",
-    }  # fmt: skip  # a table
+        "create": "before the first byte",
+        "staging": "when the file is staged in",
+        "before_read": "before the readers start",
+        "any": "at any time",
+    }
     return words[hint["when"]] + (" (advisory)" if hint["level"] == "advisory" else "")
 
 

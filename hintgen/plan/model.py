@@ -51,9 +51,13 @@ class Problem:
         if self.rules is None or not self.rules.rules:
             return []
         return hints_by_file(
-            self.rules, self.analysis, self.work, self.cluster.count,
-            facts=self.facts, matcher=self.matcher,
-        )  # fmt: skip  # a table
+            self.rules,
+            self.analysis,
+            self.work,
+            self.cluster.count,
+            facts=self.facts,
+            matcher=self.matcher,
+        )
 
     @cached_property
     def graph(self) -> Graph:

@@ -141,12 +141,14 @@ def choose(estimates: Sequence[Estimate], error: float) -> tuple[list[Estimate],
     least = min_difference(error) * default.seconds
     judged += [
         _judge(
-            e, base, min_difference(error),
+            e,
+            base,
+            min_difference(error),
             safe=e.scheduler == base.scheduler or difference(default, e)[0] > least,
         )
         for e in estimates
         if not e.simple
-    ]  # fmt: skip  # a table
+    ]
     good = [e for e in judged if not e.refused]
     by_name = {e.name: e for e in judged}
     return [by_name[e.name] for e in estimates], _best(good, estimates, error).name

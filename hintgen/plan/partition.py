@@ -273,9 +273,13 @@ class CutOptions:
 
 
 WAYS = (
-    CutOptions(1.08, True, 1), CutOptions(1.2, False, 1), CutOptions(1.08, False, 2),
-    CutOptions(1.4, True, 1), CutOptions(1.08, True, 2), CutOptions(1.2, True, 2),
-)  # fmt: skip  # a table
+    CutOptions(1.08, True, 1),
+    CutOptions(1.2, False, 1),
+    CutOptions(1.08, False, 2),
+    CutOptions(1.4, True, 1),
+    CutOptions(1.08, True, 2),
+    CutOptions(1.2, True, 2),
+)
 
 
 def parts_of(graph: Graph, cluster: Cluster, way: CutOptions) -> Ints:

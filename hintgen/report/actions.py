@@ -157,15 +157,21 @@ _TEXTS: dict[str, Callable[[Finding], str]] = {
     "TP007": lambda f: f"Start {_format_types(f.consumers)} where {_files(f)} is stored",
     "TP008": lambda f: f"Replace the hint on {_files(f)}: it does not match its use",
     "TD001": _describe_undeclared,
-    "TD002": lambda f: f"Declare {shorten(terminal(f.template), MAX_NAME_LENGTH)} as output of "
-    f"{_format_types(f.producers)}",
-    "TD003": lambda f: f"Remove the input {shorten(terminal(f.template), MAX_NAME_LENGTH)} of "
-    f"{_format_types(f.consumers)} (never read)",
-    "TH005": lambda f: f"Check {_files(f)}: written by a failed task, read by "
-    f"{_format_types(f.consumers)}",
-    "TH006": lambda f: f"Let {_format_types(f.consumers)} wait for {_files(f)}: it is read while "
-    "being written",
-}  # fmt: skip  # a table
+    "TD002": lambda f: (
+        f"Declare {shorten(terminal(f.template), MAX_NAME_LENGTH)} as output of "
+        f"{_format_types(f.producers)}"
+    ),
+    "TD003": lambda f: (
+        f"Remove the input {shorten(terminal(f.template), MAX_NAME_LENGTH)} of "
+        f"{_format_types(f.consumers)} (never read)"
+    ),
+    "TH005": lambda f: (
+        f"Check {_files(f)}: written by a failed task, read by {_format_types(f.consumers)}"
+    ),
+    "TH006": lambda f: (
+        f"Let {_format_types(f.consumers)} wait for {_files(f)}: it is read while being written"
+    ),
+}
 _PLACEMENT = ("TP001", "TP002", "TP003", "TP004", "TP005", "TP007", "TP008")
 _WRONG_DECLARATIONS = ("TH005", "TH006", "TD001", "TD002", "TD003")  # in this order
 _NO_CORRECTNESS = ("TD003",)  # neither a saving nor a matter of correctness

@@ -95,7 +95,7 @@ def collect(
         "whatif": what_if(prediction, con),
         "compare": comparison,
         "colors": _colors(),
-    }  # fmt: skip  # a table
+    }
     data: dict[str, Any] = plain(whole)
     budget = MAX_DATA - len(json.dumps(data))
     rest = _limit_rows(budget, lambda rows: _largest(con, analysis, findings, hints, rows))

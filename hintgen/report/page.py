@@ -43,10 +43,17 @@ def report_html(
     if findings is None:
         findings = run_rules(context)
     data = collect(
-        run.analysis, findings, hints, run.name,
-        con=context.con, simulation=context.simulation, prediction=prediction,
-        decision=decision, comparison=comparison, labelled=context.labelled,
-    )  # fmt: skip  # a table
+        run.analysis,
+        findings,
+        hints,
+        run.name,
+        con=context.con,
+        simulation=context.simulation,
+        prediction=prediction,
+        decision=decision,
+        comparison=comparison,
+        labelled=context.labelled,
+    )
     return json.dumps(data, indent=1) + "\n" if as_data else page(data)
 
 

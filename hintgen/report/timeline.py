@@ -54,9 +54,13 @@ def timeline(
         by_host[r["host"]].append(bar)
     bars, hosts = _in_lanes({host: by_host[host] for host in sorted(by_host)})
     return {
-        "end_s": end, "types": types, "bars": bars, "hosts": hosts, "io": _io(con, analysis, end),
+        "end_s": end,
+        "types": types,
+        "bars": bars,
+        "hosts": hosts,
+        "io": _io(con, analysis, end),
         "left_out": whole["tasks"] - len(bars),
-    }  # fmt: skip  # a table
+    }
 
 
 def lanes(spans: list[tuple[float, float]]) -> list[int]:
@@ -173,8 +177,16 @@ def what_if(
     """
     if prediction is None:
         return None
-    wanted = ("name", "placement", "nodes", "seconds", "seconds_low", "seconds_high",
-        "network_bytes", "cost")  # fmt: skip  # a table
+    wanted = (
+        "name",
+        "placement",
+        "nodes",
+        "seconds",
+        "seconds_low",
+        "seconds_high",
+        "network_bytes",
+        "cost",
+    )
     points = [{key: c[key] for key in wanted} for c in prediction["configurations"]]
     shown = prediction["shown"]
     return {

@@ -28,7 +28,7 @@ _POSITIONS: tuple[tuple[re.Pattern[bytes], bool], ...] = (  # position of a part
     (re.compile(rb"(" + _TEMPORARY + rb")([A-Za-z0-9_]{6,12})" + _TAIL), True),
     (re.compile(rb"()([A-Za-z0-9_]{6,12})" + _TAIL), False),
     (re.compile(rb"(.*[.-])([A-Za-z0-9]{6,12})" + _TAIL), False),
-)  # fmt: skip  # a table
+)
 _CLASSES = re.compile(rb"0+|[a-z]+|[A-Z]+")
 _COUNTERS = re.compile(rb"(?:_?[A-Za-z]_?0+)+_?")  # s1r2c3: not random, however many changes
 _NO_WORD = re.compile(rb"[b-df-hj-np-tv-xz]{4}", re.IGNORECASE)  # four consonants in a row

@@ -25,9 +25,16 @@ STRONG = word_set(
     "apitoken sharedkey passw upw opw userpw authz"
 )
 ENDINGS = (
-    "password", "passwd", "passphrase", "secret", "token", "apikey", "pwd", "credentials",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "apikey",
+    "pwd",
+    "credentials",
     "requirepass",
-)  # fmt: skip  # a table
+)
 NO_PASS = word_set("bypass compass highpass lowpass bandpass allpass twopass onepass encompass")
 # In names of filters and of passes over data: `--band-pass`, `--two-pass`.
 PASS_OF = word_set("low high band all by one two first second")

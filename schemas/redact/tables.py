@@ -70,10 +70,12 @@ class Redactor:
 
     def _changer(self, name: str) -> Callable[[Any], Any]:
         by_column: dict[str, Callable[[Any], tuple[Any, int]]] = {
-            "argv": _argv, "env": self._env,
+            "argv": _argv,
+            "env": self._env,
             "parents": lambda row: _redact_each(row, self._identifier),
-            "task": self._identifier, "type": self._type,
-        }  # fmt: skip  # a table
+            "task": self._identifier,
+            "type": self._type,
+        }
         redact = by_column.get(name, self._text)
 
         def change(value: Any) -> Any:

@@ -223,9 +223,12 @@ def _sum_runs(episodes: Records, extents: Records, op: int, what: str) -> NDArra
 
 
 _DTYPES = {
-    lay.EPISODE: lay.EPISODE_DT, lay.EXTENT: lay.EXTENT_DT, lay.NAME: lay.NAME_DT,
-    al.EVENT: al.EVENT_DT, al.BRIEF: al.BRIEF_DT,
-}  # fmt: skip  # a table
+    lay.EPISODE: lay.EPISODE_DT,
+    lay.EXTENT: lay.EXTENT_DT,
+    lay.NAME: lay.NAME_DT,
+    al.EVENT: al.EVENT_DT,
+    al.BRIEF: al.BRIEF_DT,
+}
 _EPISODE_TIMES = ("open_ns", "close_ns", "first_ns")
 
 

@@ -22,9 +22,17 @@ EVENT, BRIEF = 16, 17
 FORK, WAIT = 1, 2  # enum th_event_kind
 # enum th_class; only programs of the first class can be entered
 CLASSES = (
-    "dynamic", "static", "Go", "another C library", "setuid", "AddressSanitizer", "32 bits",
-    "unreadable", "without the library there", "may not open the recording",
-)  # fmt: skip  # a table
+    "dynamic",
+    "static",
+    "Go",
+    "another C library",
+    "setuid",
+    "AddressSanitizer",
+    "32 bits",
+    "unreadable",
+    "without the library there",
+    "may not open the recording",
+)
 
 _U64, _U32 = "<u8", "<u4"
 
@@ -41,20 +49,31 @@ HEAD_DT = np.dtype(
 )  # fmt: skip  # a table
 CHUNK_DT = np.dtype(
     [
-        ("magic", _U32), ("kind", _U32), ("self", _U64), ("size", _U32), ("epoch", _U32),
-        ("used", _U32), ("spare", _U32),
+        ("magic", _U32),
+        ("kind", _U32),
+        ("self", _U64),
+        ("size", _U32),
+        ("epoch", _U32),
+        ("used", _U32),
+        ("spare", _U32),
     ],
     align=True,
-)  # fmt: skip  # a table
+)
 CLOCK_DT = np.dtype([("ticks", _U64), ("boot_ns", _U64)], align=True)
 PAGE_DT = np.dtype(
     [
-        ("head", CHUNK_DT), ("proc", PROCESS_DT), ("exec", EXEC_DT), ("began", CLOCK_DT),
-        ("unentered", _U32), ("first_used", _U32), ("space", _U32), ("mounts", _U32),
+        ("head", CHUNK_DT),
+        ("proc", PROCESS_DT),
+        ("exec", EXEC_DT),
+        ("began", CLOCK_DT),
+        ("unentered", _U32),
+        ("first_used", _U32),
+        ("space", _U32),
+        ("mounts", _U32),
         ("first", EPISODE_DT, (FIRST,)),
     ],
     align=True,
-)  # fmt: skip  # a table
+)
 EVENT_DT = np.dtype(
     [("kind", _U32), ("epoch", _U32), ("pid", _U32), ("status", "<i4"), ("t", _U64)], align=True
 )
@@ -70,9 +89,14 @@ BRIEF_DT = np.dtype(
     align=True,
 )  # fmt: skip  # a table
 STRUCTS = {
-    "th_arena": HEAD_DT, "th_chunk": CHUNK_DT, "th_clock": CLOCK_DT, "th_process_page": PAGE_DT,
-    "th_event": EVENT_DT, "th_brief": BRIEF_DT, "th_program_known": PROGRAM_DT,
-}  # fmt: skip  # a table
+    "th_arena": HEAD_DT,
+    "th_chunk": CHUNK_DT,
+    "th_clock": CLOCK_DT,
+    "th_process_page": PAGE_DT,
+    "th_event": EVENT_DT,
+    "th_brief": BRIEF_DT,
+    "th_program_known": PROGRAM_DT,
+}
 
 
 _MAX = 1 << 62

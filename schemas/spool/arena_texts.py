@@ -131,9 +131,10 @@ class Texts:
         execs = filter_records(execs, execs["epoch"] > 0)
         for text in ("argv", "env"):
             column = texts_at(
-                self.data, execs[f"{text}_off"].astype(np.int64),
+                self.data,
+                execs[f"{text}_off"].astype(np.int64),
                 np.minimum(execs[f"{text}_len"], 1 << 16).astype(np.int64),
-            )  # fmt: skip  # a table
+            )
             execs[f"{text}_off"], execs[f"{text}_len"] = self._put(column.to_pylist())
         return execs
 

@@ -131,14 +131,19 @@ def processes_table(spool: Spool, proc: Processes) -> pa.Table:
         "proc": pa.array(rows["epoch"]),
         "parent": pa.array(parent, mask=parent == 0),
         "prev": pa.array(rows["prev"], mask=rows["prev"] == 0),
-        "pid": pa.array(rows["pid"]), "uid": pa.array(rows["uid"].astype(np.int32)),
-        "start_ns": pa.array(proc.start), "end_ns": pa.array(proc.end, mask=proc.end == 0),
+        "pid": pa.array(rows["pid"]),
+        "uid": pa.array(rows["uid"].astype(np.int32)),
+        "start_ns": pa.array(proc.start),
+        "end_ns": pa.array(proc.end, mask=proc.end == 0),
         "exit_code": pa.array((status >> 8) & 0xFF, mask=~exited | (signal != 0)),
         "exit_signal": pa.array(signal, mask=~exited | (signal == 0)),
-        "exe": paths(rows["exe"]), "argv": pa.array(argv, PROCESSES.field("argv").type),
-        "cwd": paths(rows["cwd"]), "env": pa.array(env, PROCESSES.field("env").type),
-        "cpu_ns": _processor_time(rows), "io_ns": pa.nulls(n, pa.int64()),
-    }  # fmt: skip  # a table
+        "exe": paths(rows["exe"]),
+        "argv": pa.array(argv, PROCESSES.field("argv").type),
+        "cwd": paths(rows["cwd"]),
+        "env": pa.array(env, PROCESSES.field("env").type),
+        "cpu_ns": _processor_time(rows),
+        "io_ns": pa.nulls(n, pa.int64()),
+    }
     return pa.table(
         [columns[c].cast(PROCESSES.field(c).type) for c in PROCESSES.names], schema=PROCESSES
     )
@@ -370,18 +375,20 @@ def _files_table(spool: Spool, ep: Sessions, names: Names, manifest: Manifest) -
     unknown_size = np.concatenate([pipe, ~none])
     columns: dict[str, Any] = {
         "host": pa.array([spool.host] * (n + len(extra)), pa.string()),
-        "file": np.arange(1, n + len(extra) + 1), "dev": dev,
+        "file": np.arange(1, n + len(extra) + 1),
+        "dev": dev,
         "ino": np.concatenate([rows["ino"], np.array([e.ino for e in extra], np.uint64)]).astype(
             np.int64
         ),
         "generation": np.concatenate([rows["generation"], np.zeros(len(extra))]).astype(np.int64),
-        "fstype": _fstypes(dev, manifest), "kind": kind_of_mode(
-            mode, np.concatenate([pipe, none])
+        "fstype": _fstypes(dev, manifest),
+        "kind": kind_of_mode(mode, np.concatenate([pipe, none])),
+        "size_bytes": pa.array(
+            np.concatenate([size, np.zeros(len(extra), np.int64)]), mask=unknown_size
         ),
-        "size_bytes": pa.array(np.concatenate([size, np.zeros(len(extra), np.int64)]),
-                               mask=unknown_size),
-        "deleted": deleted, "existed": existed,
-    }  # fmt: skip  # a table
+        "deleted": deleted,
+        "existed": existed,
+    }
     table = pa.table([pa.array(columns[c]).cast(FILES.field(c).type) for c in FILES.names], FILES)
     return _without_aliases(table, names, n)
 

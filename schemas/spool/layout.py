@@ -19,9 +19,19 @@ EXECED, STOPPED, ADOPTED = 1, 2, 32
 
 OPS = ("read", "write", "truncate", "deallocate")
 HOWS = (
-    "read", "write", "mmap", "copy_file_range", "sendfile", "splice", "io_uring", "aio", "clone",
-    "fallocate", "open", "truncate",
-)  # fmt: skip  # a table
+    "read",
+    "write",
+    "mmap",
+    "copy_file_range",
+    "sendfile",
+    "splice",
+    "io_uring",
+    "aio",
+    "clone",
+    "fallocate",
+    "open",
+    "truncate",
+)
 NAME_OPS = ("rename", "exchange", "link", "unlink", "symlink", "mkdir", "rmdir", "truncate")
 LOST_LIFECYCLE, LOST_EXTENTS = 0, 1
 UNKNOWN_URING = 1000  # added to an operation of io_uring in `unknown_call`
@@ -153,14 +163,24 @@ LOSS_DT = _struct(("kind", _U32), ("epoch", _U32), ("count", _U64))
 
 # C structure, NumPy type, file
 STRUCTS = {
-    "th_run": RUN, "th_episode": EPISODE_DT, "th_extent": EXTENT_DT, "th_process": PROCESS_DT,
-    "th_spool_exec": EXEC_DT, "th_spool_path": PATH_DT, "th_spool_name": NAME_DT,
+    "th_run": RUN,
+    "th_episode": EPISODE_DT,
+    "th_extent": EXTENT_DT,
+    "th_process": PROCESS_DT,
+    "th_spool_exec": EXEC_DT,
+    "th_spool_path": PATH_DT,
+    "th_spool_name": NAME_DT,
     "th_spool_loss": LOSS_DT,
-}  # fmt: skip  # a table
+}
 FILES = {
-    "episodes": EPISODE_DT, "extents": EXTENT_DT, "processes": PROCESS_DT, "execs": EXEC_DT,
-    "paths": PATH_DT, "names": NAME_DT, "losses": LOSS_DT,
-}  # fmt: skip  # a table
+    "episodes": EPISODE_DT,
+    "extents": EXTENT_DT,
+    "processes": PROCESS_DT,
+    "execs": EXEC_DT,
+    "paths": PATH_DT,
+    "names": NAME_DT,
+    "losses": LOSS_DT,
+}
 
 
 Records = NDArray[Any]

@@ -22,9 +22,7 @@ from tracehint.schemas.spool.read import Records, Spool
 from tracehint.schemas.tables import EXTENTS, LOSSES, OPENS
 from tracehint.schemas.wording import plural
 
-_SUMS = (
-    "read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops", "lost_ops",
-)  # fmt: skip  # a table
+_SUMS = ("read_ops", "read_bytes", "write_ops", "write_bytes", "seq_ops", "small_ops", "lost_ops")
 
 
 @dataclass
@@ -136,15 +134,21 @@ def opens_table(spool: Spool, ep: Sessions, paths: pa.Array, ends: NDArray[np.in
     size = rows["size_open"].astype(np.int64)
     columns: dict[str, Any] = {
         "host": pa.array([spool.host]).take(pa.array(np.zeros(len(rows), np.int8))),
-        "open": ep.open, "proc": rows["epoch"].astype(np.int64), "file": ep.file, "path": paths,
-        "fd": np.maximum(rows["fd"], -1), "flags": rows["flags"].astype(np.int32),
+        "open": ep.open,
+        "proc": rows["epoch"].astype(np.int64),
+        "file": ep.file,
+        "path": paths,
+        "fd": np.maximum(rows["fd"], -1),
+        "flags": rows["flags"].astype(np.int32),
         "via": pa.array(via),
         "created": (rows["state"] & lay.CREATED) > 0,
         "truncated": (rows["state"] & lay.TRUNCATED) > 0,
         "size_at_open": _null(size, pipe),
-        "open_ns": spool.wall(rows["open_ns"]), "close_ns": _null(close, close == 0),
-        "first_ns": _null(first, first == 0), "last_ns": _null(last, first == 0),
-    }  # fmt: skip  # a table
+        "open_ns": spool.wall(rows["open_ns"]),
+        "close_ns": _null(close, close == 0),
+        "first_ns": _null(first, first == 0),
+        "last_ns": _null(last, first == 0),
+    }
     for name in _SUMS[:-1]:
         columns[name] = rows[name].astype(np.int64)
     return pa.table([_column(columns[n], OPENS.field(n).type) for n in OPENS.names], schema=OPENS)
@@ -218,16 +222,22 @@ def _extent_columns(
     length = runs["length"].astype(np.int64)
     columns: dict[str, Any] = {
         "host": pa.array([spool.host]).take(pa.array(np.zeros(len(runs), np.int8))),
-        "open": ep.open[row], "proc": ep.rows["epoch"][row].astype(np.int64),
+        "open": ep.open[row],
+        "proc": ep.rows["epoch"][row].astype(np.int64),
         "file": ep.file[row],
         "op": pa.array(lay.OPS).take(pa.array(runs["op"])),
         "how": pa.array(lay.HOWS).take(pa.array(runs["how"])),
-        "start": runs["start"].astype(np.int64), "length": length,
+        "start": runs["start"].astype(np.int64),
+        "length": length,
         "stride": np.where(runs["count"] > 1, runs["stride"], length),
-        "count": runs["count"].astype(np.int64), "ops": runs["ops"].astype(np.int64),
-        "bytes": runs["bytes"].astype(np.int64), "first_ns": first, "last_ns": last,
-        "exact": runs["inexact"] == 0, "rank": pa.nulls(len(runs), pa.int32()),
-    }  # fmt: skip  # a table
+        "count": runs["count"].astype(np.int64),
+        "ops": runs["ops"].astype(np.int64),
+        "bytes": runs["bytes"].astype(np.int64),
+        "first_ns": first,
+        "last_ns": last,
+        "exact": runs["inexact"] == 0,
+        "rank": pa.nulls(len(runs), pa.int32()),
+    }
     return pa.table(
         [_column(columns[n], EXTENTS.field(n).type) for n in EXTENTS.names], schema=EXTENTS
     )

@@ -94,8 +94,14 @@ class Site:
         done.unlink(missing_ok=True)
         words = SETTINGS[setting].format(hints=hints)
         script = self.work / "job.sh"
-        script.write_text(_JOB.format(folder=shlex.quote(str(folder)), done=done, log=log,
-                                      command=f"{words} {flow.command}"))  # fmt: skip  # a table
+        script.write_text(
+            _JOB.format(
+                folder=shlex.quote(str(folder)),
+                done=done,
+                log=log,
+                command=f"{words} {flow.command}",
+            )
+        )
         self.bed.local_first(setting == "local-first")
         Path("/proc/sys/vm/drop_caches").write_text("3")
         watch = Watch(self.bed.folder)

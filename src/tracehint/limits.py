@@ -29,28 +29,27 @@ class Limit:
 
 LIMITS: dict[str, Limit] = {
     "match-work": Limit(
-        1_000, "steps of matching",
+        1_000,
+        "steps of matching",
         "work of matching a name with all rules of a hint file; a step covers 128 bytes. A "
         "name that needs more gets no hint, and is counted as too costly",
     ),
     "hint-rules": Limit(20_000, "rules", "rules of a hint file"),
     "plan-rows": Limit(5_000_000, "rows", "tasks, and files, of a plan in a hint file"),
-    "small-bytes": Limit(
-        4 << 20, "bytes", "store tables, store maps, host files, configurations"
-    ),
+    "small-bytes": Limit(4 << 20, "bytes", "store tables, store maps, host files, configurations"),
     "hints-bytes": Limit(256 << 20, "bytes", "hint files, baselines, output of `locate`"),
     "names-bytes": Limit(256 << 20, "bytes", "Makeflow files that hints go into, lists of names"),
     "toml-values": Limit(200_000, "values", "dots, brackets, commas and lines of a TOML file"),
     "json-values": Limit(
-        10_000_000, "values",
+        10_000_000,
+        "values",
         "commas and brackets of a JSON file that is read whole, or of one item of one that is "
         "read in parts; a value takes about 100 bytes of memory",
     ),
     "analysis-values": Limit(100_000_000, "values", "the same for the JSON of `analyze`"),
     "text-bytes": Limit(1 << 30, "bytes", "a text file of an engine, unpacked"),
     "unpack-ratio": Limit(
-        200, "times the packed size",
-        "unpacked size of gzip, bzip2 or xz files, if over 64 MiB",
+        200, "times the packed size", "unpacked size of gzip, bzip2 or xz files, if over 64 MiB"
     ),
     "line-bytes": Limit(16 << 20, "bytes in one line", "lines of engines' logs"),
     "rows": Limit(20_000_000, "rows", "tasks, and files of tasks, in an engine's graph"),
@@ -73,7 +72,8 @@ LIMITS: dict[str, Limit] = {
         100, "rows per byte", "Parquet files of a bundle with more than ten million rows"
     ),
     "bundle-ratio": Limit(
-        1_000, "times its size",
+        1_000,
+        "times its size",
         "unpacked size of a Parquet file of a bundle by its footer, if over 1 GiB",
     ),
     "bundle-text-bytes": Limit(
@@ -82,7 +82,7 @@ LIMITS: dict[str, Limit] = {
     "cache-bytes": Limit(
         1 << 30, "bytes", "all cached analyses of a user (docs/reference/cache.md)"
     ),
-}  # fmt: skip  # a table
+}
 
 
 def limit(name: str) -> int:

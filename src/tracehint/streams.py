@@ -43,9 +43,11 @@ def hold() -> None:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w", closefd=False)), "utf-8")
     raw = _Unfailing(2, "w", closefd=False)
     sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(raw), sys.stderr.encoding if sys.stderr else "utf-8",
-        "backslashreplace", line_buffering=True,
-    )  # fmt: skip  # a table
+        io.BufferedWriter(raw),
+        sys.stderr.encoding if sys.stderr else "utf-8",
+        "backslashreplace",
+        line_buffering=True,
+    )
 
 
 def flush_stdout() -> bool:

@@ -347,9 +347,10 @@ def test_tasks_of_an_allocation_are_steps_on_its_nodes(site: Site) -> None:
     )
     assert log.read_text() == "" and {path.read_text().strip() for path in there} == {*"ABC"}
     (starter,) = (
-        pid for pid, words in marked_processes().items()
+        pid
+        for pid, words in marked_processes().items()
         if "starter.py" in words and TEXTS[2] in words and "--there" not in words
-    )  # fmt: skip  # a table
+    )
     os.kill(starter, signal.SIGKILL)
     until(lambda: "sleep 600" not in marked_processes().values(), "the step ends")
     assert f"/bin/sh -c {TEXTS[1]}" in marked_processes().values()

@@ -143,7 +143,7 @@ class WfColumns:
             "path": _dictionary_column(absolute, path),
             "direction": _dictionary_column(pa.array(["in", "out"]), out),
             "size_bytes": _numbers(size[path]),
-        }  # fmt: skip  # a table
+        }
         return pa.table(columns)
 
     def _table(
@@ -162,17 +162,25 @@ class WfColumns:
             hosts, machines = [np.zeros_like(hosts[0])], pa.array(["unknown"])
         nothing = pa.nulls(count, pa.int32())
         columns = {
-            "host": _default(machines, "unknown", hosts[0], row), "task": task, "name": task,
+            "host": _default(machines, "unknown", hosts[0], row),
+            "task": task,
+            "name": task,
             "type": _dictionary_column(types, kinds[0]),
             "command": _default(texts.cast(pa.binary()), b"", commands[0], row),
-            "workdir": pa.nulls(count, pa.binary()), "pid": nothing,
-            "start_ns": _numbers(seen["begin"]), "end_ns": _numbers(seen["end"]),
-            "exit_status": nothing, "attempt": np.ones(count, np.int32),
+            "workdir": pa.nulls(count, pa.binary()),
+            "pid": nothing,
+            "start_ns": _numbers(seen["begin"]),
+            "end_ns": _numbers(seen["end"]),
+            "exit_status": nothing,
+            "attempt": np.ones(count, np.int32),
             "parents": pa.ListArray.from_arrays(ends, names.take(pa.array(pairs[1]))),
-            "read_bytes": _numbers(seen["read"]), "written_bytes": _numbers(seen["written"]),
-            "engine": _repeat_text(ENGINE, count), "cpu_ns": _numbers(seen["cpu"]),
-            "cores": nothing, **dict.fromkeys(("memory_bytes", "peak_bytes"), nothing),
-        }  # fmt: skip  # a table
+            "read_bytes": _numbers(seen["read"]),
+            "written_bytes": _numbers(seen["written"]),
+            "engine": _repeat_text(ENGINE, count),
+            "cpu_ns": _numbers(seen["cpu"]),
+            "cores": nothing,
+            **dict.fromkeys(("memory_bytes", "peak_bytes"), nothing),
+        }
         return pa.table(columns)
 
 

@@ -30,10 +30,16 @@ from tracehint.errors import InputError
 from tracehint.limits import check, values_of
 
 _ARRAYS = frozenset(
-    {"workflow.tasks", "workflow.jobs", "workflow.specification.tasks",
-     "workflow.specification.files", "workflow.execution.tasks", "workflow.machines",
-     "workflow.execution.machines"}
-)  # fmt: skip  # a table
+    {
+        "workflow.tasks",
+        "workflow.jobs",
+        "workflow.specification.tasks",
+        "workflow.specification.files",
+        "workflow.execution.tasks",
+        "workflow.machines",
+        "workflow.execution.machines",
+    }
+)
 _OBJECTS = frozenset({"workflow", "workflow.specification", "workflow.execution"})
 _COUNTER = re.compile(r"_(?:ID\d+|\d{5,})$")
 _DOUBLED = re.compile(r"^([A-Za-z0-9-]+)_\1(?:_.*)?$")

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 MAX_OPERATIONS = 1 << 27
 # call that a collector counts (schemas/tables.py) -> operation on a registry
 CALLS = {
-    "stat": LOOKUP, "access": LOOKUP, "failed_open": LOOKUP, "readdir": LOOKUP,
-    "unlink": UPDATE, "rename": UPDATE, "mkdir": UPDATE, "chmod": UPDATE, "xattr": UPDATE,
-}  # fmt: skip  # a table
+    "stat": LOOKUP,
+    "access": LOOKUP,
+    "failed_open": LOOKUP,
+    "readdir": LOOKUP,
+    "unlink": UPDATE,
+    "rename": UPDATE,
+    "mkdir": UPDATE,
+    "chmod": UPDATE,
+    "xattr": UPDATE,
+}
 _ONE_EACH = (
     "a task looks a file up once before it first reads it (its location included), and enters it "
     "once after it last wrote it; opening it again is not counted"

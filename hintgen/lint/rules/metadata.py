@@ -320,10 +320,15 @@ def _predict_strategies(context: Context, cluster: Cluster, work: MetaWork) -> I
         f"{best['seconds']:.3g} s {strategy}"
     )
     facts = {
-        "template": "", "calls": work.operations, "strategy": strategy, "operations": 0,
-        "central_seconds": round(central["seconds"], 3), "saved_seconds": round(saved, 3),
-        "files": 0, "bytes": 0,
-    }  # fmt: skip  # a table
+        "template": "",
+        "calls": work.operations,
+        "strategy": strategy,
+        "operations": 0,
+        "central_seconds": round(central["seconds"], 3),
+        "saved_seconds": round(saved, 3),
+        "files": 0,
+        "bytes": 0,
+    }
     yield context.finding(
         multisite_metadata,
         facts,

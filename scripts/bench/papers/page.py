@@ -89,8 +89,14 @@ def stages() -> str:
     for stage in montage.STAGES:
         got = [one[stage.name] for one in found]
         gains = f"{stage.default - stage.hinted:.1f} / {got[0] - got[1]:.1f}"
-        rows.append([stage.name, f"{stage.default:.1f} / {got[0]:.1f}",
-            f"{stage.hinted:.1f} / {got[1]:.1f}", gains])  # fmt: skip  # a table
+        rows.append(
+            [
+                stage.name,
+                f"{stage.default:.1f} / {got[0]:.1f}",
+                f"{stage.hinted:.1f} / {got[1]:.1f}",
+                gains,
+            ]
+        )
     head = ["s, published / predicted", "default", "hinted (fitted)", "gain"]
     return table(head, rows)
 

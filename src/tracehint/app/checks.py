@@ -87,8 +87,11 @@ _BINDS = '--bind "$TRACEHINT_RECORD,$LD_PRELOAD"'
 # Program that starts containers -> options that make the library visible inside them.
 _CONTAINERS = {
     "bwrap": '--bind "$TRACEHINT_RECORD" "$TRACEHINT_RECORD" --ro-bind "$LD_PRELOAD" "$LD_PRELOAD"',
-    "podman": _VOLUMES, "docker": _VOLUMES, "apptainer": _BINDS, "singularity": _BINDS,
-}  # fmt: skip  # a table
+    "podman": _VOLUMES,
+    "docker": _VOLUMES,
+    "apptainer": _BINDS,
+    "singularity": _BINDS,
+}
 
 
 @dataclass(frozen=True)

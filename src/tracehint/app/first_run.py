@@ -39,8 +39,10 @@ def graph_key(command: tuple[str, ...], cluster: str | None, hosts: int) -> str:
     if cluster is None or hosts < 2 or not (files := _files_of_graph(command)[1]):
         return ""
     named = [*files, *(path for path in (Path(cluster),) if path.is_file())]
-    parts = [(path.read_bytes() if path.stat().st_size < _MAX_READ else path.stat().st_mtime_ns)
-             for path in named]  # fmt: skip  # a table
+    parts = [
+        (path.read_bytes() if path.stat().st_size < _MAX_READ else path.stat().st_mtime_ns)
+        for path in named
+    ]
     text = repr((__version__, str(Path.cwd()), command, cluster, hosts, parts))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -116,9 +118,12 @@ def _print_graph(words: Sequence[str], to: Path) -> bool:
     with to.open("wb") as out:
         try:
             engine = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
                 process_group=0,
-            )  # fmt: skip  # a table
+            )
         except OSError:
             return False  # the run will report it
     try:

@@ -35,7 +35,7 @@ RULES = {
     "without-copies": "rules by name, for runs without a graph: as learned, but no copies",
     "local": "rules by name, for runs without a graph: files on their writer's node",
     "none": "no rules by name: no set saves anything and never loses to the store's default",
-}  # fmt: skip  # a table
+}
 
 
 @dataclass(frozen=True)

@@ -171,9 +171,19 @@ def write_parquet(data: Row, output: str | None, *, force: bool) -> None:
         raise UsageError("--format parquet needs a file", "Name it with -o.")
     refuse_existing(Path(output), force=force)
     keys = (
-        "name", "cluster", "placement", "nodes", "seconds", "seconds_low", "seconds_high", "runs",
-        "network_bytes", "site_bytes", "energy_joules", "cost",
-    )  # fmt: skip  # a table
+        "name",
+        "cluster",
+        "placement",
+        "nodes",
+        "seconds",
+        "seconds_low",
+        "seconds_high",
+        "runs",
+        "network_bytes",
+        "site_bytes",
+        "energy_joules",
+        "cost",
+    )
     rows = [{key: row[key] for key in keys} for row in data["configurations"]]
     kinds = {"name": pa.string(), "cluster": pa.string(), "placement": pa.string()}
     kinds |= {"nodes": pa.int64(), "runs": pa.int64(), "network_bytes": pa.int64()}

@@ -10,17 +10,17 @@ from tracehint.adapters.stores.base import VOCABULARY, Store
 from tracehint.adapters.stores.registry import names, open_store
 
 ACTS = {
-    "global": "for the whole store", "directory": "directory default", "creation": "at creation",
+    "global": "for the whole store",
+    "directory": "directory default",
+    "creation": "at creation",
     "any": "any time",
-}  # fmt: skip  # a table
-HEAD = [
-    "`--store`", "store", "state", "tried with", "acts", "set by", "read back", "undo", "cost",
-]  # fmt: skip  # a table
+}
+HEAD = ["`--store`", "store", "state", "tried with", "acts", "set by", "read back", "undo", "cost"]
 STATES = {
     "works": "works: run and tested here",
     "translated": "translated: not run here",
     "nothing": "no hints per file",
-}  # fmt: skip  # a table
+}
 
 
 def matrix() -> str:
@@ -38,12 +38,18 @@ def overview() -> str:
     """Return a table with one row per store: state, tests, when hints act, permissions, cost."""
     rows = [
         [
-            f"`{store.name}`", store.title, STATES[store.about.state], store.about.tried,
-            acts_of(store), store.about.who, store.about.read_back, store.about.undo,
+            f"`{store.name}`",
+            store.title,
+            STATES[store.about.state],
+            store.about.tried,
+            acts_of(store),
+            store.about.who,
+            store.about.read_back,
+            store.about.undo,
             store.about.cost if not store.about.instead else f"instead: {store.about.instead}",
         ]
         for store in map(open_store, names())
-    ]  # fmt: skip  # a table
+    ]
     return _table([HEAD, ["---"] * len(HEAD), *rows])
 
 

@@ -285,12 +285,17 @@ def _print(choice: NodeChoice, known: InputPlaces, policy: str, fmt: str) -> Non
         for path in dict.fromkeys([*known.nodes, *known.unknown])
     ]
     data = {
-        "schema": "tracehint.place/1", "host": choice.host.name if choice.host else None,
-        "policy": policy, "reason": choice.reason, "fallback": choice.fallback,
-        "total_bytes": known.total_bytes, "bytes": known.bytes, "inputs": rows,
+        "schema": "tracehint.place/1",
+        "host": choice.host.name if choice.host else None,
+        "policy": policy,
+        "reason": choice.reason,
+        "fallback": choice.fallback,
+        "total_bytes": known.total_bytes,
+        "bytes": known.bytes,
+        "inputs": rows,
         "not_asked": known.unasked,
         "start": start_words(choice.host, ["COMMAND"], str(Path.cwd())) if choice.host else [],
-    }  # fmt: skip  # a table
+    }
     click.echo(json.dumps(data, indent=1))
 
 

@@ -89,9 +89,15 @@ def command(
     compared = _compare_runs(before, run, Path(bundle), Options(nodes=nodes, **cut))
     with stage("pictures"):
         text = report_html(
-            run, rules if hints else None, findings, context,
-            prediction=prediction, decision=why, comparison=compared, as_data=data,
-        )  # fmt: skip  # a table
+            run,
+            rules if hints else None,
+            findings,
+            context,
+            prediction=prediction,
+            decision=why,
+            comparison=compared,
+            as_data=data,
+        )
     write_result(text, target, force=force)
     if target != "-":
         click.echo(f"tracehint: wrote {target}", err=True)
