@@ -104,6 +104,30 @@ static inline bool th_starts(const char *s, const char *with)
 	return true;
 }
 
+/* Write a number in decimal digits, at most 10; return the end. */
+static inline char *th_put_number(char *to, unsigned int number)
+{
+	char digits[10];
+	unsigned int n = 0;
+
+	do
+		digits[n++] = (char)('0' + number % 10);
+	while (number /= 10);
+	while (n)
+		*to++ = digits[--n];
+	*to = '\0';
+	return to;
+}
+
+#define TH_FD_NAME 32 /* size of "/proc/self/fd/N" */
+
+static inline char *th_fd_name(char *to, int fd)
+{
+	th_copy(to, "/proc/self/fd/", 14);
+	th_put_number(to + 14, (unsigned int)fd);
+	return to;
+}
+
 /* The last component of a path. */
 static inline const char *th_base(const char *path)
 {

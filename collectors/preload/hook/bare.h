@@ -22,7 +22,6 @@ struct text;
 unsigned int th_patch_text(const struct text *text, const char *const *entries);
 void th_patch_later(const struct text *text);
 
-char *th_fd_name(char *to, int fd); /* "/proc/self/fd/N"; 32 bytes */
 const char *th_carried(const char *name);
 
 #endif

@@ -98,7 +98,7 @@ static bool put_at(int fd, const void *bytes, size_t n, size_t at)
 /* Write the program's own path after that of the interpreter. */
 static bool put_name(const struct copy *c, int to, size_t at)
 {
-	char name[32], true_path[1024];
+	char name[TH_FD_NAME], true_path[1024];
 	long n = th_sys(__NR_readlink, th_fd_name(name, c->from), true_path, sizeof(true_path) - 1);
 
 	if (n <= 0 || n >= (long)sizeof(true_path) - 1 || *true_path != '/')
@@ -185,7 +185,7 @@ static bool prepare(struct copy *c, const struct th_call *call, enum th_class cl
 {
 	bool at = call->nr == __NR_execveat;
 	const char *path = (const char *)call->arg[at];
-	char name[32], magic[4];
+	char name[TH_FD_NAME], magic[4];
 
 	c->length = 0;
 	c->from = (int)th_sys(__NR_openat, at ? call->arg[0] : TH_AT_FDCWD, path,
@@ -212,19 +212,4 @@ __attribute__((noinline)) void th_exec_entered(const struct th_call *call, enum 
 		th_sys(__NR_close, c.from);
 	if (done)
 		th_sys(__NR_execve, c.path, call->arg[at ? 2 : 1], envp);
-}
-
-char *th_fd_name(char *to, int fd)
-{
-	char digits[12];
-	unsigned int n = 14, count = 0;
-
-	th_copy(to, "/proc/self/fd/", n);
-	do
-		digits[count++] = (char)('0' + fd % 10);
-	while (fd /= 10);
-	while (count)
-		to[n++] = digits[--count];
-	to[n] = '\0';
-	return to;
 }

@@ -16,7 +16,7 @@
 void th_mapped(const struct th_call *call)
 {
 	static unsigned int count;
-	char link[32], name[MAX_NAME];
+	char link[TH_FD_NAME], name[MAX_NAME];
 
 	if (!(call->arg[2] & PROT_EXEC) || (call->arg[3] & MAP_ANONYMOUS) || (int)call->arg[4] < 0)
 		return;

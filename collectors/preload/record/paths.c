@@ -4,35 +4,18 @@
 
 #define MAX_PATH 4096
 
-/* "/proc/self/fd/N" */
-static void own_name(char *to, long fd)
-{
-	char digits[20];
-	unsigned int n = 0;
-
-	th_copy(to, "/proc/self/fd/", 14);
-	to += 14;
-	do
-		digits[n++] = (char)('0' + fd % 10);
-	while (fd /= 10);
-	while (n)
-		*to++ = digits[--n];
-	*to = '\0';
-}
-
 /* Return the text of the kernel's path of an open file; 0: not known. */
 unsigned int path_asked(struct rec *rec, long fd, bool deleted)
 {
 	static const char gone[] = " (deleted)";
-	char name[48];
+	char name[TH_FD_NAME];
 	unsigned int size = MAX_PATH;
 	char *text = th_map(size);
 	unsigned int id = 0;
 
 	if (!text)
 		return 0;
-	own_name(name, fd);
-	long n = th_sys(__NR_readlink, name, text, size);
+	long n = th_sys(__NR_readlink, th_fd_name(name, (int)fd), text, size);
 
 	if (n > (long)sizeof(gone) && deleted &&
 	    th_same(text + n - (sizeof(gone) - 1), gone, sizeof(gone) - 1))

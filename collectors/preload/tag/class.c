@@ -32,9 +32,8 @@ struct pollfd32 {
 /* In the child: redirect the standard streams to /dev/null and execute the tool. */
 static void become(const char *tool, const char *class, int fd)
 {
-	char path[32] = "/proc/self/fd/", digits[12];
+	char path[TH_FD_NAME];
 	const char *const argv[] = {tool, class, path, NULL}, *const envp[] = {NULL};
-	uint32_t n = 14, count = 0;
 	long null = th_sys(__NR_openat, TH_AT_FDCWD, "/dev/null", O_RDWR_CLOEXEC, 0);
 
 	/* a file with the number of a standard stream is moved */
@@ -43,11 +42,7 @@ static void become(const char *tool, const char *class, int fd)
 	for (int i = 0; i < 3; i++)
 		th_sys(__NR_dup2, null, i);
 	th_sys(__NR_fcntl, fd, F_SETFD, 0);
-	for (int rest = fd; !count || rest; rest /= 10)
-		digits[count++] = (char)('0' + rest % 10);
-	while (count)
-		path[n++] = digits[--count];
-	path[n] = 0;
+	th_fd_name(path, fd);
 	th_sys(__NR_execve, tool, argv, envp);
 	th_sys(__NR_exit_group, 127);
 }

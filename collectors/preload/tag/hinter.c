@@ -50,18 +50,8 @@ bool hinter_open(struct hinter *h, const char *table)
 
 uint32_t tag_name_of(long fd, char *out)
 {
-	char link[32] = "/proc/self/fd/";
-	char digits[12];
-	uint32_t n = 14, count = 0;
-
-	do {
-		digits[count++] = '0' + fd % 10;
-		fd /= 10;
-	} while (fd);
-	while (count)
-		link[n++] = digits[--count];
-	link[n] = 0;
-	long length = th_sys(__NR_readlink, link, out, TAG_MAX_NAME);
+	char link[TH_FD_NAME];
+	long length = th_sys(__NR_readlink, th_fd_name(link, (int)fd), out, TAG_MAX_NAME);
 
 	return th_failed(length) || length >= TAG_MAX_NAME || out[0] != '/' ? 0 : (uint32_t)length;
 }

@@ -11,16 +11,10 @@
 /* Read /proc/PID/NAME into `out`; returns its size, at most `room`; 0: not available. */
 static size_t read_of(uint32_t pid, const char *name, char *out, size_t room)
 {
-	char path[64] = "/proc/", digits[12];
-	size_t n = 6, count = 0, got = 0;
+	char path[64] = "/proc/";
+	size_t got = 0;
 
-	do {
-		digits[count++] = (char)('0' + pid % 10);
-		pid /= 10;
-	} while (pid);
-	while (count)
-		path[n++] = digits[--count];
-	th_copy(path + n, name, th_len(name) + 1);
+	th_copy(th_put_number(path + 6, pid), name, th_len(name) + 1);
 	long fd = th_sys(__NR_openat, TH_AT_FDCWD, path, O_RDONLY_CLOEXEC, 0);
 
 	if (th_failed(fd))
