@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
@@ -349,6 +350,7 @@ def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
     places = [located_bytes(run.analysis, run.bundle) for run in (before, after)]
     plan = hints.plan if hints is not None else None
     moved = plan.network_bytes.planned if plan is not None else None
+    sides = [_by_type(run.analysis) for run in (before, after)]
     return Proof(
         before=before.name,
         after=after.name,
@@ -360,8 +362,8 @@ def proof_of(before: Input, after: Input, hints: HintFile | None) -> Proof:
         ),
         local_bytes=Measure(places[0][0], places[1][0], _bytes_kept_local(places[0], moved)),
         remote_bytes=Measure(places[0][1], places[1][1], moved),
-        stages=_stages(before.analysis, after.analysis),
-        drift=tuple(drift(before.analysis, after.analysis)),
+        stages=_compare_types(sides),
+        drift=tuple(_list_drift(before.analysis, after.analysis, sides)),
     )
 
 
@@ -373,9 +375,11 @@ def _bytes_kept_local(read: tuple[int | None, int | None], moved: float | None) 
     return max(0.0, local + remote - moved)
 
 
-def _stages(before: Analysis, after: Analysis) -> tuple[Stage, ...]:
+_TaskTypes = dict[str, dict[str, Any]]  # figures of each task type of a run
+
+
+def _compare_types(sides: Sequence[_TaskTypes]) -> tuple[Stage, ...]:
     """Return the task types of both runs, largest change of seconds first."""
-    sides = [_by_type(run) for run in (before, after)]
     found = []
     for kind in dict.fromkeys([*sides[0], *sides[1]]):
         rows = [side.get(kind, {}) for side in sides]
@@ -384,7 +388,7 @@ def _stages(before: Analysis, after: Analysis) -> tuple[Stage, ...]:
     return tuple(sorted(found, key=lambda stage: -stage.moved))
 
 
-def _by_type(analysis: Analysis) -> dict[str, dict[str, Any]]:
+def _by_type(analysis: Analysis) -> _TaskTypes:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -403,7 +407,10 @@ def _name_kinds(kinds: list[str]) -> str:
 
 def drift(before: Analysis, after: Analysis) -> list[str]:
     """Return the reasons why the two runs may differ in their work."""
-    sides = [_by_type(run) for run in (before, after)]
+    return _list_drift(before, after, [_by_type(run) for run in (before, after)])
+
+
+def _list_drift(before: Analysis, after: Analysis, sides: Sequence[_TaskTypes]) -> list[str]:
     lines = []
     for which, own, other in (("first", *sides), ("second", *sides[::-1])):
         only = [kind for kind in own if kind not in other]

@@ -9,15 +9,13 @@ import numpy as np
 from tracehint.analyzer.arrays import Bools, Ints, Shorts
 from tracehint.analyzer.predict import model
 from tracehint.analyzer.predict.model import Placement, law, place_inputs_apart
-from tracehint.hintgen.placed import placement_of
+from tracehint.hintgen.placed import MAX_COPIES, placement_of
 from tracehint.hintgen.plan.graph import Graph, find_gatherers
 from tracehint.hintgen.plan.model import FREE, Draft, Problem, Strategy
 from tracehint.hintgen.plan.partition import UnavailableError
 from tracehint.hintgen.plan.site_cut import cuts_by_site
 
 # Building blocks of drafts. A part is the set of tasks and files that one node runs and stores.
-
-MAX_COPIES = 64
 
 
 def blank(problem: Problem, name: str, scheduler: str | None = None) -> Placement:

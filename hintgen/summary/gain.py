@@ -34,7 +34,7 @@ from tracehint.analyzer.predict.prediction import T95
 from tracehint.analyzer.predict.workload import from_analysis
 from tracehint.errors import TracehintError
 from tracehint.hintgen.gain import Baseline, Gain
-from tracehint.hintgen.hints.mapping import replicas
+from tracehint.hintgen.hints.mapping import READERS_PER_REPLICA, replicas
 from tracehint.hintgen.plan.model import Draft, Problem
 from tracehint.hintgen.plan.objective import ERROR_SHARE, MAX_UNCERTAINTY, Bench
 from tracehint.hintgen.summary.labelled import Labelled
@@ -56,7 +56,6 @@ OPERATIONS = 3_000_000  # total simulated reads, writes and computing steps: som
 # is wrong by at most this share.
 RATIO_ERROR = 0.07
 MAX_SLOWDOWN = 0.01  # maximum share of the time that a remedy may cost
-READERS_PER_COPY = 3
 COMPUTE_BOUND = 0.2  # share of I/O in the tasks' time below which a run is compute-bound
 MAJORITY = 0.5  # share of the read bytes
 
@@ -416,7 +415,7 @@ def asked_placement(analysis: Analysis, work: Workload, nodes: int) -> Placement
         elif name.startswith("replicas="):
             rows = at[some]
             asked.copies[rows] = [
-                min(nodes, replicas(count, nodes, READERS_PER_COPY)) for count in readers[rows]
+                min(nodes, replicas(count, nodes, READERS_PER_REPLICA)) for count in readers[rows]
             ]
     return asked
 
