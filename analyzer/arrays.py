@@ -225,6 +225,13 @@ def positions(ids: Ints, wanted: Numbers) -> Ints:
     return finder(ids)(wanted)
 
 
+def mix_bits(values: npt.NDArray[np.uint64]) -> None:
+    """Replace 64-bit values by hashes in place: the finalizer of SplitMix64."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        values ^= values >> np.uint64(shift)
+        values *= np.uint64(factor)
+
+
 def spread(start: Ints, count: Ints) -> Ints:
     """Return start, start + 1, ... for each start, `count` values each."""
     return np.repeat(start - np.cumsum(count) + count, count) + np.arange(int(count.sum()))

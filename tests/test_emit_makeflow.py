@@ -230,6 +230,23 @@ def test_json_workflow(tmp_path: Path) -> None:
     assert command.endswith("; cat a > b")
 
 
+def test_any_name_in_a_json_workflow_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "w.json"
+    names = r'["\ud800x", "\u00e9", 7, {"dag_name": "c"}, {"task_name": "d"}]'
+    path.write_text(f'{{"rules": [{{"command": "true", "inputs": {names}, "outputs": null}}]}}')
+    (task,) = read_workflow(path).tasks
+    assert task.sources == (b"?x", "\u00e9".encode(), b"c")
+    assert task.targets == ()
+
+
+@pytest.mark.parametrize("key", ["inputs", "outputs"])
+def test_files_of_a_json_rule_are_a_list(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps({"rules": [{"command": "true"}, {"command": "true", key: "a b"}]}))
+    with pytest.raises(InputError, match=f"`{key}` of rule 1 is not a list"):
+        read_workflow(path)
+
+
 @pytest.mark.engine
 def test_jx_workflow_is_expanded_and_runs(tmp_path: Path) -> None:
     if shutil.which("makeflow") is None:

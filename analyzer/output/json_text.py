@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tracehint.analyzer.arrays import column, floats
+from tracehint.analyzer.arrays import column, floats, mix_bits
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 Array = npt.NDArray[Any]
-_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # odd constants of a common 64-bit finalizer
 
 
 @dataclass(frozen=True)
@@ -128,9 +127,7 @@ def distinct(columns: Sequence[Array]) -> tuple[Array, Array]:
     mixed = np.zeros(len(columns[0]), np.uint64)
     for numbers in columns:  # one at a time: stacking them would double the memory
         mixed ^= _bits(numbers)
-        for shift, factor in zip((30, 27), _MIX, strict=True):
-            mixed ^= mixed >> np.uint64(shift)
-            mixed *= np.uint64(factor)
+        mix_bits(mixed)
     encoded = pa.array(mixed).dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     rows = np.empty(len(encoded.dictionary), np.int64)

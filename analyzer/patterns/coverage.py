@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracehint.analyzer.arrays import Bools, Ints, order_by, starts_of
+from tracehint.analyzer.arrays import Bools, Ints, mix_bits, order_by, starts_of
 from tracehint.analyzer.catalogue import MIN_SHARING
 from tracehint.analyzer.patterns.prepare import (
     Read,
@@ -241,8 +241,7 @@ def find_shared_segments(measured: Measured, partly: Bools) -> tuple[SharedBytes
 def reader_sets(read: Read, count: int) -> Ints:
     """Return a number per file that is equal for files with the same readers (a sum of hashes)."""
     who = read.count.who.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-        who = (who ^ (who >> np.uint64(shift))) * np.uint64(factor)
+    mix_bits(who)
     return np.asarray(Groups(read.count.file, count).sum(who.view(np.int64)), np.int64)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.emitters import EmitRequest
+from tracehint.adapters.engines.makeflow.jx import entry_name, entry_names
 from tracehint.adapters.engines.makeflow.text import Task
 from tracehint.adapters.engines.makeflow.workflow import Workflow, read_workflow
 from tracehint.adapters.paths import inside
@@ -113,23 +114,14 @@ def describe_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int
 
 
 def _json_rule(raw: dict[str, Any], mine: Lists) -> dict[str, Any]:
-    gone = set(mine.dropped)
-    outputs = [name for name in mine.outputs if name not in _names(raw.get("outputs"))]
+    gone, made = set(mine.dropped), set(entry_names(raw.get("outputs")))
+    outputs = [name for name in mine.outputs if name not in made]
     return {
         **raw,
-        "inputs": [e for e in raw.get("inputs", []) if _name(e) not in gone]
+        "inputs": [e for e in raw.get("inputs") or [] if entry_name(e) not in gone]
         + [_text(name) for name in mine.added],
-        "outputs": [*raw.get("outputs", []), *map(_text, outputs)],
+        "outputs": [*(raw.get("outputs") or []), *map(_text, outputs)],
     }
-
-
-def _names(entries: Any) -> set[bytes]:
-    return {_name(entry) for entry in entries or []}
-
-
-def _name(entry: Any) -> bytes:
-    text = entry.get("dag_name") if isinstance(entry, dict) else entry
-    return str(text).encode("utf-8", "surrogateescape")
 
 
 def _text(name: bytes) -> str:

@@ -17,7 +17,7 @@ from tracehint.adapters.engines.graph_base import (
     number,
     raw_name,
 )
-from tracehint.adapters.engines.makeflow.jx import load_document
+from tracehint.adapters.engines.makeflow.jx import entry_names, load_document
 from tracehint.adapters.engines.unpack import parse_json, read_lines, read_text
 from tracehint.analyzer.tasks.describe import type_of_text
 from tracehint.errors import InputError, MissingDependencyError
@@ -216,18 +216,11 @@ def _json_rules(text: str, path: Path) -> list[_RuleRow]:
         command = rule.get("command")
         if not isinstance(command, str):
             command = f"MAKEFLOW {rule.get('workflow', '')}"
-        files = _files(rule.get("inputs")), _files(rule.get("outputs"))
+        files = entry_names(rule.get("inputs")), entry_names(rule.get("outputs"))
         asked = rule.get("resources")
         asked = asked if isinstance(asked, dict) else {}
         rows.append((command, *files, asked.get("cores"), asked.get("memory")))
     return rows
-
-
-def _files(entries: Any) -> list[bytes]:
-    if not isinstance(entries, list):
-        return []
-    names = [e.get("dag_name") if isinstance(e, dict) else e for e in entries]
-    return [raw_name(n) for n in names if isinstance(n, str)]
 
 
 # CPU time and memory of Makeflow's rules from the summaries of `--monitor=DIR`

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any
 
+from tracehint.adapters.engines.graph_base import raw_name
 from tracehint.adapters.engines.unpack import parse_json
 from tracehint.errors import InputError, MissingDependencyError
 from tracehint.limits import check, limit, limit_error, values_of
@@ -37,6 +38,19 @@ def load_document(text: str, path: Path) -> Any:
         return parse_json(text, path)
     except InputError as error:
         return parse_json(evaluate(text, path, error.what), path)
+
+
+def entry_name(entry: Any) -> bytes | None:
+    """Return the name of an entry of a rule's `inputs` or `outputs`: a text, or an object with the
+    name in the workflow; None: neither."""
+    name = entry.get("dag_name") if isinstance(entry, dict) else entry
+    return raw_name(name) if isinstance(name, str) else None
+
+
+def entry_names(entries: Any) -> list[bytes]:
+    """Return the names of a rule's `inputs` or `outputs`, which may be anything."""
+    names = map(entry_name, entries if isinstance(entries, list) else [])
+    return [name for name in names if name is not None]
 
 
 def evaluate(text: str, path: Path, not_json: str) -> str:

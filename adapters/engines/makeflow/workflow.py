@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tracehint.adapters.engines.makeflow.jx import entry_names, load_document
 from tracehint.adapters.engines.makeflow.text import Task, parse_rules
 from tracehint.adapters.paths import inside
 from tracehint.errors import InputError
@@ -81,8 +82,6 @@ def read_workflow(path: Path) -> Workflow:
 
 
 def _json(path: Path, raw: bytes) -> dict[str, Any]:
-    from tracehint.adapters.engines.makeflow.jx import load_document
-
     data = load_document(raw.decode("utf-8", "surrogateescape"), path)
     if not isinstance(data, dict):
         raise InputError(f"{path} is not a JSON object", "Give a Makeflow file.")
@@ -92,17 +91,13 @@ def _json(path: Path, raw: bytes) -> dict[str, Any]:
 def _task(path: Path, number: int, raw: Any) -> Task:
     if not isinstance(raw, dict):
         raise InputError(f"{path}: rule {number} is not an object", "Check the file.")
+    for key in ("inputs", "outputs"):
+        if not isinstance(raw.get(key) or [], list):
+            raise InputError(f"{path}: `{key}` of rule {number} is not a list", "Check the file.")
     command = raw.get("command")
     return Task(
-        targets=_names(raw.get("outputs")),
-        sources=_names(raw.get("inputs")),
+        targets=tuple(entry_names(raw.get("outputs"))),
+        sources=tuple(entry_names(raw.get("inputs"))),
         command=command if isinstance(command, str) else "",
         at=0 if isinstance(command, str) else None,
     )
-
-
-def _names(raw: Any) -> tuple[bytes, ...]:
-    """Return the file names of a rule: texts, or objects with the name in the workflow."""
-    entries = raw if isinstance(raw, list) else []
-    names = [e.get("dag_name") if isinstance(e, dict) else e for e in entries]
-    return tuple(n.encode("utf-8", "surrogateescape") for n in names if isinstance(n, str))
