@@ -6,10 +6,12 @@
 #include <string.h>
 #include "rec.h"
 
+#define TICK_NS 1000000000ULL
 #define HASH_TICKS 5
 
 static bool sweep_wanted;
 static unsigned int ticks;
+static unsigned long long next_tick; /* 0: none yet */
 /* per direct episode: open_id and operations at its last snapshot */
 static unsigned long long *seen_ops;
 
@@ -143,9 +145,14 @@ void collect_flush(void)
 	spool_flush();
 }
 
-/* About once a second: process ends that the ring dropped, old episodes, snapshots. */
-void collect_tick(void)
+/* Once a second: process ends that the ring dropped, old episodes, snapshots. `now` is in ns. */
+void collect_tick(unsigned long long now)
 {
+	if (!next_tick)
+		next_tick = now + TICK_NS;
+	if (now < next_tick)
+		return;
+	next_tick = now + TICK_NS;
 	for (unsigned int slot = 1; slot < slots_used(); slot++)
 		if (maps.procs[slot].state == TH_ENDED)
 			slot_finish(slot);

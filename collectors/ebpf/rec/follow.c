@@ -116,7 +116,7 @@ void follow_until_end(const struct options *o, int signals)
 		{.fd = tracer_epoll_fd(), .events = POLLIN},
 		{.fd = signals, .events = POLLIN},
 	};
-	unsigned long long now = clock_ns(CLOCK_MONOTONIC), next_tick = now + 1000000000ULL;
+	unsigned long long now = clock_ns(CLOCK_MONOTONIC);
 	unsigned long long end = o->duration_ms ? now + o->duration_ms * 1000000ULL : ~0ULL;
 
 	for (;;) {
@@ -125,10 +125,7 @@ void follow_until_end(const struct options *o, int signals)
 		poll(fds, 2, left < 100 ? (int)left : 100);
 		tracer_consume();
 		now = clock_ns(CLOCK_MONOTONIC);
-		if (now >= next_tick) {
-			collect_tick();
-			next_tick = now + 1000000000ULL;
-		}
+		collect_tick(now);
 		if (now >= end || follow_asked_to_stop(signals) || all_ended(o))
 			return;
 	}

@@ -53,7 +53,7 @@ static int follow(const struct options *o, struct child *child, int signals)
 		{.fd = signals, .events = POLLIN},
 		{.fd = child->pidfd, .events = POLLIN},
 	};
-	unsigned long long next_tick = clock_ns(CLOCK_MONOTONIC) + 1000000000ULL, end = 0, now;
+	unsigned long long end = 0, now;
 	int status = 0;
 
 	for (;;) {
@@ -61,10 +61,7 @@ static int follow(const struct options *o, struct child *child, int signals)
 		tracer_consume();
 		signal_forward(signals, child->pid);
 		now = clock_ns(CLOCK_MONOTONIC);
-		if (now >= next_tick) {
-			collect_tick();
-			next_tick = now + 1000000000ULL;
-		}
+		collect_tick(now);
 		if (!end && waitpid(child->pid, &status, WNOHANG) == child->pid)
 			end = now + o->linger_ms * 1000000ULL;
 		if (end && (!tracer_live() || now >= end))

@@ -111,8 +111,7 @@ void node_serve(const struct options *o, int signals)
 		{.fd = signals, .events = POLLIN},
 		{.fd = o->listen, .events = POLLIN},
 	};
-	unsigned long long now = clock_ns(CLOCK_MONOTONIC), next_tick = now + 1000000000ULL;
-	unsigned long long busy = now;
+	unsigned long long now = clock_ns(CLOCK_MONOTONIC), busy = now;
 
 	if (o->ready >= 0 && write(o->ready, "r", 1) == 1)
 		close(o->ready);
@@ -126,10 +125,7 @@ void node_serve(const struct options *o, int signals)
 		if (tracer_consume() > 0)
 			collect_flush();
 		now = clock_ns(CLOCK_MONOTONIC);
-		if (now >= next_tick) {
-			collect_tick();
-			next_tick = now + 1000000000ULL;
-		}
+		collect_tick(now);
 		if (stop || follow_asked_to_stop(signals)) {
 			hang_up(o);
 			return;

@@ -143,7 +143,7 @@ void node_serve(const struct options *o, int signals);
 int collect_init(void);
 int collect_event(void *ctx, void *data, size_t size);
 int collect_extent(void *ctx, void *data, size_t size);
-void collect_tick(void);
+void collect_tick(unsigned long long now);
 void collect_flush(void);
 void collect_finish(void);
 void collect_free(void);
