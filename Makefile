@@ -94,7 +94,7 @@ engines: dev ## the workflow engines and C libraries that the tests run: fetched
 test: engines ## all tests (20 minutes on two cores)
 	$(PYTEST) -m "not full"
 
-test-quick: dev ## the quick tests (two minutes on two cores)
+test-quick: dev ## the quick tests (90 seconds on two cores)
 	$(PYTEST) -m "not slow"
 
 test-full: setup-full engines ## also soaks, fuzzing, more engines and stores

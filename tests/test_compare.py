@@ -34,6 +34,7 @@ def compared(folder: Path, before: RunBuilder, after: RunBuilder) -> tuple[str, 
     return text.stdout, json.loads(inside(*words, "--format", "json", cwd=folder).stdout)
 
 
+@pytest.mark.slow
 def test_runs_of_different_workflows_are_not_measured_against_each_other(tmp_path: Path) -> None:
     text, data = compared(tmp_path, run("sort", "uniq"), run("tar", "gzip", "split", "join"))
     first = text.splitlines()[0]
@@ -42,11 +43,13 @@ def test_runs_of_different_workflows_are_not_measured_against_each_other(tmp_pat
     assert "in the second run alone: gzip, join, split, and 1 more" in text
 
 
+@pytest.mark.slow
 def test_one_type_in_common_is_enough(tmp_path: Path) -> None:
     text, _ = compared(tmp_path, run("sort", "uniq"), run("sort", "wc"))
     assert text.startswith("The run took as long as before")
 
 
+@pytest.mark.slow
 def test_the_contract_holds_without_any_hint(tmp_path: Path) -> None:
     _, data = compared(tmp_path, run("sort"), run("sort"))
     for measure in ("seconds", "local_bytes", "remote_bytes"):
@@ -61,6 +64,7 @@ def recorded(folder: Path, number: int, program: str, *, status: int = 0) -> Non
     add_run(folder, made)
 
 
+@pytest.mark.slow
 def test_without_arguments_the_last_two_runs_here_are_compared(tmp_path: Path) -> None:
     for number, program in enumerate(["make", "sh", "make", "make"], 1):
         recorded(tmp_path, number, program, status=int(number == 4))

@@ -88,6 +88,7 @@ def test_a_name_is_the_true_one_or_none(program: Path, root: Path) -> None:
     assert found > 10
 
 
+@pytest.mark.slow
 def test_usual_names_are_told(program: Path, root: Path) -> None:
     whole = os.fsencode(root)
     usual = [b"f", b"d/f", b"./f", b"./d/f", whole + b"/f", whole + b"/d/f", b".f", b"f..", b"f."]

@@ -157,6 +157,7 @@ print(names(result), engines(result))
 """
 
 
+@pytest.mark.slow
 def test_the_engine_of_the_page_cuts_its_tasks(tmp_path: Path) -> None:
     python_block("add-an-engine.md", tmp_path, "stepper")
     done = subprocess.run(
@@ -166,6 +167,7 @@ def test_the_engine_of_the_page_cuts_its_tasks(tmp_path: Path) -> None:
     assert done.stdout == "['cp a b', 'sort b > c'] ['stepper', 'git']\n", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", GENERATORS)
 def test_generated_pages_are_current(script: str) -> None:
     done = subprocess.run(
@@ -204,6 +206,7 @@ def test_man_pages_format_without_warnings() -> None:
     assert done.returncode == 0 and not done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_script_is_one_that_the_shell_reads(shell: str, tmp_path: Path) -> None:
     done = tracehint("completion", shell, cwd=tmp_path)
@@ -254,6 +257,7 @@ def test_every_command_has_its_place_in_the_reference() -> None:
         assert f"\n## {name}\n" in text
 
 
+@pytest.mark.slow
 def test_files_of_the_architecture_page_exist() -> None:
     tree = "\n".join(str(p) for p in ROOT.glob("[a-z]*/**/*.*") if ".venv" not in p.parts)
     named = re.findall(r"`([a-z_0-9/]+\.(?:py|c|h|json))`", (DOCS / "architecture.md").read_text())

@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 import click
+import pytest
 
 from tracehint.cli import COMMANDS, cli
 
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 def test_docs_help_and_messages_avoid_the_words_of_the_list(tmp_path: Path) -> None:
     prose = [sys.executable, ROOT / "scripts" / "prose.py"]
     done = subprocess.run(prose, capture_output=True, text=True, check=False)

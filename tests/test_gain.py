@@ -103,12 +103,14 @@ def test_invariants_of_written_runs(name: str, cluster: str, tmp_path: Path) -> 
     assert check_outputs(run.analysis(), None, CLUSTERS[cluster], tmp_path) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["append_retry", "pipeline", "scatter_gather"])
 def test_invariants_of_worked_examples(name: str, tmp_path: Path) -> None:
     bundle = importlib.import_module(f"tests.examples.{name}").build().bundle(tmp_path)
     check_outputs(analyze(bundle), bundle, SLOW, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_invariants_of_generated_runs(seed: int, tmp_path: Path) -> None:
     bundle = generated(seed).bundle(tmp_path)
@@ -176,6 +178,7 @@ def test_the_number_of_nodes_is_not_the_number_of_tasks_at_one_time(
     assert all(where.assumed for where in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["nfs", "striped"])
 def test_a_store_of_servers_apart_gains_by_files_staged_on_the_nodes(
     store: str, tmp_path: Path

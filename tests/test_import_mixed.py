@@ -74,6 +74,7 @@ def test_everything_that_can_be_read_is_read(
     assert main(["analyze", str(tmp_path / "b.trace"), "-o", str(tmp_path / "a.json")]) == 0
 
 
+@pytest.mark.slow
 def test_darshan_and_strace_logs_side_by_side(tmp_path: Path) -> None:
     pytest.importorskip("darshan")
     folder = tmp_path / "d"

@@ -206,6 +206,7 @@ def test_texts_that_a_dictionary_repeats_are_counted_first(
     assert "bundle-text-bytes" in read_bundle(root).problems[0]
 
 
+@pytest.mark.slow
 def test_a_footer_that_states_far_more_than_the_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

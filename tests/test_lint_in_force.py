@@ -61,6 +61,7 @@ def test_a_hint_counts_however_it_is_known(code: str, run: str) -> None:
         assert [(f.files, f.bytes) for f in found] == [(f.files, f.bytes) for f in expected], table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "run"), CASES)
 def test_a_hint_that_was_lost_does_not_count(code: str, run: str) -> None:
     model = parse_run(_SET.sub("", run))

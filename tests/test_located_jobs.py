@@ -161,6 +161,7 @@ def test_a_plan_uses_the_node_that_holds_a_file(
     assert not locations.find_holders(path, analysis, hosts[:1])
 
 
+@pytest.mark.slow
 def test_little_and_what_nobody_knows_decides_nothing(tmp_path: Path) -> None:
     small = [loaded(run_of(tmp_path / f"s{n}", n, MIN_READ_BYTES // 2)) for n in (1, 2)]
     assert not_helped(*small) == []
@@ -171,6 +172,7 @@ def test_little_and_what_nobody_knows_decides_nothing(tmp_path: Path) -> None:
     assert not_helped(unknown, second) == [] == not_helped(second, unknown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 3])
 def test_the_loop_leaves_them_out_from_then_on(tmp_path: Path, number: int) -> None:
     """Rules that did not help in run 2 are left out of all later hints."""

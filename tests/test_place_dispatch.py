@@ -86,6 +86,7 @@ def test_the_part_decides_and_the_task_is_its_own(folder: Path) -> None:
         del os.environ["SLURM_STEP_ID"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["make", "makeflow", "xargs", "parallel", "sh"])
 def test_engines(engine: str, folder: Path) -> None:
     """Each task runs once, on its part's node, with the environment that the engine sets."""
@@ -266,6 +267,7 @@ def test_slots_as_slurm_says_them(text: str, slots: list[int]) -> None:
     assert allocation.slots_of(text) == slots
 
 
+@pytest.mark.slow
 def test_a_trial_measures_the_link_or_says_no() -> None:
     hosts = (Host(name="x", slots=1), Host(name="y", slots=1))
     begin = time.monotonic()

@@ -294,6 +294,7 @@ def test_of_clients_that_keep_what_they_know_every_job_goes_past_them(tmp_path: 
             has.add((node, name))
 
 
+@pytest.mark.slow
 def test_on_a_slow_store_only_files_that_were_made_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +313,7 @@ def test_of_streams_that_were_cut_short_what_they_did_is_known(tmp_path: Path) -
     assert len(made.times) == len(made.done)
 
 
+@pytest.mark.slow
 def test_the_work_of_a_store_is_told_from_that_of_others(tmp_path: Path) -> None:
     own, other = tmp_path / "ownstore", tmp_path / "another"
     for program in (own, other):

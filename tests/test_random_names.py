@@ -113,6 +113,7 @@ def test_directories_of_two_runs_are_found_whatever_their_letters(
     assert missed <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [4, 7, 12])
 def test_the_directories_of_a_single_run_are_found(count: int) -> None:
     """This includes the one in twelve with letters only, in the same directory as the others."""

@@ -30,6 +30,7 @@ def _leads(links: list[tuple[int, int]], start: int, end: int) -> bool:
     return end in seen - {start}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(links=PAIRS, pairs=PAIRS)
 def test_equals_a_plain_search(links: list[tuple[int, int]], pairs: list[tuple[int, int]]) -> None:

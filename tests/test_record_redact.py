@@ -184,6 +184,7 @@ def test_names_and_digests_of_science_are_no_tokens(word: str) -> None:
     assert redact_argv([b"x", word.encode()]) == ([b"x", word.encode()], 0)
 
 
+@pytest.mark.slow
 def test_long_arguments_are_quick() -> None:
     """No pattern may need quadratic time: arguments are untrusted input."""
     import time

@@ -38,6 +38,7 @@ def test_harmless_commands_stay_as_they_are(kind: str) -> None:
     assert len(changed) <= 0.03 * len(every), changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_redacted_stays_as_it_is(kind: str) -> None:
     for case in cases(f"secret_{kind}"):

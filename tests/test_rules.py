@@ -50,10 +50,12 @@ def test_numbers_are_unique() -> None:
     assert len(found) >= 90
 
 
+@pytest.mark.slow
 def test_every_rule_has_a_test() -> None:
     assert sorted(set(numbers()) - named().keys()) == []
 
 
+@pytest.mark.slow
 def test_every_test_is_of_a_rule() -> None:
     assert sorted(named().keys() - set(numbers())) == []
 

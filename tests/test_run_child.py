@@ -86,6 +86,7 @@ LATE = COUNT.replace("echo ready", "kill -STOP $PPID; echo ready").replace(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "script"), [(UNLUCKY, COUNT), (STARTER, LATE)])
 def test_a_key_of_the_terminal_reaches_the_command_once(
     tmp_path: Path, program: str, script: str

@@ -194,6 +194,7 @@ def test_hostile_names_reach_no_document(name: str) -> None:
             json.loads(made.text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["storage-scale", "taskvine", "juicefs", "hercules"])
 def test_emit_writes_the_document(tmp_path: Path, name: str) -> None:
     (tmp_path / "map.toml").write_text('pool = "data"\nbase = "/wf"\n')

@@ -43,6 +43,7 @@ def types(text: str) -> list[str]:
     return [t["type"] for t in json.loads(text)["tasks"] if not t["engine"]]
 
 
+@pytest.mark.slow
 def test_they_decide_what_is_a_task(bundle: Path) -> None:
     words = ("analyze", bundle, "--format", "json")
     assert types(inside(*words, cwd=bundle.parent).stdout) == ["cp", "wf.py"]

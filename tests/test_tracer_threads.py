@@ -65,6 +65,7 @@ int main(int argc, char **argv)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [0, 60])
 def test_a_descriptor_that_another_thread_gets_before_its_close_returns(
     held: int, tmp_path: Path
