@@ -193,6 +193,7 @@ def half_and_half(analysis: Analysis) -> Analysis:
     return replace(analysis, patterns=table)
 
 
+@pytest.mark.slow
 def test_ties(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(declared(1)))
     assert inside("import", "run.json", "-o", "run.trace", cwd=tmp_path).returncode == 0

@@ -150,6 +150,7 @@ def bundle(tmp_path: Path) -> Path:
     return tmp_path / "b.trace"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["opens", "extents", "names", "processes"])
 @pytest.mark.parametrize("whole", [True, False])
 def test_the_rows_are_those_of_each_segment(bundle: Path, name: str, whole: bool) -> None:

@@ -49,6 +49,7 @@ def test_any_name_fits_as_the_regex_says(parts: list[bytes | str], name: bytes) 
         assert template.fit(Subject(name)) == template.match(name) == by_regex(template, name)
 
 
+@pytest.mark.slow
 @given(st.data(), _PARTS)
 @settings(max_examples=250, deadline=None)
 def test_names_made_for_a_template_fit_as_the_regex_says(

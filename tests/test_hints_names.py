@@ -100,6 +100,7 @@ def _readers_per_copy(rule: Rule | None) -> float:
     return hints[0].formula.per
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "fits"), [(4, 2), (40, 2), (4, 8), (10, 5)])
 def test_copies_follow_the_files_that_the_readers_write(
     hints: HintFile, count: int, fits: int
@@ -288,6 +289,7 @@ def _rules(draw: st.DrawFn) -> list[Rule]:
     return made
 
 
+@pytest.mark.slow
 @given(_rules(), st.lists(_NAMES, min_size=1, max_size=8), st.booleans(), st.data())
 def test_together_as_one_by_one(
     rules: list[Rule], names: list[bytes], declared: bool, data: st.DataObject

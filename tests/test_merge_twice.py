@@ -50,6 +50,7 @@ def test_copies_and_links(tmp_path: Path, bundles: tuple[Path, Path]) -> None:
         assert str(other) in text
 
 
+@pytest.mark.slow
 def test_a_merged_bundle_holds_its_parts(tmp_path: Path, bundles: tuple[Path, Path]) -> None:
     a, b = bundles
     for output, parts in (("ab.trace", (a, b)), ("again.trace", (tmp_path / "ab.trace",))):

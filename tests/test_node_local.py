@@ -120,6 +120,7 @@ with hold_lock(lock):
 """
 
 
+@pytest.mark.slow
 def test_one_holder_at_a_time_although_the_file_goes(tmp_path: Path) -> None:
     """Read, increment, write: a second holder at the same time would lose an increment."""
     lock, count = tmp_path / "lock", tmp_path / "count"

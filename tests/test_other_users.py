@@ -88,6 +88,7 @@ def test_configuration_of_another_user_is_named_and_ignored(
         assert names[0] in done.stderr and "belongs to another user" in done.stderr
 
 
+@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize("name", ["tracehint.toml", "store.toml"])
 @pytest.mark.parametrize("how", ["writable", "group", "link", "pipe"])

@@ -254,6 +254,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert text.startswith("Metadata: ") and "decentralised-replica" in text
 
 
+@pytest.mark.slow
 def test_lint_argues_with_predicted_seconds(tmp_path: Path) -> None:
     """Updates from two sites: half of them cross to a central registry, none to a local one."""
     build = RunBuilder()

@@ -153,6 +153,7 @@ def test_system_prefixes_are_whole_names() -> None:
     assert is_system(paths).tolist() == [True, False, False, True, False]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.binary(max_size=12).map(lambda b: b"/" + b.replace(b"\0", b"/"))), st.data())
 def test_any_names(names: list[bytes], data: st.DataObject) -> None:

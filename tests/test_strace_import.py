@@ -67,6 +67,7 @@ def imported(source: Path, folder: Path) -> tuple[Bundle, Manifest]:
     return read_bundle(folder / "out.trace"), manifest
 
 
+@pytest.mark.slow
 @needs_strace
 @pytest.mark.parametrize(
     "options", [pytest.param(o, marks=[pytest.mark.full] * (o in ALIKE)) for o in VARIANTS]

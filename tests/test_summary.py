@@ -43,6 +43,7 @@ def test_the_text_is_as_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert text == (RUNS / f"{name}.summary.txt").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [60, 80, 90, 200])
 def test_no_line_is_longer_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["task gen", f"task {LONG} start=2"]

@@ -105,6 +105,7 @@ def test_a_driver_is_found_behind_a_wrapper(wrapper: str) -> None:
 FOURTHS = [0, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 2, 3))]  # of all pairs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fourth", FOURTHS)
 @pytest.mark.parametrize("outer", WRAPPERS)
 def test_a_driver_is_found_behind_two_wrappers(outer: str, fourth: int) -> None:
