@@ -137,7 +137,8 @@ def _print_graph(words: Sequence[str], to: Path) -> bool:
 
 
 def _plan_local_writes(analysis: Analysis, given: str, hosts: int) -> Plan | None:
-    """Return the plan of local writes if it beats the default for every file size, else None."""
+    """Return the plan of local writes if it beats the default for every file size, else None. Its
+    predicted times are those of the last size."""
     from tracehint.analyzer.predict.cluster_file import read_cluster
     from tracehint.analyzer.predict.model import COMPUTE
     from tracehint.analyzer.predict.workload import from_analysis
