@@ -227,9 +227,10 @@ def positions(ids: Ints, wanted: Numbers) -> Ints:
 
 def mix_bits(values: npt.NDArray[np.uint64]) -> None:
     """Replace 64-bit values by hashes in place: the finalizer of SplitMix64."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         values ^= values >> np.uint64(shift)
         values *= np.uint64(factor)
+    values ^= values >> np.uint64(31)
 
 
 def spread(start: Ints, count: Ints) -> Ints:

@@ -197,6 +197,12 @@ def test_makeflow_json(tmp_path: Path) -> None:
     assert files(graph, "n0", "out") == [b"b"] and graph.notes
 
 
+def test_makeflow_json_without_a_list_of_files(tmp_path: Path) -> None:
+    path = save(tmp_path, "w.json", json.dumps({"rules": [{"command": "sort", "inputs": "a b"}]}))
+    with pytest.raises(InputError, match="`inputs` of rule 0 is not a list"):
+        read_graph(path)
+
+
 def record(folder: Path, output: str, **more: Any) -> None:
     name = base64.b64encode(output.encode()).decode()
     save(folder / ".snakemake" / "metadata", name, json.dumps(more))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tracehint.adapters.engines.emitters import EmitRequest
-from tracehint.adapters.engines.makeflow.jx import entry_name, entry_names
+from tracehint.adapters.engines.makeflow.jx import entry_name
 from tracehint.adapters.engines.makeflow.text import Task
 from tracehint.adapters.engines.makeflow.workflow import Workflow, read_workflow
 from tracehint.adapters.paths import inside
@@ -74,7 +74,8 @@ def with_lists(workflow: Workflow, lists: Sequence[Lists]) -> tuple[bytes, int]:
     """Return (the workflow with these lists, rules left unchanged despite different lists)."""
     if workflow.data is not None:
         rules = [
-            _json_rule(raw, mine) for raw, mine in zip(workflow.data["rules"], lists, strict=True)
+            _json_rule(*row)
+            for row in zip(workflow.data["rules"], workflow.tasks, lists, strict=True)
         ]
         return (json.dumps({**workflow.data, "rules": rules}, indent=1) + "\n").encode(), 0
     out: list[str] = []
@@ -113,8 +114,8 @@ def describe_lists(lists: Sequence[Lists], sizes: Mapping[bytes, int], left: int
     return lines
 
 
-def _json_rule(raw: dict[str, Any], mine: Lists) -> dict[str, Any]:
-    gone, made = set(mine.dropped), set(entry_names(raw.get("outputs")))
+def _json_rule(raw: dict[str, Any], task: Task, mine: Lists) -> dict[str, Any]:
+    gone, made = set(mine.dropped), set(task.targets)
     outputs = [name for name in mine.outputs if name not in made]
     return {
         **raw,

@@ -216,10 +216,10 @@ def _json_rules(text: str, path: Path) -> list[_RuleRow]:
         command = rule.get("command")
         if not isinstance(command, str):
             command = f"MAKEFLOW {rule.get('workflow', '')}"
-        files = entry_names(rule.get("inputs")), entry_names(rule.get("outputs"))
+        inputs, outputs = (entry_names(path, len(rows), rule, key) for key in ("inputs", "outputs"))
         asked = rule.get("resources")
         asked = asked if isinstance(asked, dict) else {}
-        rows.append((command, *files, asked.get("cores"), asked.get("memory")))
+        rows.append((command, inputs, outputs, asked.get("cores"), asked.get("memory")))
     return rows
 
 

@@ -47,10 +47,12 @@ def entry_name(entry: Any) -> bytes | None:
     return raw_name(name) if isinstance(name, str) else None
 
 
-def entry_names(entries: Any) -> list[bytes]:
-    """Return the names of a rule's `inputs` or `outputs`, which may be anything."""
-    names = map(entry_name, entries if isinstance(entries, list) else [])
-    return [name for name in names if name is not None]
+def entry_names(path: Path, number: int, rule: dict[str, Any], key: str) -> list[bytes]:
+    """Return the names of `inputs` or `outputs` (`key`) of a rule. Raises InputError."""
+    entries = rule.get(key) or []
+    if not isinstance(entries, list):
+        raise InputError(f"{path}: `{key}` of rule {number} is not a list", "Check the file.")
+    return [name for name in map(entry_name, entries) if name is not None]
 
 
 def evaluate(text: str, path: Path, not_json: str) -> str:

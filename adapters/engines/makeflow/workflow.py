@@ -91,13 +91,10 @@ def _json(path: Path, raw: bytes) -> dict[str, Any]:
 def _task(path: Path, number: int, raw: Any) -> Task:
     if not isinstance(raw, dict):
         raise InputError(f"{path}: rule {number} is not an object", "Check the file.")
-    for key in ("inputs", "outputs"):
-        if not isinstance(raw.get(key) or [], list):
-            raise InputError(f"{path}: `{key}` of rule {number} is not a list", "Check the file.")
     command = raw.get("command")
     return Task(
-        targets=tuple(entry_names(raw.get("outputs"))),
-        sources=tuple(entry_names(raw.get("inputs"))),
+        targets=tuple(entry_names(path, number, raw, "outputs")),
+        sources=tuple(entry_names(path, number, raw, "inputs")),
         command=command if isinstance(command, str) else "",
         at=0 if isinstance(command, str) else None,
     )
